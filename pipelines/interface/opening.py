@@ -67,7 +67,7 @@ def create_store(
     tokeniser : str or callable, optional
         What cuts texts into words, in place of that of `counting`: a name as `create --tokeniser`
         takes it, or a function from str to a list of str. Workers import the function by its
-        name, and its `version`, or the `__version__` of its module, is part of the store.
+        name. Its attribute `version` marks it as a tokeniser, and is part of the store.
     shape : KindOptions
         Kind of data, documents by default, with the columns of views or symbols:
         `KindOptions("views", "title:text,author,year")`, `KindOptions("sequences", "steps")`.

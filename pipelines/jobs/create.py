@@ -140,7 +140,6 @@ class CountingOptions:
         "2 or 3: find phrases of up to so many words in the sample, and count each in place of its "
         "words; or a phrase to count, repeatable.",
         (),
-        lambda given: TokenPolicy.for_languages((), phrases=given),
         metavar="PHRASE",
         sections=_WORDS,
     )
@@ -557,8 +556,8 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
         found[term.partition(BETWEEN)[0]].append((term, rows))
     if len(found) < FEWEST_COLUMNS:
         raise InvalidInput(
-            f"the table has {len(found)} categorical columns ({', '.join(found)}), but models "
-            f"need at least {FEWEST_COLUMNS}",
+            f"the table has {of_number(len(found), 'categorical column')} ({', '.join(found)}), "
+            f"but models need at least {FEWEST_COLUMNS}",
             "name more with {create.categories}",
         )
     # before rare ones are dropped, because a column of names has only rare ones

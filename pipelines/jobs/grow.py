@@ -9,6 +9,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS, draw_words
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.counts.vocabulary import frequent_terms
 from streaming_moments.storage.counting.samples import frequencies_of
 from streaming_moments.storage.log.ledger import ShardRecord
@@ -67,12 +68,12 @@ def grow(
         Another writer has changed the vocabulary meanwhile, or the store cannot be written.
     """
     if words < 1:
-        raise InvalidInput(f"--words is {words}; give at least 1")
+        raise InvalidInput(remedy("{grow.words} is {words}; give at least 1", words=words))
     store = store.latest()
     if store.basis.table is not None:
         raise InvalidInput(
-            f"{store.url} counts the categories of a table, which are fixed; `streaming-moments "
-            "rebase` changes them"
+            f"{store.url} counts the categories of a table, which are fixed",
+            "{rebase} changes them",
         )
     from streaming_moments.pipelines.jobs.rebase import pilot_of
 

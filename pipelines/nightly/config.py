@@ -64,7 +64,7 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
 
     @model_validator(mode="after")
     def _fits_together(self) -> CreateSection:
-        _ = self.form, self.dates
+        _ = self.form, self.dates, self.counting.policy
         require_options_of(self.shape, self.counting, self.pilot)
         if misfit := KIND_JOBS[self.kind].misfit(self.pilot):
             raise ValueError(misfit)

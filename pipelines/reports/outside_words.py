@@ -42,8 +42,8 @@ def pilot_line(store: MomentStore) -> str:
     options = _asked(store)
     parts = {
         f"in more than {options.max_document_fraction:.0%} of the passages": "common_share",
-        f"in fewer than {options.min_documents} passages": "rare_share",
-        f"rarer than the {options.vocabulary_size:,} requested words": "beyond_share",
+        f"in fewer than {of_number(options.min_documents, 'passage')}": "rare_share",
+        f"rarer than the {of_number(options.vocabulary_size, 'requested word')}": "beyond_share",
     }
     told = [f"{drawn[name]:.1%} are words {why}" for why, name in parts.items() if drawn[name]]
     return f"{drawn['outside_share']:.1%} of the tokens of the pilot are outside the vocabulary" + (
@@ -103,9 +103,11 @@ def language_line(store: MomentStore) -> Remedy | None:
 def _phrases_found(drawn: Mapping[str, Any]) -> Remedy | None:
     if "phrases" not in drawn:
         return None
+    number = drawn["phrases"]
     return remedy(
-        "{found} count in place of their words: {named}.",
-        found=of_number(drawn["phrases"], "phrase"),
+        "{found} {count} words: {named}.",
+        found=of_number(number, "phrase"),
+        count="counts in place of its" if number == 1 else "count in place of their",
         named=", ".join(drawn["frequent_phrases"]),
     )
 

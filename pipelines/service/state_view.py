@@ -146,10 +146,8 @@ class Current:
         def tried(name: str, look: Callable[[], T], otherwise: T) -> T:
             try:
                 return look()
-            except StreamingMomentsError as error:
-                problems[name] = str(error)
             except Exception as error:  # the service continues with its last state, and reports it
-                problems[name] = f"{type(error).__name__}: {error}"
+                problems[name] = _said_of(error)
             return otherwise
 
         store = tried(STORE, lambda: self._latest(before.store), before.store)
@@ -220,7 +218,10 @@ class Current:
             return replace(known, version=store.version)
         found = Published.of(store, self._config.tag)
         if found is not None:
-            found.warm()
+            try:
+                found.warm()
+            except Exception as error:  # pages and models are shown without reading any text
+                self._tell(f"{_MODEL}: {found.name} reads no texts: {_said_of(error)}")
         return found
 
     def _backlog(self) -> Backlog:
@@ -229,3 +230,9 @@ class Current:
             # the age of pending documents needs a write, so readiness is tested before any arrive
             self.inbox.folder.clock()
         return found
+
+
+def _said_of(error: Exception) -> str:
+    """The message of an error, with its type unless the package raised it."""
+    own = isinstance(error, StreamingMomentsError)
+    return str(error) if own else f"{type(error).__name__}: {error}"

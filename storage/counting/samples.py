@@ -32,6 +32,7 @@ from streaming_moments.storage.counting.tokeniser.phrases import (
     OrderedTerms,
     found_phrases,
     term_of,
+    without_separator,
 )
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
@@ -231,11 +232,17 @@ def settled(
         sample = without_stop_words(sample, policy)
     if policy.phrase_words is None or sample.order is None:
         return sample, policy
-    found = found_phrases(sample.terms, sample.order, policy.phrase_words, least_often)
+    terms = sample.terms
+    if not policy.phrases:
+        # as a policy with phrases cuts texts; with given ones, the sample was cut so
+        terms = tuple(map(without_separator, terms))
+    found = found_phrases(terms, sample.order, policy.phrase_words, least_often)
     # phrases that were given are words of the sample, and parts of no other phrase
     given = {*map(term_of, policy.phrases)}
     phrases = tuple(sorted({*policy.phrases, *(one for one in found if given.isdisjoint(one))}))
     policy = replace(policy, phrases=phrases, phrase_words=None)
+    if phrases:
+        sample = replace(sample, terms=terms)
     return with_phrases(sample, policy), policy
 
 

@@ -13,14 +13,21 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.storage.counting.languages import AUTO, language_names, listed_stop_words
 from streaming_moments.storage.counting.tokeniser.phrases import (
+    BETWEEN,
     LONGEST,
     Phrase,
     by_first_word,
     joined,
     require_phrase,
+    without_separator,
 )
 from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
-from streaming_moments.storage.counting.tokenisers.base import Splitter, Tokeniser, words_by
+from streaming_moments.storage.counting.tokenisers.base import (
+    Splitter,
+    Tokeniser,
+    TokeniserMissing,
+    words_by,
+)
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
 from streaming_moments.storage.counting.tokenisers.registry import tokeniser_called, tokeniser_of
 
@@ -100,6 +107,12 @@ class TokenPolicy:
             )
         if list(self.phrases) != sorted({*self.phrases}):
             raise InvalidInput("the phrases are not sorted and distinct")
+        seeks = self.phrases or self.phrase_words
+        if seeks and (joint := [word for word in self.stop_words if BETWEEN in word]):
+            raise InvalidInput(
+                f"stop word {joint[0]!r} has {BETWEEN!r}, which joins the words of phrases",
+                "leave it out, or {create.phrases}",
+            )
         for phrase in self.phrases:
             require_phrase(phrase, [word for word in phrase if len(word) >= self.min_length])
         for word in self.stop_words if self.is_compiled else ():
@@ -239,19 +252,24 @@ class TokenPolicy:
         """Whether this process has the tokeniser, and in the version of the policy."""
         try:
             self.splitter()
-        except InvalidInput:
+        except TokeniserMissing:
             return False
         return True
 
     def splitter(self) -> Splitter:
         """Make the function that cuts texts into words, for one thread.
 
-        Raises InvalidInput if the tokeniser is missing here or has another version. The function
-        raises TokeniserFailed, see `words_by`.
+        With phrases, a word of another tokeniser than the default has "-" in place of "_", which
+        joins the words of phrases. Raises TokeniserMissing if the tokeniser is missing here or has
+        another version. The function raises TokeniserFailed, see `words_by`.
         """
         if self.is_compiled:
             return words
         split = tokeniser_of(self.tokeniser, self.tokeniser_version).splitter()
+        if self.phrases:
+            return lambda text: [
+                without_separator(word) for word in words_by(split, self.tokeniser, text)
+            ]
         return lambda text: words_by(split, self.tokeniser, text)
 
     def words(self, text: str) -> list[str]:

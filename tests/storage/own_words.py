@@ -1,7 +1,5 @@
 """Tokenisers as a user would write them, which stores import by name."""
 
-__version__ = "1"
-
 
 def by_blanks(text):
     return text.split()
@@ -23,10 +21,30 @@ def with_nul(text):
     return [f"{text}\0"]
 
 
+def short_of_memory(text):
+    raise MemoryError
+
+
 def by_commas(text):
     return tuple(part.strip() for part in text.split(","))
 
 
+for _one in (by_blanks, unlucky, numbered, counted, with_nul, short_of_memory):
+    _one.version = "1"
 by_commas.version = "commas 2"
+
+
+def unmarked(text):
+    return text.split()
+
+
+class Cutter:
+    version = "1"
+
+    def __call__(self, text):
+        return text.split()
+
+
+instance = Cutter()
 
 CONSTANT = 3

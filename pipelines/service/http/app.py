@@ -35,6 +35,7 @@ from streaming_moments.pipelines.service.http.routes import CALLS, Call
 from streaming_moments.pipelines.service.record_schema import Intake
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.pipelines.service.service_log import ServiceLog
+from streaming_moments.storage.counting.tokenisers.base import TokeniserMissing
 
 if TYPE_CHECKING:
     import structlog
@@ -150,7 +151,7 @@ class _Answers:
                     return self._failed(Problem(400, "the client disconnected"), request.scope)
                 except Exception as error:
                     problem = problem_of(error)
-                    if problem.status == 500:
+                    if problem.status == 500 or isinstance(error, TokeniserMissing):
                         self.log.fault(error, request.scope)
                     return self._failed(problem, request.scope)
 

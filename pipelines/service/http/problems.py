@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError, printable
+from streaming_moments.storage.counting.tokenisers.base import TokeniserMissing
 from streaming_moments.storage.files.created import lacks_space
 from streaming_moments.storage.files.urls import without_secrets
 from streaming_moments.storage.inbox.group_commit import InboxClosed
@@ -124,6 +125,13 @@ def problem_of(error: Exception) -> Problem:
         return Problem(
             507,
             "the storage has no space left, and nothing is acknowledged; send it again later",
+            retry_after=_AGAIN_LATER,
+        )
+    if isinstance(error, TokeniserMissing):  # its message names the machine
+        return Problem(
+            503,
+            "the service lacks the tokeniser of the store, or has another version of it; its log "
+            "has the reason under the request id",
             retry_after=_AGAIN_LATER,
         )
     if isinstance(error, StreamingMomentsError):

@@ -40,7 +40,12 @@ async def body_of(service: Service, request: Request, most: int | None = None) -
             budget=share,
         )
         share.came(len(content))
-        return content
+    try:
+        request.state.door.require_room()  # other calls may have come in meanwhile
+    except Problem:
+        service.budget.give(len(content))
+        raise
+    return content
 
 
 def flag(request: Request, name: str) -> bool:

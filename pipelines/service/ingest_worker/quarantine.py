@@ -1,8 +1,8 @@
 """Decide what happens to a sealed shard that an update left out.
 
 The shard contains acknowledged documents. It is refused only for unreadable content, and set aside
-if the store has no room for it. Any other failure makes the cycle fail, and the next cycle counts
-the shard.
+if the store has no room for it or the tokeniser fails on a document. Any other failure makes the
+cycle fail, and the next cycle counts the shard.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from streaming_moments.pipelines.service.ingest_worker.counted import (
     note_reached,
     read_counted,
 )
+from streaming_moments.storage.counting.tokenisers.base import TokeniserFailed, TokeniserMissing
 from streaming_moments.storage.inbox.deletions import documents_left, is_as_noted
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealLog
@@ -39,7 +40,10 @@ Reasons: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class _Unforeseen(ShardError):
-    """A shard fails in a way that no reader foresees."""
+    """A shard fails in a way that no reader foresees, or by a document that no tokeniser cuts.
+
+    It joins documents of several callers, which a mended reader or tokeniser counts.
+    """
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,8 @@ def fails_alone(
     """Return why no one can count the content of a shard; None if it is readable.
 
     Fetches it, and reads it from the memory of this process, so that no storage fails meanwhile.
-    Raises StoreError if the shard cannot be fetched, or differs from what was sealed.
+    Raises StoreError if the shard cannot be fetched, or differs from what was sealed, or if this
+    process lacks the tokeniser of the store.
     """
     url, content = inbox.folder.shard(shard.path), inbox.folder.read(shard.path)
     if not is_as_noted(inbox.folder, shard, hashlib.sha256(content).hexdigest()):
@@ -88,8 +93,11 @@ def fails_alone(
         with as_shard(content) as lines:
             for _ in ReadingContext.of(store, run.limits, None).prepared(lines):
                 pass
+    except TokeniserMissing:
+        raise
     except ShardError as error:
-        return ShardError(url, error.reason)
+        kind = _Unforeseen if isinstance(error.__cause__, TokeniserFailed) else ShardError
+        return kind(url, error.reason)
     except Exception as error:  # error of a reader, which would end every cycle
         return _Unforeseen(url, f"{type(error).__name__}: {error}")
     return None

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.counting.tokeniser import token_kernels
 
 Phrase = tuple[str, ...]
-# Between the words of a phrase as a term. No word of letters has it.
+# Between the words of a phrase as a term. No word has it where phrases count: words of letters
+# never do, and `TokenPolicy.splitter` replaces it in others.
 BETWEEN = "_"
 LONGEST = 3
 # Least normalised pointwise mutual information, and least occurrences in the sample.
@@ -29,6 +31,17 @@ def term_of(phrase: Phrase) -> str:
     'new_york'
     """
     return BETWEEN.join(phrase)
+
+
+def without_separator(word: str) -> str:
+    """A word as it is counted beside phrases: as no phrase is spelled.
+
+    Examples
+    --------
+    >>> without_separator("snake_case")
+    'snake-case'
+    """
+    return word.replace(BETWEEN, "-")
 
 
 def by_first_word(phrases: Iterable[Phrase]) -> dict[str, list[Phrase]]:
@@ -70,13 +83,18 @@ def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
     """
     if not 2 <= len(phrase) <= LONGEST:
         raise InvalidInput(
-            f"the phrase {' '.join(phrase)!r} has {len(phrase)} words; give phrases of 2 or "
-            f"{LONGEST} words"
+            f"the phrase {' '.join(phrase)!r} has {of_number(len(phrase), 'word')}; give "
+            f"phrases of 2 or {LONGEST} words"
         )
     if lost := [word for word in phrase if word not in kept]:
         raise InvalidInput(
             f"the phrase {' '.join(phrase)!r} has {lost[0]!r}, which is too short for a word",
             "leave the phrase out, or give a lower {create.min_length}",
+        )
+    if joint := [word for word in phrase if BETWEEN in word]:
+        raise InvalidInput(
+            f"the phrase {' '.join(phrase)!r} has {joint[0]!r} with {BETWEEN!r}, which joins the "
+            "words of phrases; leave it out"
         )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
-_SHOWN = 40  # characters of a document in an error
 
 
 class Tokeniser(Protocol):
@@ -37,11 +37,19 @@ class TokeniserFailed(InvalidInput):
     """A tokeniser failed on a document, or returned other than words."""
 
 
+class TokeniserMissing(StoreError):
+    """The tokeniser of a store cannot be opened here, or has another version than the store's.
+
+    No document is at fault: it is counted where the tokeniser is.
+    """
+
+
 def words_by(split: Splitter, name: str, text: str) -> list[str]:
     """Cut a text by the tokeniser of this name, without empty words.
 
-    Raises TokeniserFailed, with the beginning of the text, if `split` fails, or returns other than
-    strings of valid Unicode without NUL, which ends words in memory.
+    Raises TokeniserFailed if `split` fails, or returns other than strings of valid Unicode without
+    NUL, which ends words in memory. Errors reach logs, so they have nothing of the text, not even
+    in the words of the error of `split`.
 
     Examples
     --------
@@ -52,10 +60,12 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
         found: object = split(text)
         several = isinstance(found, Iterable) and not isinstance(found, str | bytes)
         listed: list[Any] = [*cast("Any", found)] if several else [found]
+    except MemoryError:  # the fault of the machine
+        raise
     except Exception as error:
         raise TokeniserFailed(
-            f"tokeniser {name} failed on {_named(text)}: {type(error).__name__}: {error}"
-        ) from error
+            f"tokeniser {name} failed on {_named(text)}: {type(error).__name__}"
+        ) from None
     if not several or not {*map(type, listed)} <= {str}:
         other = [one for one in listed if not several or not isinstance(one, str)]
         _require_none(other, "a list with " if several else "", name, text)
@@ -78,7 +88,7 @@ def _require_none(other: list[object], within: str, name: str, text: str) -> Non
 
 
 def _named(text: str) -> str:
-    return f"the document that begins with {text[:_SHOWN]!r}"
+    return f"a document of {of_number(len(text), 'character')}"
 
 
 def _is_valid(word: str) -> bool:

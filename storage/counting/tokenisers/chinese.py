@@ -16,12 +16,10 @@ _RULES = 1
 class Chinese:
     """Words of Chinese texts, and of others among them."""
 
+    version: str
+
     name: ClassVar[str] = "chinese"
     language: ClassVar[str] = "chinese"
-
-    @property
-    def version(self) -> str:
-        return versions(_RULES, "rjieba")
 
     def splitter(self) -> Splitter:
         cut = library("rjieba", self.name).cut
@@ -31,4 +29,4 @@ class Chinese:
 def opened(_: str) -> Chinese:
     """Return the tokeniser; InvalidInput without its library."""
     library("rjieba", Chinese.name)
-    return Chinese()
+    return Chinese(versions(_RULES, "rjieba"))

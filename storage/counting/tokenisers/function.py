@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,32 +38,31 @@ def is_name(text: str) -> bool:
 def opened(name: str) -> Function:
     """Import the function `MODULE:FUNCTION`.
 
-    Raises InvalidInput if it cannot be imported or called, or declares no version.
+    A store names it, perhaps the store of a stranger. So only a function is taken that its author
+    marked as a tokeniser by a `version` of its own, under the name of its definition.
 
-    Examples
-    --------
-    >>> opened("json:loads").version
-    '2.0.9'
+    Raises InvalidInput if it cannot be imported, is no such function, or has another name.
     """
     module, _, path = name.partition(":")
     try:
-        home = import_module(module)
-        found = reduce(getattr, path.split("."), home)
+        found: Any = reduce(getattr, path.split("."), import_module(module))
     except Exception as error:
         raise InvalidInput(
             f"tokeniser {name} cannot be imported: {type(error).__name__}: {error}; install its "
             "package wherever documents are counted, or name its folder in PYTHONPATH there"
         ) from error
-    if not callable(found):
+    if not inspect.isfunction(found):
         raise InvalidInput(
             f"tokeniser {name} is of type {type(found).__name__}; give a function from str to a "
-            "list of str"
+            "list of str, which `def` defines"
         )
-    version = getattr(found, "version", None) or getattr(home, "__version__", None)
-    if not isinstance(version, str):
+    if (defined := f"{found.__module__}:{found.__qualname__}") != name:
+        raise InvalidInput(f"tokeniser {name} is defined as {defined}; give this name")
+    version = vars(found).get("version")
+    if not isinstance(version, str) or not version:
         raise InvalidInput(
-            f"tokeniser {name} declares no version, which shows whether all documents are cut in "
-            f"one way; set __version__ = '1' in {module}, or {path}.version = '1'"
+            f"function {name} is not marked as a tokeniser; set {path}.version = '1' in {module}, "
+            "and increase it when the words change"
         )
     return Function(name, version, found)
 
@@ -71,12 +71,6 @@ def name_of(function: Callable[[str], Any]) -> str:
     """`MODULE:FUNCTION` of a function that others can import by this name.
 
     Raises InvalidInput for others, such as those that a notebook or another function defines.
-
-    Examples
-    --------
-    >>> import json
-    >>> name_of(json.loads)
-    'json:loads'
     """
     module, path = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     name = f"{module}:{path}"

@@ -22,12 +22,10 @@ _MOST_BYTES = 40_000
 class Japanese:
     """Short units (mode A of Sudachi) in dictionary form, without particles."""
 
+    version: str
+
     name: ClassVar[str] = "japanese"
     language: ClassVar[str] = "japanese"
-
-    @property
-    def version(self) -> str:
-        return versions(_RULES, "sudachipy", "sudachidict-small")
 
     def splitter(self) -> Splitter:
         sudachi = library("sudachipy", self.name)
@@ -46,7 +44,7 @@ class Japanese:
 def opened(_: str) -> Japanese:
     """Return the tokeniser; InvalidInput without its library or dictionary."""
     _dictionary()
-    return Japanese()
+    return Japanese(versions(_RULES, "sudachipy", "sudachidict-small"))
 
 
 @functools.cache

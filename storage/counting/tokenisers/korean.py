@@ -20,12 +20,10 @@ _KEPT = ("NN", "VV", "VA", "MA", "XR", "SL", "SH")
 class Korean:
     """Words that carry meaning, without particles and endings."""
 
+    version: str
+
     name: ClassVar[str] = "korean"
     language: ClassVar[str] = "korean"
-
-    @property
-    def version(self) -> str:
-        return versions(_RULES, "kiwipiepy", "kiwipiepy-model")
 
     def splitter(self) -> Splitter:
         tokenize = _kiwi().tokenize
@@ -40,7 +38,7 @@ class Korean:
 def opened(_: str) -> Korean:
     """Return the tokeniser; InvalidInput without its library."""
     library("kiwipiepy", Korean.name)
-    return Korean()
+    return Korean(versions(_RULES, "kiwipiepy", "kiwipiepy-model"))
 
 
 @functools.cache

@@ -21,14 +21,11 @@ class Lemmas:
 
     language: str
     code: str
+    version: str
 
     @property
     def name(self) -> str:
         return f"{_NAME}:{self.language}"
-
-    @property
-    def version(self) -> str:
-        return versions(_RULES, "simplemma")
 
     def splitter(self) -> Splitter:
         lemma, code = library("simplemma", _NAME).lemmatize, self.code
@@ -52,4 +49,4 @@ def opened(language: str) -> Lemmas:
             f"there are no lemmas for language {language!r}; give its English name or its ISO "
             f"639-1 code: {error}"
         ) from None
-    return Lemmas(name, code)
+    return Lemmas(name, code, versions(_RULES, "simplemma"))

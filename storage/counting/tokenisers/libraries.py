@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.storage.counting.tokeniser.words import words
+from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
 
 
 def library(module: str, extra: str) -> Any:
@@ -23,14 +23,17 @@ def library(module: str, extra: str) -> Any:
 
 
 def versions(rules: int, *packages: str) -> str:
-    """Version of a tokeniser: of the rules in its file, and of packages.
+    """Version of a tokeniser: of the rules in its file and of `words`, and of packages.
+
+    Read it once, with the import: a package may be replaced on disk while it runs.
 
     Examples
     --------
     >>> versions(1)
-    '1'
+    '1, words 1'
     """
-    return ", ".join((str(rules), *(f"{name} {version(name)}" for name in packages)))
+    installed = (f"{name} {version(name)}" for name in packages)
+    return ", ".join((str(rules), f"words {TOKENISER}", *installed))
 
 
 def letters_of(pieces: Iterable[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.counting.tokeniser.words import folded_text
 from streaming_moments.storage.counting.tokenisers.base import Splitter
+from streaming_moments.storage.counting.tokenisers.libraries import versions
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Pattern:
 
     pattern: str
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = versions(1)
     language: ClassVar[str] = ""
 
     @property

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.counting.tokenisers import function
-from streaming_moments.storage.counting.tokenisers.base import Tokeniser
+from streaming_moments.storage.counting.tokenisers.base import Tokeniser, TokeniserMissing
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
 
 
@@ -68,7 +68,7 @@ def tokeniser_called(name: str) -> Tokeniser:
     Examples
     --------
     >>> tokeniser_called("regex:[a-z]+").version
-    '1'
+    '1, words 1'
     """
     before, colon, argument = name.partition(":")
     for family in FAMILIES:
@@ -82,11 +82,14 @@ def tokeniser_called(name: str) -> Tokeniser:
 def tokeniser_of(name: str, version: str) -> Tokeniser:
     """Return the tokeniser with which a store counts.
 
-    Raises InvalidInput if it is missing here, or has another version.
+    Raises TokeniserMissing if it cannot be opened here, or has another version.
     """
-    found = tokeniser_called(name)
+    try:
+        found = tokeniser_called(name)
+    except InvalidInput as error:
+        raise TokeniserMissing(*error.args) from error
     if found.version != version:
-        raise InvalidInput(
+        raise TokeniserMissing(
             f"the store counts words by tokeniser {name} of version {version}, and the machine "
             f"{platform.node()} has version {found.version}; install version {version} there, or "
             "create another store"

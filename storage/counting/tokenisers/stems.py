@@ -22,14 +22,11 @@ class Stems:
     """The stems of the words that the default finds, such as `hous` of houses."""
 
     language: str
+    version: str
 
     @property
     def name(self) -> str:
         return f"{_NAME}:{self.language}"
-
-    @property
-    def version(self) -> str:
-        return versions(_RULES, "snowballstemmer")
 
     def splitter(self) -> Splitter:
         stem = library("snowballstemmer", _NAME).stemmer(self.language).stemWord
@@ -46,4 +43,4 @@ def opened(language: str) -> Stems:
         raise InvalidInput(
             f"there are no stems for language {language!r}; choose among {', '.join(known)}"
         )
-    return Stems(name)
+    return Stems(name, versions(_RULES, "snowballstemmer"))

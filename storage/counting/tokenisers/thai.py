@@ -16,12 +16,10 @@ _RULES = 1
 class Thai:
     """Words of Thai texts, and of others among them."""
 
+    version: str
+
     name: ClassVar[str] = "thai"
     language: ClassVar[str] = "thai"
-
-    @property
-    def version(self) -> str:
-        return versions(_RULES, "pythainlp")
 
     def splitter(self) -> Splitter:
         # newmm: maximal matching, which the package holds the words for
@@ -32,4 +30,4 @@ class Thai:
 def opened(_: str) -> Thai:
     """Return the tokeniser; InvalidInput without its library."""
     library("pythainlp.tokenize", Thai.name)
-    return Thai()
+    return Thai(versions(_RULES, "pythainlp"))

@@ -15,7 +15,10 @@ from streaming_moments.pipelines import Run, update
 from streaming_moments.pipelines.reports.outside_words import language_line
 from streaming_moments.pipelines.service.published import Published
 from streaming_moments.storage import MomentStore, list_shards
+from streaming_moments.storage.counting.samples import sample_of_passages, settled
 from streaming_moments.storage.counting.tokenisers import registry
+from streaming_moments.storage.counting.tokenisers.base import TokeniserMissing
+from streaming_moments.storage.counting.tokens import TokenPolicy
 
 TEXTS = ["c++ 2026 code c++ compiler", "sea ship 1492 port sea"] * 40
 PILOT = PilotOptions(max_topics=2, min_documents=2, max_document_fraction=1)
@@ -97,11 +100,11 @@ def test_models_services_and_outputs_cut_texts_alike(counted, shard, embedded, r
 def test_another_version_is_refused_before_anything_is_counted(
     counted, embedded, run, monkeypatch, fresh, tmp_path
 ):
-    monkeypatch.setattr(own_words, "__version__", "2")
+    monkeypatch.setattr(own_words.by_blanks, "version", "2")
     store = MomentStore.open(counted.snapshot.url)
     more = tmp_path / "more.txt"
     more.write_text("sea ship")
-    with pytest.raises(InvalidInput, match="own_words:by_blanks of version 1"):
+    with pytest.raises(TokeniserMissing, match="own_words:by_blanks of version 1"):
         update(store, list_shards([str(more)]), Run(embedded), skip_bad_shards=True)
     assert store.latest().version == store.version
     # what needs no text is shown all the same
@@ -117,7 +120,7 @@ def test_documents_on_which_a_function_fails_make_a_bad_shard(tmp_path, embedded
     counting = CountingOptions(tokeniser="own_words:unlucky")
     named = {"client": embedded.client, "counting": counting, "pilot": PILOT, "max_topics": 2}
     store = create_store(str(tmp_path / "store"), str(good), **named)
-    with pytest.raises(ShardError, match="bad.txt: tokeniser own_words:unlucky failed on the doc"):
+    with pytest.raises(ShardError, match="bad.txt: tokeniser own_words:unlucky failed on a doc"):
         store.update([str(good), str(bad)], client=embedded.client)
     counted = store.update([str(good), str(bad)], client=embedded.client, skip_bad_shards=True)
     assert counted.documents == len(TEXTS)
@@ -152,6 +155,21 @@ def test_options_refuse_what_is_no_tokeniser(tmp_path, shard, run):
     assert (code, "--tokeniser" in err) == (2, True)
     with pytest.raises(InvalidInput, match="cannot import the tokeniser"):
         create_store(str(tmp_path / "s"), TEXTS, source="x", tokeniser=lambda text: text.split())
+
+
+def test_phrases_that_a_sample_shows_have_no_word_with_their_separator():
+    text = "snake_case code and new york new_york " * 20
+    for name, longest in (("own_words:by_blanks", "2"), (r"regex:[\w+#]+", "3")):
+        asked = TokenPolicy.for_languages(["none"], tokeniser=name, phrases=[longest])
+        passages = [asked.words(text)]
+        sample, found = settled(sample_of_passages(passages, asked, 1), asked, 1)
+        assert ("new", "york") in found.phrases
+        assert not [word for phrase in found.phrases for word in phrase if "_" in word]
+        # the store counts as its sample
+        assert {*sample.terms} == {*found.tokens(text)}
+        # without a phrase, words stay as they are cut
+        sample, found = settled(sample_of_passages([["a_b", "sea"]], asked, 1), asked, 1)
+        assert (sample.terms, found.phrases, found.tokens("a_b")) == (("a_b", "sea"), (), ["a_b"])
 
 
 def test_phrases_of_the_sample_are_words_of_the_store(tmp_path, embedded, run):

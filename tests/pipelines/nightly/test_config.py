@@ -110,6 +110,14 @@ def test_a_hub_may_count_nothing_itself():
     assert config.merge.max_age.days == 2
 
 
+def test_phrases_are_checked_with_the_other_options_of_words():
+    create = {"phrases": ["c++ code", "a b"], "tokeniser": r"regex:[\w+#]+", "min_length": 1}
+    made = config_of({**LEAST, "create": create}, "n.toml").create.counting.policy
+    assert made.phrases == (("a", "b"), ("c++", "code"))
+    with pytest.raises(InvalidInput, match="the phrase 'a b' has 'a', which is too short"):
+        config_of({**LEAST, "create": {"phrases": ["a b"]}}, "n.toml")
+
+
 def test_secrets_are_not_shown():
     config = config_of({**LEAST, "storage_options": {"key": "hidden-71c9"}}, "n.toml")
     assert "hidden-71c9" not in repr(config)

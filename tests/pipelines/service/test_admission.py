@@ -2,11 +2,13 @@
 
 import asyncio
 import base64
+from types import SimpleNamespace
 
 import pytest
 
 from streaming_moments.pipelines.service.http.admission import Door, password_in
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.request_params import body_of
 from streaming_moments.pipelines.service.http.routes import CALLS
 from streaming_moments.pipelines.service.tokens import Role
 
@@ -97,6 +99,29 @@ def test_as_many_calls_are_worked_on_at_once_as_are_allowed(call_at):
         with pytest.raises(Problem, match="too many requests") as crowded:
             door.require_room()
         assert (crowded.value.status, crowded.value.retry_after) == (503, 1)
+
+
+def test_a_body_finds_its_place_taken_by_calls_that_came_in_meanwhile(call_at):
+    with call_at("night", limits={"requests": 3}) as caller:
+        service, door = caller.service, Door(caller.service)
+
+        def asked(meanwhile):
+            async def stream():
+                yield b"{}"
+                door.within += meanwhile
+
+            state = SimpleNamespace(door=door, principal=SimpleNamespace(name="one"))
+            request = SimpleNamespace(state=state, stream=stream, headers={}, client=None)
+            with door.entered():
+                return asyncio.run(body_of(service, request))
+
+        assert asked(2) == b"{}"
+        service.budget.give(2)
+        with pytest.raises(Problem, match="too many requests"):
+            asked(1)
+        # what was held of the body is given back
+        assert service.budget.take(service.budget.nbytes)
+        service.budget.give(service.budget.nbytes)
 
 
 @pytest.mark.parametrize(("method", "bodies"), [("GET", 1), ("POST", 2)])

@@ -1,15 +1,19 @@
 """What is sealed is counted, refused, set aside and deleted, on a store that is small."""
 
+import platform
 from dataclasses import replace
 from types import SimpleNamespace
 
+import own_words
 import pytest
 from mortal_folder import Killed, mortal
 from sent_documents import SHAPE, TODAY, sealed_texts, sent
 
+from streaming_moments import PilotOptions, create_store
 from streaming_moments.errors import KillsWorkers, NoRoom, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.http.problems import problem_of
 from streaming_moments.pipelines.service.ingest_worker import (
     accumulator,
     sealed_shards,
@@ -29,12 +33,15 @@ from streaming_moments.pipelines.service.ingest_worker.quarantine import (
 )
 from streaming_moments.pipelines.service.ingest_worker.sealed_shards import count_sealed
 from streaming_moments.pipelines.service.ingest_worker.selecting import compare, found_selection
+from streaming_moments.storage.counting.tokenisers import registry
+from streaming_moments.storage.counting.tokenisers.base import TokeniserMissing
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox.batches import Piece
 from streaming_moments.storage.inbox.deletions import Deletion, read_gone
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out, read_left_out
 from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.set_aside import all_set_aside
 from streaming_moments.storage.operations.history import rollback
 from streaming_moments.storage.store.store import MomentStore
 
@@ -82,6 +89,44 @@ class Place:
 @pytest.fixture
 def place(archived, embedded):
     return Place(archived("night"), embedded)
+
+
+@pytest.fixture(scope="module")
+def cut_by_a_function(tmp_path_factory, embedded):
+    """A store that counts by a function, which fails on some documents."""
+    url = str(tmp_path_factory.mktemp("cut") / "store")
+    texts = ["sea ship port", "law tax trade"] * 20
+    pilot = PilotOptions(min_documents=2, max_document_fraction=1)
+    named = {"client": embedded.client, "max_topics": 2, "pilot": pilot}
+    create_store(url, texts, source="texts", tokeniser="own_words:unlucky", **named)
+    return url
+
+
+def test_documents_wait_for_the_tokeniser_of_their_store(cut_by_a_function, embedded, monkeypatch):
+    place = Place(cut_by_a_function, embedded)
+    place.put("sea law")
+    with monkeypatch.context() as elsewhere:
+        registry.tokeniser_called.cache_clear()
+        elsewhere.setattr(own_words.unlucky, "version", "2")
+        ((step, error),) = place.ours.turn().failed
+    registry.tokeniser_called.cache_clear()
+    assert (step, type(error)) == ("count", TokeniserMissing)
+    assert "has version 2" in str(error)
+    # callers are not told where the service runs
+    told = problem_of(error)
+    assert (told.status, platform.node() in told.detail) == (503, False)
+    assert (all_set_aside(place.inbox.folder), counted_up_to(place.inbox)) == ((), 0)
+    assert Place(cut_by_a_function, embedded).ours.turn().counted == 1
+
+
+def test_documents_beside_one_on_which_a_tokeniser_fails_are_set_aside(cut_by_a_function, embedded):
+    place = Place(cut_by_a_function, embedded)
+    place.put("sea 13", "sea ship")
+    turn = place.ours.turn()
+    assert (turn.failed, turn.left_out) == ((), ())
+    (note,) = all_set_aside(place.inbox.folder)
+    told = "tokeniser own_words:unlucky failed on a document of 6 characters: ZeroDivisionError"
+    assert (note.documents, note.reason) == (2, told)
 
 
 def test_turns_count_once_and_note_how_far(place):

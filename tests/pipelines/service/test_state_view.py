@@ -22,6 +22,7 @@ from streaming_moments.pipelines.service.state_view import Current
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.pipelines.service.validation import DOCUMENTS_OF_ROOM, Countable
 from streaming_moments.statistics.views.statistics import PEAK
+from streaming_moments.storage.counting.tokenisers.base import TokeniserMissing
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealLog
@@ -48,6 +49,16 @@ def look_at(archived):
         return Looked(archived(name), **content)
 
     return looked
+
+
+def test_a_model_is_published_although_it_cannot_read_texts_here(look_at, monkeypatch):
+    def lacking(published):
+        raise TokeniserMissing("tokeniser thai needs pythainlp")
+
+    monkeypatch.setattr(Published, "warm", lacking)
+    looked = look_at("night")
+    assert (looked.current.view.published.name, looked.current.view.problems) == ("night-v3", {})
+    assert looked.lines == ["model: night-v3 reads no texts: tokeniser thai needs pythainlp"]
 
 
 def test_a_new_version_and_model_are_found_and_what_is_the_same_is_not_read_again(

@@ -88,7 +88,7 @@ def test_phrases_are_part_of_the_policy():
 @pytest.mark.parametrize(
     ("phrases", "told"),
     [
-        (["york"], "has 1 words; give phrases of 2 or 3"),
+        (["york"], "has 1 word; give phrases of 2 or 3"),
         (["a b c d"], "has 4 words"),
         (["port of a rome"], "has 4 words"),
         (["port o rome"], "'o', which is too short for a word"),
