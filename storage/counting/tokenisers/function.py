@@ -38,7 +38,7 @@ def is_name(text: str) -> bool:
 def opened(name: str) -> Function:
     """Import the function `MODULE:FUNCTION`.
 
-    A store names it, perhaps the store of a stranger. So only a function is taken that its author
+    A store names it, perhaps the store of a stranger. So only a function serves that its author
     marked as a tokeniser by a `version` of its own, under the name of its definition.
 
     Raises InvalidInput if it cannot be imported, is no such function, or has another name.

@@ -154,14 +154,18 @@ def test_a_value_that_the_store_has_not_is_missing_and_counted_outside(run, stor
 @pytest.mark.parametrize(
     ("columns", "given", "said"),
     [
-        ({"a": [0, 1] * 20}, "a", "has 1 categorical columns (a)"),
+        ({"a": [0, 1] * 20}, "a", "has 1 categorical column (a)"),
         (
             {"a": [0, 1] * 5000, "b": [0, 1] * 5000, "name": range(10_000)},
             "a,b,name",
             f"10,004 categories, 10,000 of them in 'name': all their pairs and triples need "
             f"{state_bytes(10_004):,} bytes",
         ),
-        ({"a": [0, 1] * 20, "b": [0, 1] * 20, "c": [7] * 40}, "a,b,c", "column 'c' has 1 categor"),
+        (
+            {"a": [0, 1] * 20, "b": [0, 1] * 20, "c": [7] * 40},
+            "a,b,c",
+            "column 'c' has 1 category in 5 rows or more",
+        ),
         ({"a": [0.5] * 40, "b": [0] * 40, "c": [1] * 40}, "a,b,c", "'a' is of type double"),
         ({"a": [0] * 40, "b": [0] * 40, "c": [[1]] * 40}, "a,b,c", "'c' is of type list"),
         ({"a": [0] * 40}, "a,b,c", "has no column 'b'"),
