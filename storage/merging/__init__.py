@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         SharedFoundation as SharedFoundation,
     )
     from streaming_moments.storage.merging.shared_foundation import create_like as create_like
-    from streaming_moments.storage.merging.shares_by_origin import OriginShares as OriginShares
-    from streaming_moments.storage.merging.shares_by_origin import (
+    from streaming_moments.storage.merging.origin_shares import OriginShares as OriginShares
+    from streaming_moments.storage.merging.origin_shares import (
         shares_by_origin as shares_by_origin,
     )
