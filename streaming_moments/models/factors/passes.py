@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics
-from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.states import Clusters
 from streaming_moments.statistics.expected_sums import IntegerSums
 from streaming_moments.statistics.vectors.grid import Grid, rounded_for_sums
