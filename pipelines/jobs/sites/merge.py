@@ -79,8 +79,8 @@ def in_turn(
 ) -> MomentStore:
     """Call `take` for each other store; those that it refuses come again after the others.
 
-    So a shard may move from a store to an earlier one. Raises the first InvalidInput when no store
-    of a round was taken.
+    So a shard may move from a store to an earlier one. Raises the first InvalidInput when a round
+    refuses all that are left.
     """
     waiting = list(others)
     while waiting:
