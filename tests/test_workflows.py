@@ -79,8 +79,11 @@ def test_the_site_is_built_in_ci_with_warnings_as_errors():
 
 @pytest.mark.parametrize(("required", "outcome"), [("", "1 skipped"), ("1", "1 error")])
 def test_a_test_of_pages_fails_where_a_browser_is_required_and_none_is(tmp_path, required, outcome):
-    (tmp_path / "test_page.py").write_text("def test_page(chromium):\n    pass\n")
-    (tmp_path / "conftest.py").write_text((ROOT / "tests/pipelines/conftest.py").read_text())
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (folder / "test_page.py").write_text("def test_page(chromium):\n    pass\n")
+    for place, own in ((tmp_path, "tests"), (folder, "tests/pipelines")):
+        (place / "conftest.py").write_text((ROOT / own / "conftest.py").read_text())
     environment = {**os.environ, "PATH": str(tmp_path), "REQUIRE_BROWSER": required}
     environment |= {"PLAYWRIGHT_BROWSERS_PATH": str(tmp_path)}
     paths = [ROOT, ROOT / "tests" / "faults", ROOT / "tests" / "storage"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.pipelines.interface.topics_view import Topics
-from streaming_moments.storage.merging.shares_by_origin import OriginShares, shares_by_origin
+from streaming_moments.storage.merging.origin_shares import OriginShares, shares_by_origin
 from streaming_moments.storage.operations.lineages import store_counting
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore

@@ -12,7 +12,7 @@ from streaming_moments.quality.representatives import NearRow
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.candidates import Candidate
-    from streaming_moments.storage.merging.shares_by_origin import OriginShares
+    from streaming_moments.storage.merging.origin_shares import OriginShares
 
 
 @dataclass(frozen=True)

@@ -63,10 +63,8 @@ class ShardsAlreadyCounted(StoreError):
     def said(self, spell: Spell) -> str:
         shown = ", ".join(self.urls[:_SHOWN])
         more = f" and {len(self.urls) - _SHOWN} more" if len(self.urls) > _SHOWN else ""
-        return (
-            f"{of_number(len(self.urls), 'shard')} counted already: {shown}{more}; "
-            "count the other shards without them"
-        )
+        counted = f"{of_number(len(self.urls), 'shard')} {'is' if len(self.urls) == 1 else 'are'}"
+        return f"{counted} counted already: {shown}{more}; count the other shards without them"
 
 
 class CopiesCounted(StoreError):

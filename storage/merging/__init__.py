@@ -7,6 +7,10 @@ from streaming_moments.lazy_imports import attach
 attach(__name__)
 
 if TYPE_CHECKING:
+    from streaming_moments.storage.merging.origin_shares import OriginShares as OriginShares
+    from streaming_moments.storage.merging.origin_shares import (
+        shares_by_origin as shares_by_origin,
+    )
     from streaming_moments.storage.merging.pulling import Pull as Pull
     from streaming_moments.storage.merging.pulling import drop_origin as drop_origin
     from streaming_moments.storage.merging.pulling import pull as pull
@@ -14,7 +18,3 @@ if TYPE_CHECKING:
         SharedFoundation as SharedFoundation,
     )
     from streaming_moments.storage.merging.shared_foundation import create_like as create_like
-    from streaming_moments.storage.merging.shares_by_origin import OriginShares as OriginShares
-    from streaming_moments.storage.merging.shares_by_origin import (
-        shares_by_origin as shares_by_origin,
-    )

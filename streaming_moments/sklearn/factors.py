@@ -81,6 +81,8 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     """
 
     _finds = ("auto",)
+    # pickles of earlier versions lack it
+    polish: int | Literal["auto"] = 0
 
     def __init__(
         self,

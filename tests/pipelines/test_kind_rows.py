@@ -9,7 +9,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.registry import models_of
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
-from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS
 from streaming_moments.statistics import registry as statistics
@@ -29,6 +29,8 @@ OF_ALL = {
 NAMES = {
     "languages": ("en",),
     "stop_words": ("a",),
+    "tokeniser": "regex:[a-z]+",
+    "phrases": ("2",),
     "columns": "a,b",
     "counts_column": "counts",
     "ids_column": "ids",
@@ -75,8 +77,9 @@ def test_a_kind_refuses_by_name_what_it_does_not_take(kind):
         given |= {options: options() for options in (CountingOptions, PilotOptions)}
         changed = OPTIONS[name]
         given[changed] = replace(given[changed], **{name: another_value(changed, name)})
-        flag = f"--{name.replace('_', '-')}"
-        with pytest.raises(InvalidInput, match=f"kind {kind} does not use {flag}; remove it"):
+        [own] = [one for one in fields(changed) if one.name == name]
+        flag = f"create --{option_of(own).replace('_', '-')}"
+        with pytest.raises(InvalidInput, match=f"kind {kind} does not use `{flag}`; remove it"):
             require_options_of(*given.values())
 
 

@@ -47,5 +47,5 @@ def test_options_of_texts_are_refused_where_shards_hold_ids(making, tmp_path):
     (tmp_path / "a.dat").write_text(IDS)
     code, errors = making(passage_words=20)
     assert code == 2
-    assert "token ids and categories have no order and no spelling: leave out" in errors
+    assert "token ids and categories have no order and no spelling; leave out" in errors
     assert "no spelling" not in making()[1]

@@ -41,10 +41,19 @@ def refused_basis():
         (lambda: MomentHMM(2).fit([]), "no sequences"),
         (lambda: MomentHMM(2).fit([["a", "b"]]), "texts, such as 'a'; .* pandas.factorize"),
         (lambda: MomentTopics(2).fit(COUNTS * 10**8), "words, above 67,108,864; cut it"),
-        (lambda: MomentTopics(2).fit(COUNTS * 0), "has two words that are counted"),
+        (
+            lambda: MomentTopics(2).fit(COUNTS * 0),
+            "holds two vocabulary words; give a larger pilot",
+        ),
         (refused_basis, "a larger max_components$"),
-        (lambda: MomentGaussianMixture(2).fit(np.ones((9, 3))), "all 9 rows are equal; give"),
-        (lambda: MomentGaussianMixture(covariance_type="full").fit(ROWS), "^covariance_type is"),
+        (
+            lambda: MomentGaussianMixture(2).fit(np.ones((9, 3))),
+            "all 9 rows of the pilot are equal; give others",
+        ),
+        (
+            lambda: MomentGaussianMixture(covariance_type="full").fit(ROWS),
+            'type "full" is unknown; choose spherical',
+        ),
         (lambda: MomentCommunities(9).fit(circle(6)), "is 9, but the graph has 6 nodes"),
         (lambda: MomentCommunities(2).fit(np.argwhere(circle(6))), "from_edgelist"),
         (lambda: MomentCommunities(2).fit(2.5 * circle(6)), r"give \(X > 0\)"),

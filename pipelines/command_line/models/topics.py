@@ -39,7 +39,7 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.merging.shares_by_origin import OriginShares
+    from streaming_moments.storage.merging.origin_shares import OriginShares
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 
@@ -133,7 +133,7 @@ def topics(
         over_time = shares_over_time(store_counting(opened, chosen, topical), topical, period)
     origins: tuple[OriginShares, ...] = ()
     if by_origin:
-        from streaming_moments.storage.merging.shares_by_origin import shares_by_origin
+        from streaming_moments.storage.merging.origin_shares import shares_by_origin
 
         topical = opened.load_model(name)
         origins = shares_by_origin(store_counting(opened, chosen, topical), topical)

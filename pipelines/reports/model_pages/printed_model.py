@@ -42,7 +42,7 @@ from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.merging.shares_by_origin import OriginShares
+    from streaming_moments.storage.merging.origin_shares import OriginShares
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 

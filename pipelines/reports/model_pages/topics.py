@@ -16,7 +16,7 @@ from streaming_moments.pipelines.reports.page import (
 from streaming_moments.pipelines.reports.topic_reports import topics_of
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.dates import Period
-from streaming_moments.storage.merging.shares_by_origin import OriginShares, shares_by_origin
+from streaming_moments.storage.merging.origin_shares import OriginShares, shares_by_origin
 from streaming_moments.storage.operations.lineages import store_counting, store_for, vocabulary_of
 from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
 from streaming_moments.storage.store.store import MomentStore

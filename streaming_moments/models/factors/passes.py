@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.factors.independent_factors import IndependentFactors
-from streaming_moments.models.factors.interval_kernels import add_rows
 from streaming_moments.models.states import Clusters
 from streaming_moments.statistics.expected_sums import IntegerSums
 from streaming_moments.statistics.vectors.grid import Grid, rounded_for_sums
 from streaming_moments.statistics.vectors.rows import VectorBatch
+
+if TYPE_CHECKING:
+    from streaming_moments.models.factors import interval_kernels
+else:
+    interval_kernels = LazyModule("streaming_moments.models.factors.interval_kernels")
 
 FACTOR = 1 << 8
 """Integer units of a standard deviation of a factor as it is read."""
@@ -99,7 +104,9 @@ class FactorReader:
         units = np.clip(np.rint(values * FACTOR), -most, most)
         ends = np.rint(np.array(_ENDS) * FACTOR)
         places = np.searchsorted(ends, units.ravel()).reshape(units.shape)
-        add_rows(units.astype(np.int64), places, found.rows, found.first, found.products)
+        interval_kernels.add_rows(
+            units.astype(np.int64), places, found.rows, found.first, found.products
+        )
         cubes = (units / FACTOR) ** 3
         for own, power in zip(found.powers, (cubes, cubes * units / FACTOR), strict=True):
             own += np.rint(power * _POWER).astype(np.int64).sum(axis=0)

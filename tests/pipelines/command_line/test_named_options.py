@@ -49,6 +49,8 @@ def messages(folder):
             if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
         }
         for node in ast.walk(tree):
+            if id(node) in skipped:
+                continue
             if isinstance(node, ast.JoinedStr):
                 skipped |= {id(part) for part in node.values}
                 text = "".join(
@@ -59,7 +61,7 @@ def messages(folder):
                 text = str(remedy(node.value)) if FIELD.search(node.value) else node.value
             else:
                 continue
-            if id(node) not in skipped and OPTION.search(text):
+            if OPTION.search(text):
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", text
 
 

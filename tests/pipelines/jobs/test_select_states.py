@@ -72,7 +72,7 @@ def test_what_is_held_out_is_likeliest_by_as_many_states_as_there_are():
         SequencesFoundation(words, Basis(sketch.matrix[:, :6], 10, words.fingerprint)),
     ):
         held = InMemory((apart.of_sequences(batch),))
-        with pytest.raises(InvalidInput, match="has no halves|only sketches"):
+        with pytest.raises(InvalidInput, match="have no halves|only sketches"):
             held_out_triples(held, HiddenMarkovModel, HiddenMarkovModel.Options(topics=2))
 
 

@@ -362,7 +362,7 @@ def test_appends_from_stale_snapshots_are_rebased(place):
     assert both.version == 2
     assert both.load_block(1) == block_of(first + second, both.new_segment().layout, 1)
     assert [shard.url for shard in both.ledger()] == ["a", "b"]
-    with pytest.raises(ShardsAlreadyCounted, match="1 shard counted already: a;") as told:
+    with pytest.raises(ShardsAlreadyCounted, match="1 shard is counted already: a;") as told:
         append(stale, first, "a")
     assert told.value.urls == ("a",)
     with pytest.raises(ShardsAlreadyCounted):
