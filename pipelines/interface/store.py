@@ -272,7 +272,7 @@ class Store:
         unique : bool
             Leave out segments of others whose documents are all counted here, by content.
         least_documents : int
-            Refuse a store of fewer documents.
+            Refuse a new store of fewer documents, and new segments of fewer.
         compact_after, client, memory, verbose
             As in `update`.
 

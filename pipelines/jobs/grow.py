@@ -104,13 +104,14 @@ def grow(
 
 
 def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
-    """Return the latest counted shards that still exist, as many as a pilot reads.
+    """Return the latest own shards that still exist, as many as a pilot reads; none of an origin.
 
     Raises InvalidInput if none exists unchanged.
     """
     ledger = store.ledger()
     last: dict[str, ShardRecord] = {}
-    for part in reversed([part for part in store.commit.segments if part.sign > 0]):
+    mine = [part for part in store.commit.segments if part.origin is None]
+    for part in reversed([part for part in mine if part.sign > 0]):
         for record in ledger.records(part.id):
             if len(last) < PILOT_SHARDS and ledger.find(record.url) == record:
                 last.setdefault(record.url, record)

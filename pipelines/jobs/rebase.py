@@ -30,7 +30,7 @@ from streaming_moments.storage.operations.lineages import (
     stage_segment,
     staged_store,
 )
-from streaming_moments.storage.operations.windows import StatisticsSource
+from streaming_moments.storage.operations.windows import StatisticsSource, WindowedStore
 from streaming_moments.storage.shards import PARTITIONS, Shard, files_of, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
@@ -184,11 +184,23 @@ def present_shards(
 ) -> tuple[list[Shard], dict[str, str]]:
     """Return the counted shards that exist unchanged, and why the others do not.
 
-    Raises ShardsMissing if some do not and `allow_missing` is False, and InvalidInput without any.
+    Those of origins are never read from here, even if they could be. Raises ShardsMissing if some
+    do not exist and `allow_missing` is False, and InvalidInput without any.
     """
-    records = list(source.ledger())
+    every = source.ledger()
+    parts = source.segments if isinstance(source, WindowedStore) else source.commit.segments
+    theirs = [part for part in parts if part.origin is not None]
+    missing = {one.url: "is at an origin" for one in every.of_segments(theirs)} if theirs else {}
+    if missing and not allow_missing:
+        names = sorted({(part.origin or "").partition("/")[0] for part in theirs})
+        raise ShardsMissing(
+            f"{len(missing)} of {len(every)} counted shards are at {', '.join(names)}, whose "
+            "documents are not read from here; give SHARDS to read, or use only those of this "
+            "store with --allow-missing"
+        )
+    records = [one for one in every if one.url not in missing]
     found = looked_for(records, run)
-    missing = {
+    missing |= {
         record.url: reason
         for record, (shard, reason) in zip(records, found, strict=True)
         if shard is None

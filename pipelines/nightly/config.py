@@ -200,7 +200,9 @@ class NightlyConfig:
         Options of the other steps; without [rebase] no night rebases.
     growth : GrowthSection, optional
         When words are added. Without [growth]: if the share of tokens outside the vocabulary is
-        above 5% and has risen by 2 points, up to twice the requested vocabulary size.
+        above 5% and has risen by 2 points, up to twice the requested vocabulary size; but never
+        with [merge], or for a store that was created like another, because stores that add words
+        of their own no longer add up.
     metrics : MetricsSection, optional
         File for the metrics; without [metrics] no file is written.
     tag : str
@@ -236,9 +238,10 @@ class NightlyConfig:
     @property
     def growing(self) -> GrowthSection | None:
         """When words are added; None if never."""
-        family, section = self.refit.family, self.growth or _GROWTH
+        family = self.refit.family
+        section = self.growth or (_GROWTH if self.merge is None else None)
         adds = KINDS[family.kind].adds_words and family is not LatentTree
-        return section if section.enabled and adds else None
+        return section if section is not None and section.enabled and adds else None
 
     @model_validator(mode="after")
     def _fits_together(self) -> NightlyConfig:
@@ -249,6 +252,16 @@ class NightlyConfig:
             raise ValueError(
                 "[rebase] counts all documents again, which are at other sites with [merge]; leave "
                 "it out"
+            )
+        if self.merge is not None and refit.polish:
+            raise ValueError(
+                "[refit] polish reads all documents again, which are at other sites with [merge]; "
+                "leave it out"
+            )
+        if self.merge is not None and made is not None:
+            raise ValueError(
+                "[create] chooses words that the sites of [merge] do not count; leave it out, and "
+                "create the store by `streaming-moments create STORE --like SITE`"
             )
         self.gates.require_known(refit)
         kind = refit.family.kind

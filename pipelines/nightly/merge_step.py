@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.sites.merge import pull_as_json, pull_line
+from streaming_moments.pipelines.jobs.sites.merge import in_turn, pull_as_json, pull_line
 from streaming_moments.pipelines.nightly.config import MergeSection
 from streaming_moments.pipelines.nightly.journal import Journal
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import Origin
+from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.merging.pulling import pull
 from streaming_moments.storage.store.store import MomentStore
 
@@ -19,25 +20,32 @@ def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal
     """Take over what every store of the section holds, each in one commit.
 
     If one cannot be read, the night goes on with what it has of it. Raises StoreError if it has
-    nothing of it, or if a site is older than the section allows.
+    nothing of it, or if a site is older than the section allows. A site that is refused needs a
+    decision, so its error stops the night, after the other sites.
     """
     with journal.step("merge") as found:
         told: list[str] = []
         pulls: list[dict[str, object]] = []
         found |= {"told": told, "origins": pulls}
-        for url in section.from_:
+
+        def take(hub: MomentStore, url: str) -> MomentStore:
             try:
                 other = MomentStore.open(url, storage_options=run.storage_options, whole=False)
+                done = pull(hub, other, None, section.unique, section.least_documents)
+            except LockHeld:
+                raise  # of this night, not of the site
             except StoreError as error:
-                known = _known(store, url)
+                hub = hub.latest()
+                known = _known(hub, url)
                 if known is None:
                     raise
                 told.append(f"{url} cannot be read, so version {known.version} stays: {error}")
-                continue
-            done = pull(store, other, None, section.unique, section.least_documents)
-            store = done.store
+                return hub
             told.append(pull_line(done))
             pulls.append(pull_as_json(done))
+            return done.store
+
+        store = in_turn(store, section.from_, take)
         found["version"] = store.version
     _require_young(store, section)
     return store

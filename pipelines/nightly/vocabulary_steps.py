@@ -99,6 +99,8 @@ def grown(
     known = {record.url for record in base.ledger()}
     new = [record for record in store.ledger() if record.url not in known]
     share, usual = outside_of(new), outside_of([*base.ledger()])
+    if config.growth is None and lineage.like:
+        section = None  # it would no longer add up with the others
     if section is None or share is None or store.basis.table is not None:
         return Growth(store)
     risen = not section.outside_rise or (usual is not None and share - usual > section.outside_rise)

@@ -14,7 +14,7 @@ from streaming_moments.storage.log.schema import Extensible, checked
 _EXPIRED = "expired"
 _LEFT_OUT = (
     *("halves", "halves_by_content", "labels", "fence", "expired", "sums", "whole"),
-    *("origins", "purged", "within"),
+    *("origins", "purged", "within", "transaction", "like"),
 )
 
 

@@ -101,12 +101,16 @@ class CommitLog:
         StoreError
             The file cannot be read, or is damaged.
         """
-        name = commit_file(commit.version)
+        return self.has(commit.version, commit.transaction)
+
+    def has(self, version: int, transaction: str) -> bool:
+        """Whether the file of a version holds the commit of a transaction; errors as `holds`."""
+        name = commit_file(version)
         data = self.folder.find(name)
         if data is None:
             return False
         content = unseal(data, f"{self.folder.url}/{name}")
-        return bool(content.get("transaction") == commit.transaction)
+        return bool(content.get("transaction") == transaction)
 
     def existing(self, version: int) -> Commit:
         """Read the commit of a version; an error names the existing versions.

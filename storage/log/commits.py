@@ -70,6 +70,8 @@ class Lineage(Extensible):
         Whether the pair counts of half of the documents are stored separately.
     halves_by_content : bool
         Whether the half of a record depends on its content; otherwise on its place.
+    like : bool
+        Whether the store was created on the foundation of another, with which it adds up.
     unknown : mapping
         Keys of later versions, preserved.
     """
@@ -85,6 +87,7 @@ class Lineage(Extensible):
     kind: str | None = None
     halves: StrictBool = False
     halves_by_content: StrictBool = False
+    like: StrictBool = False
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def era(self, words: int) -> Era:
@@ -163,6 +166,8 @@ class Origin(Extensible):
     version, time : its version that was pulled, and the time of that commit, ISO 8601 in UTC
     purged : SHA-256 of the list of shards that were purged there; empty without any
     within : identifiers of the stores whose documents it holds itself, sorted
+    transaction : that of the pulled commit, which a copy of the store lacks once the two differ;
+        empty in stores of earlier writers
     unknown : keys of later versions, preserved
     """
 
@@ -172,6 +177,7 @@ class Origin(Extensible):
     time: str
     purged: Digest | Literal[""] = ""
     within: tuple[Identity, ...] = ()
+    transaction: Identity | Literal[""] = ""
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -1,8 +1,8 @@
 """Origins: names of shards that other stores counted.
 
-A name of an object store or of the web is one shard for all. A path on a disk, or a collection
-counted from Python, is a name within one site: other sites may use it for other documents. The
-ledger therefore puts the origin before such names.
+A name of an object store or of the web is one shard for all. A path on a disk or in HDFS, a server
+on the same machine, or a collection counted from Python, is a name within one site: other sites may
+use it for other documents. The ledger therefore puts the origin before such names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
 MERGE = "merge"  # operation of a commit that takes over what an origin holds
 _BEFORE = "origin://"
 _SHARED = "(?i)^[a-z][a-z0-9+.-]*://"
-_OF_A_SITE = "(?i)^(?:file|local|memory|partition)://"
+_OF_A_SITE = "(?i)^(?:(?:file|local|memory|partition|hdfs)://|https?://(?:localhost|127[.]0[.]0[.]1)(?:[:/]|$))"
 
 
 def name_in(origin: str, url: str) -> str:
@@ -32,6 +32,8 @@ def name_in(origin: str, url: str) -> str:
     --------
     >>> name_in("emea", "/data/a.txt"), name_in("emea", "s3://data/a.txt")
     ('origin://emea//data/a.txt', 's3://data/a.txt')
+    >>> name_in("emea", "http://localhost:80/a.txt"), name_in("emea", "http://localhost.org/a.txt")
+    ('origin://emea/http://localhost:80/a.txt', 'http://localhost.org/a.txt')
     """
     shared = re.match(_SHARED, url) and not re.match(_OF_A_SITE, url)
     return url if shared else f"{_BEFORE}{origin}/{url}"

@@ -45,6 +45,8 @@ from streaming_moments.storage.store.changes import require_bound
 from streaming_moments.storage.store.garbage import sweep, unswept
 from streaming_moments.storage.store.store import MomentStore
 
+_Copied = tuple[str, str | None]
+
 
 class _Changed(StoreError):
     """Another writer has changed this store, so that segments must be copied again."""
@@ -83,18 +85,17 @@ class Pull:
 class _Source:
     """What is pulled: a version of another store under a name.
 
-    wanted : its segments, those that count nothing new left out
+    wanted : its segments, with the names of their origins here; without those that count nothing
+        new
+    least : fewest documents of a segment that is copied
     """
 
     other: MomentStore
     name: str
     origin: Origin
     wanted: tuple[SegmentReference, ...]
+    least: int = 0
     left_out: tuple[str, ...] = ()
-
-    def named(self, part: SegmentReference) -> str:
-        """Name here of the origin of a segment there."""
-        return self.name if part.origin is None else f"{self.name}/{part.origin}"
 
 
 def pull(
@@ -121,7 +122,8 @@ def pull(
     unique : bool
         Leave out segments there whose shards are all counted here, or by another origin.
     least_documents : int
-        Refuse an origin of fewer documents.
+        Refuse a new origin of fewer documents, and a new segment of fewer; but what was purged
+        there is purged here in any case.
     message : str
         Message for the log.
 
@@ -130,8 +132,8 @@ def pull(
     ForeignStatistics
         The two have another foundation. The error says what differs.
     InvalidInput
-        The other store is this one, holds this one, or has too few documents; the name is used;
-        or a shard is counted twice. The error names it.
+        The other store is this one, holds this one, is a copy of an origin, or has too few
+        documents; the name is used; or a shard is counted twice. The error names it.
     StoreError
         A store cannot be read or written, or the other one is at an earlier version than before.
 
@@ -153,22 +155,24 @@ def pull(
     for _ in range(CONFLICT_ATTEMPTS):
         _require_no_rebase(store, store.commit)
         require_adding_up(store, other)
-        name = _name_here(store, other, identity, name)
+        called = _name_here(store, other, identity, name)
         origin = _origin(other, identity)
-        _require_separate(store, origin, name)
-        _require_enough(other, least_documents)
-        store = followed(store, other)
-        source = _Source(other, name, origin, other.commit.segments)
+        _require_separate(store, origin, called)
+        if called not in store.commit.origins:
+            _require_enough(other, least_documents)
+        source = _Source(other, called, origin, _named(called, other.commit), least_documents)
         try:
+            store = followed(store, other)
             return _pulled(store, source, unique, message)
         except _Changed:
-            store = store.latest()
+            store, other = store.latest(), other.latest()
         except StoreError:
-            # an expiry or a purge there may have deleted files of the version
-            later = other.latest()
-            if later.version == other.version:
+            # an expiry or a purge there may have deleted files of the version, and another pull may
+            # have added the same words here; the origin comes last, as it may not be the earlier
+            here, there = store.latest(), other.latest()
+            if (here.version, there.version) == (store.version, other.version):
                 raise
-            other = later
+            store, other = here, there
     raise StoreError(f"other writers keep changing {store.url} or {other.url}; run this again")
 
 
@@ -194,10 +198,10 @@ def _pulled(store: MomentStore, source: _Source, unique: bool, message: str) -> 
     """Copy what is new, and commit it."""
     name, other = source.name, source.other
     _swept(store)
+    _require_later(store, store.commit, source)
     theirs = [part for part in store.commit.segments if part.is_of(name)]
     if unique:
-        named = [replace(part, origin=source.named(part)) for part in source.wanted]
-        ledger = read_ledger(other.folder, named, Ledger({}))
+        ledger = read_ledger(other.folder, source.wanted, Ledger({}))
         rest = [part for part in store.commit.segments if not part.is_of(name)]
         others = store.ledger().of_segments(rest)
         kept, left_out = without_copies(source.wanted, ledger, others)
@@ -207,11 +211,13 @@ def _pulled(store: MomentStore, source: _Source, unique: bool, message: str) -> 
         return _told(store, source, store.commit)
     if purged := _purge_of(store, store.commit, source, store.ledger())[0]:
         erase_unnamed(store.folder, purged)  # before there are copies that no version names
-    copies: dict[str, tuple[str, Uncommitted]] = {}
-    held = {part.manifest for part in theirs}
-    for part in source.wanted:
-        if part.manifest not in held and part.manifest not in copies:
-            copies[part.manifest] = copy_segment(other.folder, part, store.folder)
+    held = {_copied(part) for part in theirs}
+    news = [part for part in source.wanted if _copied(part) not in held]
+    _require_large(store.commit, source, news)
+    copies: dict[_Copied, tuple[str, Uncommitted]] = {}
+    for part in news:
+        if _copied(part) not in copies:
+            copies[_copied(part)] = copy_segment(other.folder, part, store.folder)
     done: list[frozenset[str]] = []
 
     def change(head: Commit) -> Commit:
@@ -235,7 +241,7 @@ def _merged(
     store: MomentStore,
     head: Commit,
     source: _Source,
-    copies: Mapping[str, tuple[str, Uncommitted]],
+    copies: Mapping[_Copied, tuple[str, Uncommitted]],
     message: str,
 ) -> tuple[Commit, frozenset[str]]:
     """Make the commit of a pull on top of a version, and name the shards that it purges."""
@@ -244,16 +250,15 @@ def _merged(
     _require_no_rebase(store, head)
     _require_later(store, head, source)
     theirs = [part for part in head.segments if part.is_of(name)]
-    held = {part.manifest: part.id for part in theirs}
-    ours = {manifest: identity for manifest, (identity, _) in copies.items()} | held
-    if any(part.manifest not in ours for part in source.wanted):
+    held = {_copied(part): part.id for part in theirs}
+    ours = {key: identity for key, (identity, _) in copies.items()} | held
+    if any(_copied(part) not in ours for part in source.wanted):
         raise _Changed(f"segments of {name} are gone; run this again")
     news = [
         replace(
             part,
-            id=ours[part.manifest],
+            id=ours[_copied(part)],
             words=words_here(head.lineage, other.lineage, part.words),
-            origin=source.named(part),
         )
         for part in source.wanted
     ]
@@ -292,8 +297,10 @@ def _purge_of(
     ledger = ledger_of_all(store.folder, log, known)
     there = {
         url: _name_at(part.origin, url)
-        for part in {part.id: part for commit in log for part in commit.segments}.values()
-        if part.origin is not None and part.is_of(source.name)
+        for part in {
+            part.id: part for commit in log for part in _parts_of(commit, source.origin.id)
+        }.values()
+        if part.origin is not None
         for url in ledger.tables[part.id]["url"].to_pylist()
     }
     gone = {url for url, name in there.items() if forgotten.has_purged(name)}
@@ -314,6 +321,20 @@ def _purge_of(
     }
 
 
+def _parts_of(commit: Commit, identity: str) -> list[SegmentReference]:
+    """Return the segments of a store in a version, which may have another name for it."""
+    names = [name for name, one in commit.origins.items() if one.id == identity]
+    return [part for part in commit.segments if any(part.is_of(name) for name in names)]
+
+
+def _named(name: str, commit: Commit) -> tuple[SegmentReference, ...]:
+    """Return the segments of another store with the names of their origins here."""
+    return tuple(
+        replace(part, origin=name if part.origin is None else f"{name}/{part.origin}")
+        for part in commit.segments
+    )
+
+
 def _name_at(origin: str, url: str) -> str:
     """Return the name in the ledger of the other store for a shard here."""
     _, _, within = origin.partition("/")
@@ -332,7 +353,9 @@ def _name_here(store: MomentStore, other: MomentStore, identity: str, given: str
                 "leave out {merge.as}, or remove that origin before by {forget.origin}",
             )
         return known
-    name = given or re.sub(r"[^A-Za-z0-9._-]+", "-", other.url.rpartition("/")[2]).lstrip("-._")
+    name = given or _name_by_url(other.url, 1)
+    if not given and name in origins:
+        name = _name_by_url(other.url, 2)
     if require_name(name, "an origin").startswith("-"):
         raise InvalidInput(f"an origin cannot be named {name!r}; do not begin with -")
     if name in origins:
@@ -343,13 +366,28 @@ def _name_here(store: MomentStore, other: MomentStore, identity: str, given: str
     return name
 
 
+def _name_by_url(url: str, parts: int) -> str:
+    """Return the last parts of a URL as a name.
+
+    Examples
+    --------
+    >>> _name_by_url("s3://rome/store", 1), _name_by_url("s3://rome/store", 2)
+    ('store', 'rome-store')
+    """
+    last = "-".join([part for part in url.split("/") if part][-parts:])
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", last).lstrip("-._")
+
+
 def _origin(other: MomentStore, identity: str) -> Origin:
     """Describe the version of another store that is pulled."""
     commit = other.commit
     held = {one for origin in commit.origins.values() for one in (origin.id, *origin.within)}
     names = json.dumps(sorted(commit.forgotten.purged)).encode()
     purged = hashlib.sha256(names).hexdigest() if commit.forgotten.purged else ""
-    return Origin(identity, other.url, other.version, commit.time, purged, tuple(sorted(held)))
+    within = tuple(sorted(held))
+    return Origin(
+        identity, other.url, other.version, commit.time, purged, within, commit.transaction
+    )
 
 
 def _require_separate(store: MomentStore, origin: Origin, name: str) -> None:
@@ -388,8 +426,23 @@ def _require_enough(other: MomentStore, least: int) -> None:
         )
 
 
+def _require_large(head: Commit, source: _Source, news: Iterable[SegmentReference]) -> None:
+    """Refuse new segments of few documents, unless documents were purged there since."""
+    before = head.origins.get(source.name)
+    if before is not None and source.origin.purged != before.purged:
+        return  # documents that were purged there may not stay here
+    sizes = [part.documents for part in news if part.documents]
+    if sizes and min(sizes) < source.least:
+        raise InvalidInput(
+            f"a new segment of {source.origin.url} holds {min(sizes):,} "
+            f"{plural(min(sizes), 'document')}, fewer than {source.least:,}, so its counts could "
+            "tell of single ones",
+            "compact that store first, merge it later, or lower {merge.least_documents}",
+        )
+
+
 def _require_later(store: MomentStore, head: Commit, source: _Source) -> None:
-    """Refuse a version that is earlier than the one here."""
+    """Refuse a version that is earlier than the one here, or of another copy of the store."""
     before = head.origins.get(source.name)
     if before is None:
         return
@@ -398,10 +451,22 @@ def _require_later(store: MomentStore, head: Commit, source: _Source) -> None:
     if before.version > source.origin.version:
         if head.transaction != store.commit.transaction:
             raise _Pulled(f"version {before.version} of {source.name} is here already")
+        if source.other.latest().version >= before.version:
+            raise _Changed(f"another pull of {source.name} was faster; run this again")
         raise InvalidInput(
             f"{source.origin.url} is at version {source.origin.version}, and version "
-            f"{before.version} of it is here: it was restored from a copy",
-            "remove the origin by {forget.origin}, then merge it again",
+            f"{before.version} of it is here: it was restored from a copy, or is one",
+            "remove the origin by {forget.origin}, then merge it again; make the store of each "
+            "site by {create.like}",
+        )
+    # an expired commit keeps its transaction
+    log = CommitLog(source.other.folder)
+    if before.transaction and not log.has(before.version, before.transaction):
+        raise InvalidInput(
+            f"{source.origin.url} and origin {source.name} ({before.url}) are two stores with one "
+            "beginning, so one is a copy of the other",
+            "make the store of each site by {create.like}, and count there; or, if the store "
+            "replaces the other one, remove the origin by {forget.origin} and merge again",
         )
 
 
@@ -444,8 +509,13 @@ def _change_text(change: int) -> str:
     return f"{abs(change):,} {plural(abs(change), 'document')} {more}"
 
 
-def _counted(parts: Iterable[SegmentReference]) -> Counter[tuple[str, int]]:
-    return Counter((part.manifest, part.sign) for part in parts)
+def _copied(part: SegmentReference) -> _Copied:
+    """Return what a copy has in common with its source: the content, and the origin's name here."""
+    return part.manifest, part.origin
+
+
+def _counted(parts: Iterable[SegmentReference]) -> Counter[tuple[_Copied, int]]:
+    return Counter((_copied(part), part.sign) for part in parts)
 
 
 def _key(part: SegmentReference) -> tuple[object, ...]:

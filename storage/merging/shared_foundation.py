@@ -139,8 +139,10 @@ def create_like(
     Arguments and errors as for `MomentStore.create`. A StoreError is raised, too, if the files are
     not those of the lineage.
     """
-    folder, lineage = Folder.at(url, storage_options), shared.lineage
-    foundation = _foundation_in(shared)
+    folder, foundation = Folder.at(url, storage_options), _foundation_in(shared)
+    # this store has had all words from its first version on
+    eras = tuple(replace(era, version=0) for era in shared.lineage.eras)
+    lineage = replace(shared.lineage, eras=eras, like=True)
     commit = Commit.first(lineage, message or "create like another store")
 
     def write(place: Folder) -> None:

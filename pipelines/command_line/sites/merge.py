@@ -46,7 +46,7 @@ _SHOWN = 5
     "--least-documents",
     type=Whole(0),
     default=0,
-    help="Refuse an OTHER of fewer documents [0].",
+    help="Refuse a new OTHER of fewer documents, and new segments of fewer [0].",
 )
 @click.option(
     "--compact-after",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
@@ -51,8 +51,10 @@ def merge(
 
     Raises
     ------
-    ForeignStatistics, InvalidInput, StoreError
+    ForeignStatistics, StoreError
         As in `storage.merging.pull`. Stores before it are merged.
+    InvalidInput
+        As there. The other stores are merged.
     """
     if name is not None and len(others) != 1:
         raise InvalidInput(
@@ -60,13 +62,38 @@ def merge(
             "merge them one by one, each with {merge.as}",
         )
     pulls = []
-    for url in others:
+
+    def take(hub: MomentStore, url: str) -> MomentStore:
         other = MomentStore.open(url, storage_options=run.storage_options, whole=False)
-        found = pull(store, other, name, unique, least_documents, message)
-        store = found.store
+        found = pull(hub, other, name, unique, least_documents, message)
         pulls.append(found)
         run.tell(pull_line(found))
+        return found.store
+
+    store = in_turn(store, others, take)
     return MergeResult(compact_when_many(store, compact_after, run), tuple(pulls))
+
+
+def in_turn(
+    store: MomentStore, others: Sequence[str], take: Callable[[MomentStore, str], MomentStore]
+) -> MomentStore:
+    """Call `take` for each other store; those that it refuses come again after the others.
+
+    So a shard may move from a store to an earlier one. Raises the first InvalidInput when a round
+    refuses all that are left.
+    """
+    waiting = list(others)
+    while waiting:
+        refused: list[tuple[str, InvalidInput]] = []
+        for url in waiting:
+            try:
+                store = take(store, url)
+            except InvalidInput as error:
+                refused.append((url, error))
+        if len(refused) == len(waiting):
+            raise refused[0][1]
+        waiting = [url for url, _ in refused]
+    return store
 
 
 def pull_line(found: Pull) -> str:

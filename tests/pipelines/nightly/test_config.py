@@ -373,3 +373,17 @@ def test_what_is_auto_is_found_by_halves():
     ):
         with pytest.raises(InvalidInput, match=problem):
             config_of({**told, "refit": refit, "create": made}, "n")
+
+
+def test_a_hub_adds_no_words_and_counts_no_documents_again():
+    merging = {**LEAST, "merge": {"from": "berlin"}}
+    assert config_of(LEAST, "n.toml").growing is not None
+    assert config_of(merging, "n.toml").growing is None
+    assert config_of({**merging, "growth": {"words": 4}}, "n.toml").growing is not None
+    for name, section, said in (
+        ("create", {}, "create the store by `streaming-moments create STORE --like SITE`"),
+        ("rebase", {}, r"\[rebase\] counts all documents again"),
+        ("refit", {"topics": 5, "polish": 2}, r"\[refit\] polish reads all documents again"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            config_of({**merging, name: section}, "n.toml")

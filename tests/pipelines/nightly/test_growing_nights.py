@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -210,3 +211,13 @@ def test_growth_is_on_where_nothing_is_said_of_it():
 def test_values_that_no_growth_can_have_are_refused(key, value):
     with pytest.raises(InvalidInput, match=rf"\[growth\] {key}(: | is )"):
         config_of({**LEAST, "growth": {key: value}}, "n.toml")
+
+
+def test_a_night_adds_no_words_to_a_store_like_another(nights_of):
+    def alike(head):
+        return replace(head.successor("test", ""), lineage=replace(head.lineage, like=True))
+
+    before = nights_of.store.extended(alike)
+    report, _ = nights_of.night(2)
+    assert (report["growth"], report["words_added"]) == ("", 0)
+    assert nights_of.store.vocabulary == before.vocabulary

@@ -62,6 +62,15 @@ def test_a_hub_refits_and_publishes_what_it_never_read(place, run, planted):
     assert found == 10
     assert "rome cannot be read, so version" in out
     shutil.move(place / "away", place / "rome")
+    # nor does one that can be opened and not be copied
+    before = open_store(str(place / "hub")).documents
+    open_store(str(place / "rome")).update(planted[:20], source="more", unique=False)
+    shutil.move(place / "rome" / "segments", place / "away")
+    found, out, _ = run("nightly", config, "--json")
+    assert found == 10
+    assert "rome cannot be read, so version" in out
+    assert open_store(str(place / "hub")).documents == before
+    shutil.move(place / "away", place / "rome" / "segments")
 
 
 def test_a_site_that_counts_nothing_for_long_stops_the_night(place, run):

@@ -13,6 +13,7 @@ from mortal_folder import Sleeping
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.storage.log.commit_json import commit_from_json, commit_to_json
 from streaming_moments.storage.merging.pulling import drop_origin, pull
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.forgetting import commit_recount
@@ -350,6 +351,79 @@ def test_an_origin_that_was_restored_from_an_older_copy_is_refused(tmp_path):
     shutil.move(tmp_path / "copy", tmp_path / "site")
     with pytest.raises(InvalidInput, match="is at version 1, and version 2 of it is here"):
         pull(hub, MomentStore.open(other.url))
+
+
+def test_two_copies_of_one_store_do_not_replace_each_other(tmp_path):
+    hub, one = create(), site({"a": 1}, tmp_path / "berlin")
+    shutil.copytree(tmp_path / "berlin", tmp_path / "rome")
+    two = append(append(MomentStore.open(str(tmp_path / "rome")), {"c": 3}), {"d": 4})
+    one = append(one, {"b": 2})
+    found = pull(hub, one)
+    with pytest.raises(InvalidInput, match="are two stores with one beginning"):
+        pull(hub, two)
+    # the pulled commit is known after its version expired
+    one, _ = expire(append(compact(one), {"e": 5}), 1, timedelta(0))
+    assert holds(pull(hub, one).store, [1, 2, 5])
+    content = commit_to_json(found.store.commit)
+    del content["origins"]["berlin"]["transaction"]
+    assert commit_from_json(content, "commit").origins["berlin"].transaction == ""
+
+
+def test_stores_of_one_last_name_have_the_last_two_as_names(tmp_path):
+    hub = create()
+    for number, name in enumerate(("berlin", "rome")):
+        pull(hub, site({"/a": number + 1}, tmp_path / name / "store"))
+    assert [*hub.latest().commit.origins] == ["store", "rome-store"]
+    assert holds(hub, [1, 2])
+
+
+def test_a_purge_there_reaches_versions_that_had_it_under_another_name(tmp_path):
+    other = append(site({"/x/a": 2}, tmp_path / "site"), {"/x/b": 3})
+    hub = pull(site({"own": 1}, tmp_path / "hub"), other, "emea").store
+    hub = drop_origin(hub, "emea")
+    pull(hub, other, "europe")
+    purge(other, {"/x/a"})
+    found = pull(hub, other, least_documents=100)
+    assert found.purged == ("origin://emea//x/a", "origin://europe//x/a")
+    assert holds(found.store, [1, 3])
+    told = b"".join(path.read_bytes() for path in (tmp_path / "hub").rglob("*") if path.is_file())
+    assert b"/x/a" not in told
+
+
+def test_a_small_new_segment_is_refused_until_it_is_compacted():
+    hub, other = create(), append(site({"a": 1}), {"b": 2})
+    with pytest.raises(InvalidInput, match="holds 6 documents, fewer than 12.*compact that store"):
+        pull(hub, other, least_documents=12)
+    other = compact(other)
+    pull(hub, other, least_documents=12)
+    # segments that are here are not new
+    assert pull(hub, other, least_documents=13).change == 0
+    with pytest.raises(InvalidInput, match="holds 6 documents, fewer than 12"):
+        pull(hub, forget(other, {"a": 1}), least_documents=12)
+    assert holds(hub, [1, 2])
+
+
+def test_an_origin_of_an_origin_may_get_another_name():
+    berlin = site({"/a": 1})
+    europe = pull(create(), berlin, "berlin").store
+    world = pull(create(), europe, "europe").store
+    pull(drop_origin(europe, "berlin"), berlin, "be")
+    found = pull(world, europe)
+    assert holds(found.store, [1])
+    assert [one.url for one in found.store.ledger()] == ["origin://europe/be//a"]
+
+
+def test_of_two_pulls_at_once_of_a_store_with_new_words_each_succeeds():
+    hub, other = create(), append_grown(grow(site({"a": 1}), ["moon"]), {"b": 3})
+    done = []
+    pulls = [threading.Thread(target=lambda: done.append(pull(hub, other))) for _ in range(4)]
+    for one in pulls:
+        one.start()
+    for one in pulls:
+        one.join()
+    assert [found.documents for found in done] == [12] * 4
+    assert hub.latest().version == 2
+    assert MomentStore.open(hub.url).verify() == []
 
 
 def test_of_two_pulls_at_once_each_counts_once():

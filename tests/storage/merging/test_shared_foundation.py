@@ -1,5 +1,7 @@
 """Shared foundations: a store like another counts the same words, and holds nothing of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError
@@ -18,7 +20,7 @@ def test_a_store_like_another_has_its_foundation_and_none_of_its_counts(tmp_path
     store = append(create(tmp_path / "store"), {"/secret/a.txt": 1}, "a message")
     made = like(store)
     assert (made.version, made.commit.documents, len(made.ledger())) == (0, 0, 0)
-    assert made.commit.lineage == store.commit.lineage
+    assert made.commit.lineage == replace(store.commit.lineage, like=True)
     assert made.foundation == store.foundation
     assert made.vocabulary == store.vocabulary
     assert made.format == store.format
@@ -43,6 +45,7 @@ def test_words_that_were_added_stay_added(tmp_path):
     made = like(store)
     assert made.vocabulary.terms == store.vocabulary.terms
     assert made.foundation.first_words == store.foundation.first_words == 4
+    assert [era.version for era in made.commit.lineage.eras] == [0]
     assert made.verify() == []
 
 

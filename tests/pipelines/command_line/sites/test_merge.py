@@ -9,7 +9,12 @@ from streaming_moments import create_store, open_store
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.jobs.rebase import ShardsMissing
+from streaming_moments.pipelines.jobs.sites.merge import in_turn
+from streaming_moments.storage.merging.pulling import pull
+from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.sets import feature_sets
+from streaming_moments.testing.small_store import append, create, forget
 
 pytestmark = pytest.mark.usefixtures("few_blocks")
 TEXTS = ["the sea and a ship in the port"] * 30 + ["a law of the tax on trade"] * 30
@@ -89,11 +94,33 @@ def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_
     code, _, errors = run("rebase", hub)
     assert code == 2
     assert "holds documents that berlin, rome counted" in printed(errors)
+    code, _, errors = run("grow", hub)
+    assert code == 2
+    assert "give SHARDS" in printed(errors)
+    opened = open_store(hub)
+    opened.refit(2, 0.1, name="first")
+    with pytest.raises(ShardsMissing, match="2 of 2 counted shards are at berlin, rome, whose"):
+        opened.polish(model="first")
     code, _, errors = run("forget", hub, shard, "--origin", "berlin")
     assert code == 2
     assert run("forget", hub, "--origin", "berlin")[0] == 0
     assert open_store(hub).documents == 41
     assert run("forget", hub)[0] == 2
+
+
+def test_a_shard_may_move_to_a_store_that_comes_before():
+    one, two = append(create(), {"s3://x/a": 1}), create()
+    hub = pull(pull(create(), one, "one").store, two, "two").store
+    one, two = forget(one, {"s3://x/a": 1}), append(two, {"s3://x/a": 1})
+
+    def take(store, url):
+        return pull(store, MomentStore.open(url)).store
+
+    assert in_turn(hub, [two.url, one.url], take).commit.documents == 6
+    append(one.latest(), {"s3://x/b": 2})
+    append(two.latest(), {"s3://x/b": 2})
+    with pytest.raises(InvalidInput, match="s3://x/b is counted by origin two"):
+        in_turn(hub, [two.url, one.url], take)
 
 
 def test_python_merges_and_forgets(places):
