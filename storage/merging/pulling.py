@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.printing.plural import plural
+from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.storage.files.retries import CONFLICT_ATTEMPTS
 from streaming_moments.storage.inbox.owners import Owner
 from streaming_moments.storage.log.commit_log import CommitLog
@@ -272,10 +272,10 @@ def _merged(
     require_counted_once(head, ledger, fresh, name)
     require_bound([*rest, *news])
     change = _documents(news) - _documents(theirs)
-    text = message or f"{MERGE} {name}: version {other.version}, {_change_text(change)}"
+    text = message or f"{MERGE} {name}: version {other.version}, {change_text(change)}"
     purged, changes = _purge_of(store, head, source, ledger)
     if purged:
-        text += f", {len(purged)} {plural(len(purged), 'shard')} purged"
+        text += f", {of_number(len(purged), 'shard')} purged"
     origins = {**head.origins, name: source.origin}
     successor = head.successor(MERGE, text, segments=(*rest, *news), origins=origins, **changes)
     if store.foundation.joins:
@@ -504,9 +504,10 @@ def _documents(parts: Iterable[SegmentReference]) -> int:
     return sum(part.sign * part.documents for part in parts)
 
 
-def _change_text(change: int) -> str:
+def change_text(change: int) -> str:
+    """Describe a change of the number of documents."""
     more = "more" if change >= 0 else "fewer"
-    return f"{abs(change):,} {plural(abs(change), 'document')} {more}"
+    return f"{of_number(abs(change), 'document')} {more}"
 
 
 def _copied(part: SegmentReference) -> _Copied:

@@ -179,16 +179,21 @@ def coordinate(address, store, shards, plan):
         update(MomentStore.open(store), list_shards([shards]), Run(cluster), plan=plan)
 
 
-def coordinate_until(steps, *arguments):
-    """`coordinate`, killed after so many steps of its closes."""
+def die_after(steps, *closing):
+    """End this process by SIGKILL after so many steps of these calls and of what it writes."""
     taken = count(1)
 
     def take():
         if next(taken) > steps:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    closing = (group_runner, "settle"), (Reduction, "run"), (Reduction, "seal")
     watch(take, *closing, (Folder, "write"), (Folder, "create"))
+
+
+def coordinate_until(steps, *arguments):
+    """`coordinate`, killed after so many steps of its closes."""
+    closing = (group_runner, "settle"), (Reduction, "run"), (Reduction, "seal")
+    die_after(steps, *closing)
     coordinate(*arguments)
 
 

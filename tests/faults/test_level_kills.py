@@ -4,7 +4,6 @@ On a disk and on a real S3 server: whatever was killed, a store reads, is sound,
 once or not at all; the same call goes on where it was.
 """
 
-import os
 import random
 import signal
 import time
@@ -16,7 +15,7 @@ from multiprocessing.connection import wait
 
 import pytest
 from forking import PATIENCE, forking
-from killable_cluster import watch
+from killable_cluster import die_after, watch
 from s3_server import s3_process, with_bucket
 
 from streaming_moments.errors import StoreError
@@ -120,13 +119,7 @@ def counted(store, name):
 
 def ingest_until(steps, *arguments):
     """`ingest`, killed after so many steps of what it writes."""
-    taken = count(1)
-
-    def take():
-        if next(taken) > steps:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    watch(take, (Folder, "write"), (Folder, "create"), (Folder, "sync"))
+    die_after(steps, (Folder, "sync"))
     ingest(*arguments)
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import os
 import random
 import signal
 from datetime import timedelta
@@ -10,7 +9,7 @@ from itertools import count
 
 import pytest
 from forking import PATIENCE, forking
-from killable_cluster import watch
+from killable_cluster import die_after
 from mortal_folder import Killed, Mortal
 from s3_server import s3_process, with_bucket
 from unreliable_proxy import KINDS, Fault, UnreliableProxy
@@ -203,13 +202,7 @@ def merge(hub, sites, options=None):
 
 def merge_until(steps, *arguments):
     """`merge`, killed after so many steps of what it writes."""
-    taken = count(1)
-
-    def take():
-        if next(taken) > steps:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    watch(take, (Folder, "write"), (Folder, "create"), (Folder, "sync"))
+    die_after(steps, (Folder, "sync"))
     merge(*arguments)
 
 

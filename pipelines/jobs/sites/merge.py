@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
-from streaming_moments.printing.plural import plural
-from streaming_moments.storage.merging.pulling import Pull, pull
+from streaming_moments.printing.plural import of_number
+from streaming_moments.storage.merging.pulling import Pull, change_text, pull
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -109,17 +109,15 @@ def pull_line(found: Pull) -> str:
     'berlin at version 7: nothing has changed, 1,200 documents'
     """
     told = f"{found.name} at version {found.origin.version}:"
-    number = f"{found.documents:,} {plural(found.documents, 'document')}"
+    number = of_number(found.documents, "document")
     if not found.added and not found.removed and not found.change:
         return f"{told} nothing has changed, {number}"
-    size = abs(found.change)
-    what = f"{size:,} {plural(size, 'document')} {'more' if found.change >= 0 else 'fewer'}"
-    parts = [f"{found.added:,} {plural(found.added, 'segment')} copied, {found.removed:,} dropped"]
+    parts = [f"{of_number(found.added, 'segment')} copied, {found.removed:,} dropped"]
     if found.left_out:
-        parts.append(f"{len(found.left_out):,} {plural(len(found.left_out), 'shard')} left out")
+        parts.append(f"{of_number(len(found.left_out), 'shard')} left out")
     if found.purged:
-        parts.append(f"{len(found.purged):,} {plural(len(found.purged), 'shard')} purged")
-    return f"{told} {what}, {found.documents:,} in all; {'; '.join(parts)}"
+        parts.append(f"{of_number(len(found.purged), 'shard')} purged")
+    return f"{told} {change_text(found.change)}, {found.documents:,} in all; {'; '.join(parts)}"
 
 
 def pull_as_json(found: Pull) -> dict[str, object]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from streaming_moments.errors import StreamingMomentsError
-from streaming_moments.printing.plural import plural
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, Origin, SegmentReference
@@ -86,9 +86,9 @@ def _state(commit: Commit, name: str, origin: Origin, latest: Commit | str) -> O
         sum(part.sign * part.shards for part in parts),
     )
     if isinstance(latest, str):
-        return OriginState(**{**asdict(known), "problem": latest})
+        return replace(known, problem=latest)
     behind = latest.version > origin.version and _counted(parts) != _counted(latest.segments)
-    return OriginState(**{**asdict(known), "latest": latest.version, "behind": behind})
+    return replace(known, latest=latest.version, behind=behind)
 
 
 def _counted(parts: Sequence[SegmentReference]) -> Counter[tuple[str, int]]:
@@ -105,9 +105,8 @@ def _text(state: OriginState) -> str:
 others: merge it again'
     """
     told = (
-        f"{state.documents:,} {plural(state.documents, 'document')} in {state.shards:,} "
-        f"{plural(state.shards, 'shard')}, version {state.version} of {state.time[:10]} at "
-        f"{state.url}"
+        f"{of_number(state.documents, 'document')} in {of_number(state.shards, 'shard')}, "
+        f"version {state.version} of {state.time[:10]} at {state.url}"
     )
     if state.problem:
         return f"{told}; it cannot be read ({state.problem})"
