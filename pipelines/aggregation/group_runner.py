@@ -45,11 +45,14 @@ class Gathered:
         Shards of the segment.
     bad : tuple of ShardError
         Shards left out.
+    seconds : tuple of float
+        Time of all threads that the tokeniser took, and all reading with it.
     """
 
     segment: Segment | None
     shards: tuple[Shard, ...]
     bad: tuple[ShardError, ...]
+    seconds: tuple[float, float] = (0.0, 0.0)
 
 
 def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, total: int) -> Gathered:
@@ -122,7 +125,7 @@ def _gather_group(
                 raise refusal_of(group.bad)
             closed = time.monotonic()
             if not group.rows:
-                return Gathered(None, (), tuple(group.bad))
+                return Gathered(None, (), tuple(group.bad), group.seconds)
             receipts = {number: receipt for number, (_, receipt) in group.receipts.items()}
             settled = settle(run.cluster.client, group.opening, receipts)
             group.opening = replace(group.opening, epoch=group.opening.epoch + 1)
@@ -139,7 +142,7 @@ def _gather_group(
     begun = time.monotonic()
     segment = reduction.seal(run, group.totals(), group.records(), group.dates)
     gathering.pace.close = close + time.monotonic() - begun
-    return Gathered(segment, tuple(group.shards.values()), tuple(group.bad))
+    return Gathered(segment, tuple(group.shards.values()), tuple(group.bad), group.seconds)
 
 
 def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:

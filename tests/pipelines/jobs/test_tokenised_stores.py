@@ -120,7 +120,7 @@ def test_documents_on_which_a_function_fails_make_a_bad_shard(tmp_path, embedded
     counting = CountingOptions(tokeniser="own_words:unlucky")
     named = {"client": embedded.client, "counting": counting, "pilot": PILOT, "max_topics": 2}
     store = create_store(str(tmp_path / "store"), str(good), **named)
-    with pytest.raises(ShardError, match="bad.txt: tokeniser own_words:unlucky failed on a doc"):
+    with pytest.raises(ShardError, match="bad.txt: document 1: tokeniser own_words:unlucky f"):
         store.update([str(good), str(bad)], client=embedded.client)
     counted = store.update([str(good), str(bad)], client=embedded.client, skip_bad_shards=True)
     assert counted.documents == len(TEXTS)
