@@ -90,6 +90,7 @@ class WordIndex:
     starts : (keys + 1,) int64, first lane of each word: of n terms, of words of phrases that are no
         terms, and of stop words
     phrases : finds the phrases of the policy
+    probe : what tells the tokeniser of the process that made it from others, see `probe`
     """
 
     holds: ClassVar[Holds] = "texts"
@@ -100,6 +101,7 @@ class WordIndex:
     pool: NDArray[np.uint64]
     starts: NDArray[np.int64]
     phrases: PhraseIndex
+    probe: str = ""
 
     def count(self, texts: pa.Array | pa.ChunkedArray) -> tuple[CountBatch, int]:
         """Count texts as `count_column`."""
@@ -121,7 +123,7 @@ class WordIndex:
         chosen = slots or 1 << (2 * offsets.size).bit_length()
         table = np.zeros((chosen, 2), dtype=np.uint64)
         pool, starts = token_kernels.index_keys(data, offsets, table)
-        return cls(vocabulary, policy, table, pool, starts, phrases)
+        return cls(vocabulary, policy, table, pool, starts, phrases, policy.probe)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +222,7 @@ def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> Cou
     begun = time.perf_counter()
     read = SpelledTexts.of(texts, policy)
     cutting = time.perf_counter() - begun
+    policy.require_probe(index.probe)
     indptr, words, counts, outside, passages = token_kernels.count_words(
         read.spelled,
         read.begins,

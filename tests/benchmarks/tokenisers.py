@@ -181,8 +181,7 @@ def compare_phrases(dblp: str | None) -> None:
     for corpus, topics in corpora:
         plain = TokenPolicy.for_languages(["english"])
         asked = TokenPolicy.for_languages(["english"], phrases=["2"])
-        passages = [asked.words(text) for text in corpus.texts]
-        _, found = settled(sample_of_passages(passages, asked, len(passages)), asked, _LEAST)
+        found = phrases_of(corpus.texts, asked)
         often = dict[str, int]()
         for text in corpus.texts:
             for token in found.tokens(text):
@@ -192,6 +191,12 @@ def compare_phrases(dblp: str | None) -> None:
             parts = [cut(corpus, policy, _LEAST, _MOST, seed) for seed in _SPLITS]
             show([corpus.name, len(policy.phrases), topics, *quality(parts, topics)])
         print(", ".join(sorted(often, key=lambda one: -often[one])[:20]))
+
+
+def phrases_of(texts: Sequence[str], asked: TokenPolicy) -> TokenPolicy:
+    """The policy with the phrases that all texts show."""
+    passages = [asked.words(text) for text in texts]
+    return settled(sample_of_passages(passages, asked, len(passages)), asked, _LEAST)[1]
 
 
 def _declaration(language: str) -> list[str]:
@@ -259,6 +264,25 @@ def compare_speed(folder: Path) -> None:
         show([name, *rates, float(bare / least)])
 
 
+def compare_kernel() -> None:
+    """Seconds of the default tokeniser with phrases, over those without."""
+    texts = addresses().texts
+    column, plain = pa.array([*texts]), TokenPolicy.for_languages(["english"])
+    found = phrases_of(texts, TokenPolicy.for_languages(["english"], phrases=["2"]))
+    named = [" ".join(phrase) for phrase in found.phrases]
+    terms = tuple(sorted({word for text in texts for word in found.tokens(text)}))
+    some = [named[:: len(named) // number] for number in (10, 100, len(named))]
+    policies = [plain, *(TokenPolicy.for_languages(["english"], phrases=own) for own in some)]
+    calls = [
+        partial(count_column, column, WordIndex.of(Vocabulary(terms, 1, one.fingerprint), one))
+        for one in policies
+    ]
+    seconds = np.array([[*map(seconds_of, calls)] for _ in range(3 * _ROUNDS)])[1:]
+    show(["phrases", "speed of that without"])
+    for policy, own in zip(policies, seconds.T, strict=True):
+        show([len(policy.phrases), float(np.median(seconds[:, 0] / own))])
+
+
 def seconds_of(call: Callable[[], object]) -> float:
     begun = time.process_time()
     call()
@@ -271,5 +295,6 @@ if __name__ == "__main__":
         compare_topics(Path(rest[0]))
     elif what == "speed":
         compare_speed(Path(rest[0]))
+        compare_kernel()
     else:
         compare_phrases(rest[0] if rest else None)

@@ -7,6 +7,14 @@ def by_blanks(text):
     return text.split()
 
 
+def reversed_words(text):
+    return [word[::-1] for word in text.split()]
+
+
+def unordered(text):
+    return {*text.split()}
+
+
 def unlucky(text):
     return text.split() if "13" not in text else 1 / 0
 
@@ -53,7 +61,7 @@ def by_commas(text):
 
 for _one in (by_blanks, unlucky, numbered, counted, with_nul, with_surrogate, short_of_memory):
     _one.version = "1"
-for _one in (endless, endless_blanks, huge):
+for _one in (endless, endless_blanks, huge, unordered):
     _one.version = "1"
 by_commas.version = "commas 2"
 

@@ -60,7 +60,7 @@ def test_each_door_has_the_words_of_the_store(place, run, calling_store, tmp_pat
     assert store.snapshot.commit.tokens == sum(sizes)
     report = json.loads((place.config.parent / "reports" / "latest.json").read_text())
     (told,) = (step for step in report["steps"] if step["step"] == "update")
-    assert told["found"]["tokens"] == sum(sizes)
+    assert told["values"]["tokens"] == sum(sizes)
     # from Python, by the service and by the command, texts are in the same topic
     read = store.topics().read(place.texts[:3])
     found = read.to_frame()

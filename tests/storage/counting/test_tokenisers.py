@@ -187,6 +187,32 @@ def test_another_version_of_a_function_is_refused(monkeypatch):
     registry.tokeniser_called.cache_clear()
 
 
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """On another machine, a function has other code under the same version."""
+
+    def changed():
+        monkeypatch.setattr(own_words.by_blanks, "__code__", own_words.reversed_words.__code__)
+        registry.probed.cache_clear()
+
+    registry.probed.cache_clear()
+    yield changed
+    monkeypatch.undo()
+    registry.probed.cache_clear()
+
+
+def test_a_worker_with_other_code_is_refused(elsewhere):
+    own, texts = policy("own_words:by_blanks"), pa.array(["sea law"])
+    index = index_of(own, "law", "sea")
+    sent = pickle.dumps(index)
+    assert pickle.loads(sent).counted(texts).batch.lengths.tolist() == [2]
+    elsewhere()
+    with pytest.raises(TokeniserMissing, match="of version 1 finds other words on the machine"):
+        pickle.loads(sent).counted(texts)
+    # the order of words may differ, as that of a set
+    assert len(registry.probed("own_words:unordered")) == 64
+
+
 @pytest.mark.parametrize("name", ["nowhere_at_all:cut", "own_words:unmarked", "textwrap:re.sub"])
 def test_a_store_counts_with_no_function_that_its_author_did_not_mark(name):
     """A stranger writes any name and version into a store."""
