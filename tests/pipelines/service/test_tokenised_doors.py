@@ -11,6 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from streaming_moments import MomentTopics, open_store
+from streaming_moments.pipelines.reports import outside_words
+from streaming_moments.storage.counting import TokenPolicy
 
 # who reads them by default finds other words: signs are of words, or no blanks are between them
 OWN = ["c++ c# code c++ tests", "sea-ship 1492 port sea-ship", "tax/law court tax/law vote"]
@@ -49,7 +51,8 @@ def place(request, tmp_path_factory, embedded, few_blocks):
     return Place(tmp_path_factory.mktemp("doors"), tokeniser, texts)
 
 
-def test_each_door_has_the_words_of_the_store(place, run, calling_store, tmp_path):
+def test_each_door_has_the_words_of_the_store(place, run, calling_store, tmp_path, monkeypatch):
+    monkeypatch.setattr(outside_words, "SLOW", 0)
     code, _, err = run("nightly", place.config)
     assert code == 0, err
     store = open_store(place.url)
@@ -61,6 +64,7 @@ def test_each_door_has_the_words_of_the_store(place, run, calling_store, tmp_pat
     report = json.loads((place.config.parent / "reports" / "latest.json").read_text())
     (told,) = (step for step in report["steps"] if step["step"] == "update")
     assert told["values"]["tokens"] == sum(sizes)
+    assert f"Tokeniser {place.tokeniser} took " in str(told["values"]["told"])
     # from Python, by the service and by the command, texts are in the same topic
     read = store.topics().read(place.texts[:3])
     found = read.to_frame()
@@ -78,8 +82,6 @@ def test_each_door_has_the_words_of_the_store(place, run, calling_store, tmp_pat
 
 
 def test_an_estimator_takes_the_analyser_of_a_policy(place):
-    from streaming_moments.storage.counting import TokenPolicy
-
     policy = TokenPolicy.for_languages(["none"], 1, tokeniser=place.tokeniser)
     pipeline = make_pipeline(CountVectorizer(analyzer=policy.tokens), MomentTopics(3, alpha0=0.1))
     found = pipeline.fit(place.texts).transform(place.texts[:3]).argmax(axis=1)

@@ -295,6 +295,17 @@ def test_languages_are_cut_by_their_libraries(name, package, text, expected):
     assert batch.lengths.tolist() == [len(expected), 0]
 
 
+def test_thai_has_the_stop_words_of_its_library(monkeypatch):
+    pytest.importorskip("pythainlp")
+    own = TokenPolicy.for_languages(["th"], tokeniser="thai")
+    assert own.languages == ("thai",)
+    assert own == TokenPolicy.for_languages(["auto"], tokeniser="thai")
+    assert own.tokens("ทะเลและประเทศไทย") == ["ทะเล", "ประเทศ", "ไทย"]
+    monkeypatch.setitem(sys.modules, "pythainlp.corpus", None)
+    with pytest.raises(InvalidInput, match=r"streaming-moments\[thai\]"):
+        TokenPolicy.for_languages(["thai"])
+
+
 @pytest.mark.parametrize("name", ["lemmas:latvianese", "stems:latvianese"])
 def test_a_language_without_lemmas_or_stems_is_named(name):
     pytest.importorskip({"l": "simplemma", "s": "snowballstemmer"}[name[0]])
