@@ -60,12 +60,8 @@ def _create(
 def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy | None:
     """Return the token policy of texts; None if shards hold ids or categories.
 
-    Raises
-    ------
-    ShardError
-        A shard has other content than the first.
-    InvalidInput
-        Options for texts are given, but the shards have no texts.
+    Raises ShardError if a shard has other content than the first. Raises InvalidInput if options
+    for texts are given, but the shards have no texts.
     """
     form, first = counting.form, shards[0].url
     holds = form.holds(first)

@@ -43,12 +43,8 @@ def recognised(
 ) -> Recognised:
     """Return how to read shards, by the options in `given` and the columns of three shards.
 
-    Shards that fit no kind, or cannot be read, are read as the kind of `shape`.
-
-    Raises
-    ------
-    InvalidInput
-        The shards fit several kinds; the message lists the options that decide.
+    Shards that fit no kind, or cannot be read, are read as the kind of `shape`. Raises InvalidInput
+    if the shards fit several kinds; the message lists the options that decide.
     """
     kinds = _kinds_with(given) or {shape.kind}
     if kinds == {shape.kind} or not shards:
