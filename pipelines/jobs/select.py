@@ -23,12 +23,12 @@ from streaming_moments.errors import (
 )
 from streaming_moments.models.halves import (
     HalfRows,
-    made_there,
     pairs_and_halves,
     predicting_rounds_there,
 )
 from streaming_moments.models.refinement import ROUNDS, pair_topics_of, require_rounds
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.second_start import made_there
 from streaming_moments.models.sweeps import (
     core_by_rows,
 )

@@ -74,10 +74,7 @@ class ChainReader:
     def add(self, batch: SymbolBatch, total: ExpectedStates) -> ExpectedStates:
         """Add the stretches of a batch to `total` in place.
 
-        Raises
-        ------
-        ForeignStatistics
-            A symbol is outside the alphabet.
+        Raises ForeignStatistics if a symbol is outside the alphabet.
         """
         self._emission.require(batch.symbols)
         found, k = total.counting(batch.sequences, batch.symbols.size), self.model.n_topics

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.mixtures.gaussian_mixture import PILOT, GaussianMixture
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
-
-if TYPE_CHECKING:
-    import scipy.cluster.vq as vq
-else:
-    vq = LazyModule("scipy.cluster.vq")
 
 ROWS = 4000
 """Rows of the pilot, and as many more by which starts are compared."""
