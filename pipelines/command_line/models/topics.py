@@ -28,8 +28,8 @@ from streaming_moments.pipelines.reports.model_pages.registry import model_view,
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import (
     RELEVANCE_WEIGHT,
-    documents_of,
     periods_as_json,
+    records_of,
 )
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.growth import AddedWords, added_words
@@ -111,7 +111,7 @@ def topics(
     view: Any = model_view(opened, model, words, weight, opened.models[chosen].labels)
     warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
     known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
-    title = f"model {chosen} of {documents_of(model)}"
+    title = f"model {chosen} of {records_of(model)}"
     if shown_of(model).periods is None:
         if period is not None or by_origin:
             option = "--over-time" if period is not None else "--by-origin"

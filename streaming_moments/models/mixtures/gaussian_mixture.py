@@ -20,7 +20,13 @@ from streaming_moments.decompositions.vectors.lifted_mixture import (
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.deprecation import renamed_fields
-from streaming_moments.models.base import Description, FitOptions, option, require_joint
+from streaming_moments.models.base import (
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+    takes_n_topics,
+)
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.numbers.number_search import Trial, furthest_apart
@@ -47,6 +53,7 @@ _FAR = 1e100  # standard deviations: squares of larger ones overflow
 MOMENTS, PILOT = "moments", "pilot"
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class MixtureOptions(FitOptions):
     """Options of a fit of a Gaussian mixture."""
@@ -137,6 +144,7 @@ class GaussianMixture(StoredModel):
     compares_halves: ClassVar[bool] = True
     fewest: ClassVar[tuple[int, int]] = (50, 10)
     numbered: ClassVar[str] = "components"
+    record: ClassVar[str] = "row"
     holds_out: ClassVar[str] = "rows"
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "polishing")
 

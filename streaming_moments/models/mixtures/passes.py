@@ -232,7 +232,7 @@ def polished(
            [8., 0.]])
     """
     if passes < 0:
-        raise InvalidInput(f"{passes} passes; it must be 0 or more")
+        raise InvalidInput(f"passes is {passes}; give at least 0")
     held = [grid.quantised(one)[:2] for one in batches]
     if not sum(len(rows) for rows, _ in held):
         raise InvalidInput("there are no rows to polish with; give at least one")

@@ -155,7 +155,7 @@ class NumberSearch:
             raise InvalidInput(f"none of the numbers of {self.of} could be fitted; give one")
         return found
 
-    def sentence(self, how: str = "auto", beside: str = "") -> str:
+    def sentence(self, how: str = "auto") -> str:
         """Sentence with the chosen number, the reason, and the gains; empty without scores.
 
         Examples
@@ -169,9 +169,13 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         """
         if not self.curve:
             return ""
-        separable, predicting = self.separable, self.predicting
         chosen = self.found(how)
         of = self.of if chosen != 1 else one_of(self.of)
+        return f"chose {chosen} {of}: {self.reasons(how)}"
+
+    def reasons(self, how: str = "auto") -> str:
+        """Why `found` chooses its number, and the gains, as the end of a sentence."""
+        separable, predicting = self.separable, self.predicting
         best = "they predict best" if how == "predict" else f"{predicting} predict best"
         if how != "predict" and predicting == separable:
             best = "they also predict best"
@@ -185,8 +189,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         else:
             few = "one more gains less than a quarter of the mean gain in held-out likelihood"
             told = f"{few}; {best}"
-        gains = f"; gain of each: {self.gains}" if len(self.curve) > 1 else ""
-        return f"chose {chosen} {of}{beside}: {told}{gains}"
+        return f"{told}; gain of each: {self.gains}" if len(self.curve) > 1 else told
 
     @property
     def gains(self) -> str:
