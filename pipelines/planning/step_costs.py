@@ -55,8 +55,9 @@ class BlockCosts:
     ----------
     add : float Seconds to add up a byte of projected counts.
     write, load : float Seconds to zero, pack and write a row block, or to read one.
-    disk_bytes : float
-        Bytes on disk of a row block of a segment.
+    copy : float Seconds of one thread to copy the files of a row block, with their hashes.
+    disk_bytes, files : float, int
+        Bytes and files on disk of a row block of a segment.
     core_rows, evidence, topic_rows : float
         Steps of a refit.
     whitening, rotation, finish : float
@@ -68,7 +69,9 @@ class BlockCosts:
     add: float
     write: float
     load: float
+    copy: float
     disk_bytes: float
+    files: int
     core_rows: float
     evidence: float
     topic_rows: float

@@ -36,7 +36,12 @@ def name_in(origin: str, url: str) -> str:
     ('origin://emea/http://localhost:80/a.txt', 'http://localhost.org/a.txt')
     """
     shared = re.match(_SHARED, url) and not re.match(_OF_A_SITE, url)
-    return url if shared else f"{_BEFORE}{origin}/{url}"
+    return url if shared else f"{names_of(origin)}{url}"
+
+
+def names_of(origin: str) -> str:
+    """Return what names of an origin's own shards begin with."""
+    return f"{_BEFORE}{origin}/"
 
 
 def name_there(origin: str, url: str) -> str:
@@ -47,7 +52,7 @@ def name_there(origin: str, url: str) -> str:
     >>> name_there("emea", "origin://emea//data/a.txt"), name_there("emea", "s3://data/a.txt")
     ('/data/a.txt', 's3://data/a.txt')
     """
-    return url.removeprefix(f"{_BEFORE}{origin}/")
+    return url.removeprefix(names_of(origin))
 
 
 def renamed(table: pa.Table, origin: str) -> pa.Table:

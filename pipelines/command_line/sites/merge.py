@@ -49,6 +49,11 @@ _SHOWN = 5
     help="Refuse a new OTHER of fewer documents, and new segments of fewer [0].",
 )
 @click.option(
+    "--include-forgotten",
+    is_flag=True,
+    help="Also count shards that STORE has forgotten or purged, and an origin that it has purged.",
+)
+@click.option(
     "--compact-after",
     type=Whole(0),
     default=COMPACT_AFTER,
@@ -65,6 +70,7 @@ def merge(
     name: str | None,
     unique: bool,
     least_documents: int,
+    include_forgotten: bool,
     compact_after: int,
     message: str,
     session: Session,
@@ -79,7 +85,15 @@ def merge(
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     with running(session, storage_options) as run:
         done = merge_stores(
-            opened, others, run, name, unique, least_documents, message, compact_after
+            opened,
+            others,
+            run,
+            name,
+            unique,
+            least_documents,
+            message,
+            compact_after,
+            include_forgotten,
         )
     final = done.store
     if json_output:
