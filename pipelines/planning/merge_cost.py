@@ -13,7 +13,7 @@ from streaming_moments.pipelines.planning.update_cost import (
 )
 from streaming_moments.storage.merging.copying import bytes_held
 
-_FILES = 4  # of a segment beside its row blocks: manifest, ledger, and totals in two files
+_FILES = 5  # of a segment: manifest, ledger, metadata, and totals in two files
 _REQUESTS = 20  # to open both stores and to commit
 
 
@@ -49,7 +49,8 @@ def merge_cost(
     segments = update_cost(job, costs, 1, budget).groups
     blocks = segments * job.row_blocks
     nbytes = blocks * costs.blocks.disk_bytes
-    files = blocks * costs.blocks.files + segments * _FILES
+    # each array has a file of metadata, too
+    files = (blocks + segments) * costs.blocks.files + segments * _FILES
     seconds = max(blocks * costs.blocks.copy, nbytes / network) + COMMIT_SECONDS
     memory = bytes_held(nbytes, costs.blocks.disk_bytes)
     return MergeCost(nbytes, 2 * files + _REQUESTS, seconds, memory)

@@ -322,7 +322,8 @@ class Models:
     tags : mapping
         Models by tag.
     models : list
-        Names, the latest last, each with the version it was fitted to, and its type.
+        Names, the latest last, each with the version it was fitted to, and `fitted_by`, the URL of
+        the store that fitted it, if that is another one.
     """
 
     answering: str | None

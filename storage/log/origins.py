@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.storage.files.urls import OF_ORIGIN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +21,6 @@ else:
     pc = LazyModule("pyarrow.compute")
 
 MERGE = "merge"  # operation of a commit that takes over what an origin holds
-_BEFORE = "origin://"
 _SHARED = "(?i)^[a-z][a-z0-9+.-]*://"
 _OF_A_SITE = "(?i)^(?:(?:file|local|memory|partition|hdfs)://|https?://(?:localhost|127[.]0[.]0[.]1)(?:[:/]|$))"
 
@@ -41,7 +41,7 @@ def name_in(origin: str, url: str) -> str:
 
 def names_of(origin: str) -> str:
     """Return what names of an origin's own shards begin with."""
-    return f"{_BEFORE}{origin}/"
+    return f"{OF_ORIGIN}{origin}/"
 
 
 def name_there(origin: str, url: str) -> str:
@@ -62,5 +62,5 @@ def renamed(table: pa.Table, origin: str) -> pa.Table:
         pc.match_substring_regex(urls, _SHARED),
         pc.invert(pc.match_substring_regex(urls, _OF_A_SITE)),
     )
-    own = pc.binary_join_element_wise(f"{_BEFORE}{origin}", urls, "/")
+    own = pc.binary_join_element_wise(f"{OF_ORIGIN}{origin}", urls, "/")
     return table.set_column(0, table.schema.field("url"), pc.if_else(shared, urls, own))

@@ -449,7 +449,7 @@ def _require_separate(store: MomentStore, origin: Origin, name: str) -> None:
     if mine in origin.within:
         raise InvalidInput(
             f"{origin.url} holds the documents of {store.url}, which would count twice",
-            "merge its other origins instead",
+            "merge the stores of its other origins instead",
         )
     theirs = {origin.id, *origin.within}
     for other, one in store.commit.origins.items():

@@ -81,7 +81,7 @@ def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
     """
     others = (
         "`rebase` chooses others, and the old files stay"
-        if foundation.can_rebase
+        if foundation.can_rebase and not of_origin
         else "to choose others, create another store with `streaming-moments create`"
     )
     held = "they were chosen from a sample that may have held these documents"

@@ -115,8 +115,12 @@ def topics(
     stale = staleness(opened, chosen)
     view: Any = model_view(opened, model, words, weight, opened.models[chosen].labels)
     warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
+    source = opened.models[chosen].source
     known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
     title = f"model {chosen} of {documents_of(model)}"
+    if source is not None:
+        known |= {"fitted_by": source.url, "fitted_there_as": source.name}
+        title += f", fitted as {source.name} by {source.url}"
     if shown_of(model).periods is None:
         if period is not None or by_origin:
             option = "--over-time" if period is not None else "--by-origin"

@@ -153,7 +153,12 @@ async def models(service: Service, request: Request) -> Response:
     """Answer with the models of the store."""
     view = service.view
     listed = tuple(
-        {"name": name, "version": one.version} for name, one in view.store.models.items()
+        {
+            "name": name,
+            "version": one.version,
+            **({} if one.source is None else {"fitted_by": one.source.url}),
+        }
+        for name, one in view.store.models.items()
     )
     name = None if view.published is None else view.published.name
     return json_answer(asdict(Models(name, dict(view.store.commit.tags), listed)))
