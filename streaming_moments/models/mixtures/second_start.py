@@ -48,7 +48,8 @@ def best_start(
     nearest starts. Between these passes wide components are split in exchange for components that
     are hardly needed, while that makes the half more likely. The best of the three, by the other
     half, is used if it makes the other half more likely than `model` does after as many passes: by
-    two standard errors, and a thousandth of a nat a row.
+    two standard errors, and a thousandth of a nat a row. If not, these passes are kept where they
+    make the other half as much more likely than `model` itself.
 
     Parameters
     ----------
@@ -87,9 +88,16 @@ def best_start(
     if strays.any():
         model = _replaced(model, near, strays, other)
         near = polished(model, [train], grid, _PASSES)
-    gains = other.log_likelihoods(held_out) - near.log_likelihoods(held_out)
-    noise = gains.std() / np.sqrt(gains.size)
-    return other if gains.mean() > max(_GAIN, _ERRORS * noise) else model
+    if _likelier(other, near, held_out):
+        return other
+    # passes over all rows can end elsewhere than those over the pilot
+    return replace(near, polishing=None) if _likelier(near, model, held_out) else model
+
+
+def _likelier(one: GaussianMixture, other: GaussianMixture, rows: NDArray[Any]) -> bool:
+    gains = one.log_likelihoods(rows) - other.log_likelihoods(rows)
+    noise = float(gains.std()) / np.sqrt(gains.size)
+    return bool(gains.mean() > max(_GAIN, _ERRORS * noise))
 
 
 def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
