@@ -195,14 +195,10 @@ def _split(model: GaussianMixture, chosen: int, apart: NDArray[np.float64]) -> G
 def _only(model: GaussianMixture, kept: NDArray[np.bool_]) -> GaussianMixture:
     """Mixture of some of the components."""
     weights = model.weights[kept] / model.weights[kept].sum()
-    return replace(
-        model, means=model.means[kept], weights=weights, variances=model.variances[kept]
-    )
+    return replace(model, means=model.means[kept], weights=weights, variances=model.variances[kept])
 
 
-def _widest(
-    model: GaussianMixture, rows: NDArray[Any]
-) -> list[tuple[int, NDArray[np.float64]]]:
+def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArray[np.float64]]]:
     """Components whose rows spread along an axis more than normal ones, and how far.
 
     Those first that two components would make more likely by most; the spread is in units of the
