@@ -245,13 +245,35 @@ def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm:
     >>> furthest_apart(np.array([0.25, 0.1]), np.eye(2))
     0.25
     """
+    return float(_apart(bars, states, norm).max())
+
+
+def not_found_again(
+    bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1
+) -> NDArray[np.intp]:
+    """Indices of the states that "auto" would not count as found in both halves.
+
+    Parameters as for `furthest_apart`.
+
+    Examples
+    --------
+    >>> not_found_again(np.array([0.6, 0.1]), np.eye(2))
+    array([0])
+    """
+    return np.flatnonzero(_apart(bars, states, norm) >= _AGAIN)
+
+
+def _apart(
+    bars: NDArray[np.float64], states: NDArray[np.float64], norm: int
+) -> NDArray[np.float64]:
+    """(k,) error of each state, relative to the distance to its nearest other state."""
     if len(states) == 1:
-        return 0.0
+        return np.zeros(1)
     distances = [np.linalg.norm(states - one, ord=norm, axis=1) for one in states]
     nearest = [np.delete(row, place).min() for place, row in enumerate(distances)]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = 2 * bars / np.array(nearest)
-    return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).max())
+    return np.asarray(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf))
 
 
 def searched(
