@@ -62,6 +62,8 @@ class ReadingContext:
             try:
                 prepared = self.store.foundation.prepared(read.batch)
             except BoundExceeded as error:
-                raise ShardError(shard.url, f"from document {seen} on: {error}") from error
+                raise ShardError(
+                    shard.url, f"a record from number {seen} on cannot be counted: {error}"
+                ) from error
             seen += prepared.totals.n_documents
             yield prepared, read

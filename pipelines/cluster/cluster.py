@@ -207,7 +207,7 @@ def connect(
     )
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
-            f"{workers} workers asked for{' of a running scheduler' if scheduler else ''}",
+            f"{workers} workers are asked for{' of a running scheduler' if scheduler else ''}",
             "give either {option.scheduler} or a positive {option.workers}",
         )
     if scheduler:

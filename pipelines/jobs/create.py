@@ -467,7 +467,7 @@ def quotas(
     Raises InvalidInput without shards or passages, or for a seed below 0.
     """
     if not shards:
-        raise InvalidInput("no shards to sample; give at least one")
+        raise InvalidInput("there are no shards to sample; give at least one")
     if options.seed < 0:
         raise InvalidInput(f"the seed is {options.seed}; give at least 0")
     if options.pilot_documents < 1:

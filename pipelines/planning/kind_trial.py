@@ -24,6 +24,7 @@ from streaming_moments.pipelines.planning.step_costs import BlockCosts, PilotCos
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
 from streaming_moments.pipelines.planning.trial import (
     Reading,
+    copying,
     read_some,
     reading_costs,
     spread,
@@ -131,7 +132,9 @@ def _block_costs(
         add=max(adding - zeroing, 0.0) / max(sum(batch.nbytes for batch in batches), 1),
         write=zeroing + writing,
         load=loading,
+        copy=copying(store, writer, written[0]),
         disk_bytes=sum(map(len, content.values())),
+        files=len(content),
         finish=_fit_seconds(job, foundation.of(batches)),
         **dict.fromkeys(
             ("core_rows", "evidence", "topic_rows", "whitening", "rotation", "pairs"), 0.0

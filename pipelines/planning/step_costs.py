@@ -44,7 +44,8 @@ class BlockCosts:
 
     add : seconds to add up a byte of projected counts.
     write, load : seconds to zero, pack and write a row block, or to read one.
-    disk_bytes : bytes on disk of a row block of a segment
+    copy : seconds of one thread to copy the files of a row block, with their hashes.
+    disk_bytes, files : bytes and files on disk of a row block of a segment.
     core_rows, evidence, topic_rows : steps of a refit
     whitening, rotation, finish : steps of a refit that run alone
     pairs : seconds to prepare pair counts for refinement.
@@ -54,7 +55,9 @@ class BlockCosts:
     add: float
     write: float
     load: float
+    copy: float
     disk_bytes: float
+    files: int
     core_rows: float
     evidence: float
     topic_rows: float

@@ -75,6 +75,9 @@ def store_page(
         "model": called,
         "fitted as": model.name,
     }
+    source = commit.models[called].source
+    if source is not None:
+        facts["fitted by"] = f"{source.url}, as {source.name}"
     days = [part.dates for part in commit.segments if part.dates is not None]
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"

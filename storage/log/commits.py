@@ -191,13 +191,33 @@ class Staging(Extensible):
 
 
 @dataclass(frozen=True)
+class ModelSource(Extensible):
+    """Another store from which a model was copied.
+
+    id : transaction of its first commit, which no other store has
+    url : where it was read
+    name : name of the model there
+    version : the version there whose statistics it was fitted to
+    unknown : keys of later versions, preserved
+    """
+
+    id: Identity
+    url: str
+    name: Name
+    version: Count
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ModelReference(Extensible):
     """A model of a version.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
-    version : the version whose statistics it was fitted to
+    version : the version whose statistics it was fitted to; of a copied model the one that was the
+        latest when it came
     labels : names that users gave its topics, by number
+    source : the store that fitted it; None if it is this one
     unknown : keys of later versions, preserved
     """
 
@@ -205,6 +225,7 @@ class ModelReference(Extensible):
     manifest: Digest
     version: Count
     labels: Mapping[Annotated[int, Field(ge=0)], Label] = field(default_factory=dict)
+    source: ModelSource | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -133,6 +133,7 @@ class TopicModel(StoredModel):
     """
 
     name: ClassVar[str] = "topics"
+    record: ClassVar[str] = "document"
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
     compares_halves: ClassVar[bool] = True

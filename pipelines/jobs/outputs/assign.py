@@ -21,7 +21,7 @@ def assign(job: OutputJob) -> Written:
     require_seed(options.method, options.seed)
     if not {*options.views} <= {*model.columns}:
         raise InvalidInput(
-            f"views {', '.join(options.views)}; give some of {', '.join(model.columns)}"
+            f"the views are {', '.join(options.views)}; give some of {', '.join(model.columns)}"
         )
     words = sum(map(len, model.tables.values()))
     plan = plan_transform(words, model.n_topics, *job.room)

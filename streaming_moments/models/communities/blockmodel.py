@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from streaming_moments.columns import Column, Columns, likeliest
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.models.base import Description, FitOptions, option, require_joint
+from streaming_moments.models.base import (
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+    takes_n_topics,
+)
 from streaming_moments.models.communities.held_out import trial_of_edges
 from streaming_moments.models.communities.members import Members, members_of
 from streaming_moments.models.numbers.number_search import Trial
@@ -27,6 +33,7 @@ from streaming_moments.statistics.views.statistics import ViewStatistics
 _WHOLE_COPIES = 12
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class BlockmodelOptions(FitOptions):
     """Options of a fit of the edges of a graph."""
@@ -101,6 +108,7 @@ class Blockmodel(StoredModel):
     Options: ClassVar[type[FitOptions]] = BlockmodelOptions
     compares_halves: ClassVar[bool] = True
     numbered: ClassVar[str] = "communities"
+    record: ClassVar[str] = "edge"
     holds_out: ClassVar[str] = "edges"
     halves_give: ClassVar[str] = "node_bars"
 

@@ -155,7 +155,7 @@ class NumberSearch:
             raise InvalidInput(f"none of the numbers of {self.of} could be fitted; give one")
         return found
 
-    def sentence(self, how: str = "auto", beside: str = "") -> str:
+    def sentence(self, how: str = "auto") -> str:
         """Sentence with the chosen number, the reason, and the gains; empty without scores.
 
         Examples
@@ -169,9 +169,13 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         """
         if not self.curve:
             return ""
-        separable, predicting = self.separable, self.predicting
         chosen = self.found(how)
         of = self.of if chosen != 1 else one_of(self.of)
+        return f"chose {chosen} {of}: {self.reasons(how)}"
+
+    def reasons(self, how: str = "auto") -> str:
+        """Why `found` chooses its number, and the gains, as the end of a sentence."""
+        separable, predicting = self.separable, self.predicting
         best = "they predict best" if how == "predict" else f"{predicting} predict best"
         if how != "predict" and predicting == separable:
             best = "they also predict best"
@@ -185,8 +189,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         else:
             few = "one more gains less than a quarter of the mean gain in held-out likelihood"
             told = f"{few}; {best}"
-        gains = f"; gain of each: {self.gains}" if len(self.curve) > 1 else ""
-        return f"chose {chosen} {of}{beside}: {told}{gains}"
+        return f"{told}; gain of each: {self.gains}" if len(self.curve) > 1 else told
 
     @property
     def gains(self) -> str:
@@ -242,13 +245,35 @@ def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm:
     >>> furthest_apart(np.array([0.25, 0.1]), np.eye(2))
     0.25
     """
+    return float(_apart(bars, states, norm).max())
+
+
+def not_found_again(
+    bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1
+) -> NDArray[np.intp]:
+    """Indices of the states that "auto" would not count as found in both halves.
+
+    Parameters as for `furthest_apart`.
+
+    Examples
+    --------
+    >>> not_found_again(np.array([0.6, 0.1]), np.eye(2))
+    array([0])
+    """
+    return np.flatnonzero(_apart(bars, states, norm) >= _AGAIN)
+
+
+def _apart(
+    bars: NDArray[np.float64], states: NDArray[np.float64], norm: int
+) -> NDArray[np.float64]:
+    """(k,) error of each state, relative to the distance to its nearest other state."""
     if len(states) == 1:
-        return 0.0
+        return np.zeros(1)
     distances = [np.linalg.norm(states - one, ord=norm, axis=1) for one in states]
     nearest = [np.delete(row, place).min() for place, row in enumerate(distances)]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = 2 * bars / np.array(nearest)
-    return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).max())
+    return np.asarray(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf))
 
 
 def searched(

@@ -267,7 +267,7 @@ def concatenate(batches: Sequence[CountBatch]) -> CountBatch:
     2
     """
     if not batches:
-        raise InvalidInput("nothing to concatenate; give at least one batch")
+        raise InvalidInput("there are no batches to concatenate; give at least one")
     for batch in batches[1:]:
         require_same_words(batches[0], batch)
     shifts = np.cumsum([0] + [int(batch.indptr[-1]) for batch in batches])
@@ -292,9 +292,9 @@ def require_same_words(one: CountBatch, other: CountBatch) -> None:
     """Refuse two batches with different vocabularies."""
     if (one.n_words, one.vocabulary) != (other.n_words, other.vocabulary):
         raise ForeignStatistics(
-            f"a batch of vocabulary {one.vocabulary[:12] or '(none)'} with {one.n_words} words "
-            f"and one of {other.vocabulary[:12] or '(none)'} with {other.n_words}; "
-            "count both with one vocabulary"
+            f"one batch has vocabulary {one.vocabulary[:12] or '(none)'} with {one.n_words} words, "
+            f"and another {other.vocabulary[:12] or '(none)'} with {other.n_words}; count both "
+            "with one vocabulary"
         )
 
 

@@ -86,7 +86,7 @@ def foundation_of(
             "one"
         )
     if columns is not None and columns < 1:
-        raise InvalidInput(f"{columns} columns of a sketch; give at least 1")
+        raise InvalidInput(f"the sketch has {columns} columns; give at least 1")
     grid = grid_of(rows, _FAR if reach is None and fourth else reach)
     found, norms, _ = grid.quantised(rows)
     matrix = _sketch(found.astype(np.float64), columns, fourth, np.random.default_rng(seed))

@@ -57,7 +57,10 @@ class VectorBatch:
                 f"vectors are (N, d) numbers, got {self.values.shape} of {self.values.dtype}"
             )
         if self.odd is not None and self.odd.shape != self.values.shape[:1]:
-            raise InvalidInput(f"{len(self.values)} vectors, halves of {self.odd.shape}")
+            raise InvalidInput(
+                f"there are {len(self.values)} rows, but the halves have shape {self.odd.shape}; "
+                "give one truth value for each row"
+            )
 
     @classmethod
     def of(cls, values: NDArray[Any], odd: NDArray[np.bool_] | None = None) -> VectorBatch:

@@ -54,7 +54,7 @@ def sketch_of(
     3
     """
     if columns is not None and columns < 1:
-        raise InvalidInput(f"a sketch of {columns} columns; it needs at least 1")
+        raise InvalidInput(f"the sketch has {columns} columns; give at least 1")
     wanted = columns or _COLUMNS
     if wanted >= words.core or (columns is None and words.n_words <= WHOLE):
         # as many columns as words: the identity loses nothing

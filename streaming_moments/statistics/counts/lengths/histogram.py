@@ -102,7 +102,8 @@ class LengthHistogram:
             length = int(values[np.argmin(documents)])
             many = of_number(int(-documents.min()), "document")
             raise InvalidInput(
-                f"taking away {many} of length {length} too many; subtract only what was added"
+                f"{many} of length {length} would be subtracted that were never added; subtract "
+                "only added documents"
             )
         return LengthHistogram(values[documents > 0], documents[documents > 0], self.weights)
 
