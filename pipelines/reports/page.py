@@ -11,7 +11,8 @@ from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.representatives import NearRow
 
 if TYPE_CHECKING:
-    pass
+    from streaming_moments.pipelines.jobs.candidates import Candidate
+    from streaming_moments.storage.merging.origin_shares import OriginShares
 
 
 @dataclass(frozen=True)
@@ -248,3 +249,42 @@ class ReportPage:
     measures : measures of clusters and factors
     advice : what would improve later models; a page shows it after the model
     """
+
+    title: str
+    store: str
+    time: str
+    outcome: str
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    topics: tuple[TopicReport, ...] = ()
+    notes: Mapping[int, str] = field(default_factory=dict)
+    distances: tuple[tuple[float, ...], ...] = ()
+    correlations: tuple[tuple[float, ...], ...] = ()
+    shares: ShareOverTime = ShareOverTime()
+    periods: ShareOverTime = ShareOverTime()
+    origins: tuple[OriginShares, ...] = ()
+    origin_changes: tuple[str, ...] = ()
+    tried: tuple[Candidate, ...] = ()
+    chosen: tuple[int, float] | None = None
+    spectrum: tuple[float, ...] = ()
+    exact_spectrum: tuple[float, ...] = ()
+    runs: tuple[RunPoint, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    ledger: tuple[LedgerRow, ...] = ()
+    shards: int = 0
+    steps: tuple[StepReport, ...] = ()
+    version: int | None = None
+    sentence: str = ""
+    states: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    state_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    picture: str = ""
+    changes: tuple[TopicChange, ...] = ()
+    since: str = ""
+    diff: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    each: str = ""
+    what: str = "topic"
+    counted: tuple[str, str, str] = ("documents", "tokens", "outside")
+    plane: ClusterPlane | None = None
+    measures: tuple[Measure, ...] = ()
+    advice: tuple[str, ...] = ()

@@ -27,26 +27,86 @@ class Receipt:
     reason : reason if they are refused, set aside or uncounted
     left_out : documents that were not accepted, if the call allowed that
     """
+
+    receipt: str
+    state: State
+    documents: int | None = None
+    version: int | None = None
+    reason: str = ""
+    left_out: tuple[LeftOut, ...] = ()
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """State of a deletion.
+
+    deletion : id of the deletion, to ask again
+    state : "accepted": it will be done. "done": no later version counts the documents.
+    documents : number of deleted documents; None until it is done
     version : first version of the store without them; None until then, or without any
         document
     """
+
+    deletion: str
+    state: Literal["accepted", "done"]
+    documents: int | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class TextTopics:
+    """Topics of a text.
 
     proportions : share of each topic, by its number; the shares add up to 1
     words, known : words of the text without stop words, and those in the vocabulary of the model
     foreign : whether fewer than a fifth are known; the topics then mean little
     """
 
+    proportions: tuple[float, ...]
+    words: int
+    known: int
+    foreign: bool
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """Topics of texts.
+
     model : name of the model that answered
     version : version of the store at which the model was loaded
     texts : answers in the order of the texts
     """
+
+    model: str
+    version: int
+    texts: tuple[TextTopics, ...]
+
+
+@dataclass(frozen=True)
+class DocumentsToForget:
+    """Documents to delete, by their receipts or by their ids.
+
     receipts : receipts whose documents are deleted
     ids : ids of documents to delete, as they were sent; give one of the two lists
     """
+
+    receipts: Annotated[list[str], Field(max_length=1000)] = field(default_factory=list)
+    ids: Annotated[list[str | int], Field(max_length=1000)] = field(default_factory=list)
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True)
+class TextsToRead:
     """Texts to read.
 
     texts : texts; each is a document
     """
+
+    texts: Annotated[list[str], Field(min_length=1)]
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True)
 class DocumentRead:
     """Answer of a model for a document that is not a text; each model has some of these fields.
 
@@ -60,26 +120,100 @@ class DocumentRead:
     completed : row with its missing values filled in
     memberships : memberships of both ends of an edge; null for an unknown node
     """
+
+    proportions: tuple[float, ...] | None = None
+    words: int | None = None
+    known: int | None = None
+    foreign: bool | None = None
+    log_likelihood: float | None = None
+    factors: tuple[float, ...] | None = None
+    states: tuple[int, ...] | None = None
+    probabilities: tuple[float, ...] | None = None
+    completed: dict[str, str] | None = None
+    memberships: dict[str, tuple[float, ...] | None] | None = None
+
+
+@dataclass(frozen=True)
+class DocumentsRead:
+    """Answers of a model for documents that are not texts.
+
+    model : name of the model that answered
+    version : version of the store at which the model was loaded
+    documents : answers in the order of the documents
     """
+
+    model: str
+    version: int
+    documents: tuple[DocumentRead, ...]
+
+
+@dataclass(frozen=True)
+class TextTried:
+    """A text that was pasted into a page.
+
+    text : the whole text
+    """
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Confirmed:
     """The form of a page that changes something.
 
     token : token from the page, made for the caller who asked for it
     """
+
+    token: str
+
+
+@dataclass(frozen=True)
+class ReturnConfirmed(Confirmed):
     """Form of the page that lists the changes of a rollback.
 
     head : latest version when the page was made
     """
+
+    head: str
+
+
+@dataclass(frozen=True)
+class LabelGiven(Confirmed):
+    """Form that gives a label to a topic.
+
     label : up to 100 characters on one line; empty to remove the label
     """
+
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class DocumentSent:
+    """A document for a store of texts; other stores have the columns that they count.
+
     text : the whole text
     id : id of the document
     date : text that begins with a date, such as 2026-11-23; by default the day of
         arrival
     """
+
+    text: str
+    id: str | int | None = None
+    date: str | None = None
+
+
+@dataclass(frozen=True)
+class DocumentsToRead:
     """Documents to read with the model, in the form in which they would be sent.
 
     documents : documents to read
     """
+
+    documents: Annotated[list[DocumentSent], Field(min_length=1)]
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True)
 class ProblemDetails:
     """Answer to a call that fails (RFC 9457).
 
@@ -90,13 +224,47 @@ class ProblemDetails:
     field : affected field, parameter or header
     document : position of the affected document, from 0
     """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    request_id: str
+    field: str = ""
+    document: int = 0
+
+
+@dataclass(frozen=True)
+class Models:
+    """Models of the store.
+
+    answering : name of the model that answers
+    tags : models by tag
     models : names, the latest last, each with the version it was fitted to, and `fitted_by`,
         the URL of the store that fitted it, if that is another one
     """
+
+    answering: str | None
+    tags: dict[str, str]
+    models: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Commits of the store.
+
     store : URL of the store
     versions : commits, the latest first: version, time, operation, documents, shards,
         message, and skipped shards
     """
+
+    store: str
+    versions: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of topics over time.
 
     model : name of the model
     by : "day", "week" or "month"
@@ -106,10 +274,28 @@ class ProblemDetails:
         and their errors
     """
 
+    model: str
+    by: str
+    periods: tuple[dict[str, Any], ...]
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
+class SharesByOrigin:
+    """Shares of topics at each origin of a hub.
+
     model : name of the model
     origins : the own documents of the store first, with an empty name: origin, tokens, shares
         of the topics, and their errors
     """
+
+    model: str
+    origins: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """State of the service for readiness probes.
 
     ready : whether all following values are true. A store without models needs no model, and
         counting may pause for `inbox_age`.
@@ -120,3 +306,10 @@ class ProblemDetails:
         or used. `counting`: documents are not counted. `owner`: the inbox belongs to another store.
         `storage`: no answer for a minute. The log has the reasons.
     """
+
+    ready: bool
+    store: bool
+    inbox: bool
+    model: bool
+    counting: bool = True
+    problems: tuple[str, ...] = ()
