@@ -121,7 +121,8 @@ def padded(blocks):
 
 
 def joined(batches):
-    return VectorBatch(np.concatenate([one.values for one in batches]))
+    values, odd = np.concatenate([one.values for one in batches]), [one.odd for one in batches]
+    return VectorBatch(values, np.concatenate(odd), sum(one.without for one in batches))
 
 
 @settings(max_examples=12)
