@@ -59,11 +59,12 @@ def refusal(
     forgotten: Forgotten,
     fresh: pa.Table,
     name: str,
+    again: bool = False,
 ) -> tuple[str, str] | None:
     """Say why new shards of an origin are refused, and what to do; None if they are not.
 
     Shards are refused if another origin or this store counts them, by name or content, or if they
-    are `forgotten` here. `parts` are all segments of the new version.
+    are `forgotten` here, unless `again` permits these. `parts` are all segments of the new version.
     """
     if not fresh.num_rows:
         return None
@@ -81,11 +82,11 @@ def refusal(
             "if they have moved, give both stores to one {merge}; otherwise forget them on one "
             "side, or leave out segments that hold nothing else by {merge.unique}",
         )
-    unwanted = list(_unwanted(forgotten, fresh))
+    unwanted = [] if again else list(_unwanted(forgotten, fresh))
     if unwanted:
         return (
             f"{name} counts what is not to be counted here: {said_of_forgotten(unwanted)}",
-            "forget or purge it there, too, or permit it here by {forget.allow_again}",
+            "forget or purge it there, too, or permit it here by {merge.include_forgotten}",
         )
     return None
 

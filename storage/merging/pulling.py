@@ -11,6 +11,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.printing.plural import of_number
@@ -27,12 +28,13 @@ from streaming_moments.storage.merging.counted_once import (
     without_copies,
 )
 from streaming_moments.storage.merging.matching import followed, words_here
-from streaming_moments.storage.merging.purged_there import purge_of
+from streaming_moments.storage.merging.purged_there import Purged, purge_of
 from streaming_moments.storage.merging.sources import (
     OriginChanged,
     Source,
     require_large,
     require_later,
+    require_not_purged,
     sources_of,
 )
 from streaming_moments.storage.operations.traces import erase_unnamed
@@ -40,6 +42,9 @@ from streaming_moments.storage.segments.blocks import require_apart
 from streaming_moments.storage.store.changes import require_bound
 from streaming_moments.storage.store.garbage import sweep, unswept
 from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _Copied = tuple[str, str | None]
 
@@ -60,6 +65,7 @@ class Pull:
     added, removed : numbers of segments that were copied, and dropped
     left_out : shards that are counted elsewhere, with `unique`
     purged : shards that were purged there and now here, with the versions that held them
+    withdrawn : number of origins of that store that were purged there and now here
     """
 
     store: MomentStore = field(repr=False)
@@ -71,6 +77,7 @@ class Pull:
     removed: int = 0
     left_out: tuple[str, ...] = ()
     purged: tuple[str, ...] = ()
+    withdrawn: int = 0
 
 
 def pull(
@@ -80,6 +87,7 @@ def pull(
     unique: bool = False,
     least_documents: int = 0,
     message: str = "",
+    include_forgotten: bool = False,
 ) -> Pull:
     """Take over what another store holds, in one commit; the result is its sum with this store.
 
@@ -101,6 +109,8 @@ def pull(
         there is purged here in any case.
     message : str
         Message for the log.
+    include_forgotten : bool
+        Count shards that were forgotten or purged here, and an origin that was purged here.
 
     Raises
     ------
@@ -108,7 +118,8 @@ def pull(
         The two have another foundation. The error says what differs.
     InvalidInput
         The other store is this one, holds this one, is a copy of an origin, or has too few
-        documents; the name is used; or a shard is counted twice. The error names it.
+        documents; the name is used; it was purged here; or a shard is counted twice, or was
+        forgotten here. The error names it.
     StoreError
         A store cannot be read or written, or the other one is at an earlier version than before.
 
@@ -124,7 +135,9 @@ def pull(
     >>> pull(found.store, site).store.version == found.store.version
     True
     """
-    [found] = pull_together(store, [other], unique, least_documents, message, name)
+    [found] = pull_together(
+        store, [other], unique, least_documents, message, include_forgotten, name
+    )
     return found
 
 
@@ -134,6 +147,7 @@ def pull_together(
     unique: bool = False,
     least_documents: int = 0,
     message: str = "",
+    include_forgotten: bool = False,
     name: str | None = None,
 ) -> tuple[Pull, ...]:
     """Take over what other stores hold, in one commit, so that shards may move between them.
@@ -154,7 +168,7 @@ def pull_together(
     store, others = store.writable().latest(), [other.latest() for other in others]
     for _ in range(CONFLICT_ATTEMPTS):
         _require_no_rebase(store, store.commit)
-        sources = sources_of(store, others, name, least_documents)
+        sources = sources_of(store, others, name, least_documents, include_forgotten)
         try:
             for other in others:
                 store = followed(store, other)
@@ -247,16 +261,17 @@ def _taken_over(
     # refused before anything is copied
     purged = _merged(store, head, incoming, known, message)[1]
     if purged:
-        erase_unnamed(store.folder, purged)  # before there are copies that no version names
+        erase_unnamed(store.folder, purged.shards)  # before there are copies that no version names
     written = [
         copy_segment(one.source.other.folder, part, store.folder, identity)
         for one in incoming
         for identity, part in one.copies.items()
     ]
-    done: list[frozenset[str]] = []
+    done: list[Purged] = []
 
     def change(head: Commit) -> Commit:
         for one in incoming:
+            require_not_purged(head, one.source)
             require_later(head, one.source)
         found = [_Incoming.at(head, one.source, one.copies) for one in incoming]
         if all(_is_here(head, one) for one in found):
@@ -274,7 +289,7 @@ def _taken_over(
     purged = done[-1]
     if purged:
         sweep(after.folder)
-        erase_unnamed(after.folder, purged)
+        erase_unnamed(after.folder, purged.shards)
         after = after.latest()
     after = after.knowing(known)
     return tuple(_told(after, one.source, head, purged) for one in incoming)
@@ -320,8 +335,8 @@ def _merged(
     incoming: Sequence[_Incoming],
     known: Ledger,
     message: str,
-) -> tuple[Commit, frozenset[str]]:
-    """Make the commit of a pull on top of a version, and name the shards that it purges."""
+) -> tuple[Commit, Purged]:
+    """Make the commit of a pull on top of a version, and say what it purges."""
     _require_no_rebase(store, head)
     names = [one.source.name for one in incoming]
     rest = [part for part in head.segments if not any(map(part.is_of, names))]
@@ -334,10 +349,19 @@ def _merged(
     parts = [*rest, *(part for own in news for part in own)]
     both = {part.id: part for part in (*head.segments, *parts)}
     ledger = read_ledger(store.folder, list(both.values()), known, head.sums)
-    _require_counted_once(head, incoming, news, parts, ledger)
+    fresh = [fresh_records(ledger, own, theirs) for own, theirs in zip(news, before, strict=True)]
+    _require_counted_once(head, incoming, fresh, parts, ledger)
     require_bound(parts)
-    purged, changes = purge_of(store, head, [one.source for one in incoming], parts, ledger)
-    text = message or _text(incoming, news, before, len(purged))
+    purged = purge_of(store, head, [one.source for one in incoming], parts, ledger)
+    changes = {"forgotten": head.forgotten, **purged.changes}
+    for one, table in zip(incoming, fresh, strict=True):
+        if one.source.again:
+            origin = one.source.origin
+            listed = changes["forgotten"].without(table["url"].to_pylist())
+            changes["forgotten"] = listed.without_withdrawn(
+                (one.source.name, origin.id, *origin.within)
+            )
+    text = message or _text(incoming, news, before, purged)
     origins = {**head.origins, **{one.source.name: one.source.origin for one in incoming}}
     return head.successor(MERGE, text, segments=tuple(parts), origins=origins, **changes), purged
 
@@ -345,15 +369,15 @@ def _merged(
 def _require_counted_once(
     head: Commit,
     incoming: Sequence[_Incoming],
-    news: Sequence[Sequence[SegmentReference]],
+    fresh: Sequence[pa.Table],
     parts: Sequence[SegmentReference],
     ledger: Ledger,
 ) -> None:
     """Raise ShardsRefused for new shards that are counted elsewhere or forgotten here."""
     refused = dict[str, tuple[str, str]]()
-    for one, own in zip(incoming, news, strict=True):
-        fresh = fresh_records(ledger, own, _held(head, one.source))
-        found = refusal(parts, ledger, head.forgotten, fresh, one.source.name)
+    for one, table in zip(incoming, fresh, strict=True):
+        source = one.source
+        found = refusal(parts, ledger, head.forgotten, table, source.name, source.again)
         if found is not None:
             refused[one.source.url] = found
     if refused:
@@ -365,7 +389,7 @@ def _text(
     incoming: Sequence[_Incoming],
     news: Sequence[Sequence[SegmentReference]],
     before: Sequence[Sequence[SegmentReference]],
-    purged: int,
+    purged: Purged,
 ) -> str:
     """Describe a pull for the log."""
     told = "; ".join(
@@ -373,7 +397,7 @@ def _text(
         f"{change_text(_documents(own) - _documents(theirs))}"
         for one, own, theirs in zip(incoming, news, before, strict=True)
     )
-    return f"{MERGE} {told}" + (f", {of_number(purged, 'shard')} purged" if purged else "")
+    return f"{MERGE} {told}" + (f", {purged}" if purged else "")
 
 
 def _is_here(head: Commit, one: _Incoming) -> bool:
@@ -406,7 +430,7 @@ def _told(
     after: MomentStore,
     source: Source,
     before: Commit,
-    purged: frozenset[str] = frozenset(),
+    purged: Purged = Purged(),
 ) -> Pull:
     """Describe a pull by the versions before and after it."""
     name = source.name
@@ -420,7 +444,8 @@ def _told(
         added=len({part.id for part in new} - {part.id for part in old}),
         removed=len({part.id for part in old} - {part.id for part in new}),
         left_out=source.left_out,
-        purged=tuple(sorted(purged)),
+        purged=tuple(sorted(purged.shards)),
+        withdrawn=len(purged.stores),
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, SegmentReference
 from streaming_moments.storage.log.ledger import Ledger
@@ -18,34 +21,60 @@ from streaming_moments.storage.operations.purging import (
 from streaming_moments.storage.store.store import MomentStore
 
 
+@dataclass(frozen=True)
+class Purged:
+    """What was purged at origins since, and what its purge changes in a version here.
+
+    shards : names here
+    stores : identifiers of origins of these stores
+    changes : fields of the commit
+    """
+
+    shards: frozenset[str] = frozenset()
+    stores: frozenset[str] = frozenset()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.shards or self.stores)
+
+    def __str__(self) -> str:
+        told = (len(self.shards), "shard"), (len(self.stores), "origin")
+        return ", ".join(f"{of_number(number, what)} purged" for number, what in told if number)
+
+
 def purge_of(
     store: MomentStore,
     head: Commit,
     sources: Sequence[Source],
     parts: Sequence[SegmentReference],
     known: Ledger,
-) -> tuple[frozenset[str], dict[str, Any]]:
-    """Names here of shards that origins have purged since, and what their purge changes here.
+) -> Purged:
+    """Find what was purged at origins since the pulls before.
 
-    As `purge`, it drops the versions that held them and the models that were fitted to these.
-    `parts` are all segments of the new version, and `known` has their records.
+    As `purge`, it drops the versions that held it and the models that were fitted to these. `parts`
+    are all segments of the new version, and `known` has their records.
     """
     since = [source for source in sources if _has_purged(head, source)]
     if not since:
-        return frozenset(), {}
+        return Purged()
     log = CommitLog(store.folder).history(head.version)
     ledger = ledger_of_all(store.folder, log, known)
-    names = frozenset(url for source in since for url in _gone(log, source, parts, ledger, known))
-    if not names:
-        return names, {}
-    holdings = holdings_of(log, ledger, names)
+    shards = frozenset(url for source in since for url in _gone(log, source, parts, ledger, known))
+    withdrawn = [_withdrawn(log, source) for source in since]
+    stores = frozenset(one for found in withdrawn for one in found)
+    if not shards and not stores:
+        return Purged()
+    dropped = {version for found in withdrawn for held in found.values() for version in held}
+    holdings = holdings_of(log, ledger, shards, dropped=dropped)
     purge = planned_purge(head, holdings)
-    return names, {
+    listed = head.forgotten.with_purged(shards, holdings.shards) if shards else head.forgotten
+    changes = {
         "models": {name: one for name, one in head.models.items() if name not in purge.models},
         "tags": {name: one for name, one in head.tags.items() if name not in purge.tags},
         "expired": head.without(holdings.versions),
-        "forgotten": head.forgotten.with_purged(names, holdings.shards),
+        "forgotten": listed.with_withdrawn(stores) if stores else listed,
     }
+    return Purged(shards, stores, changes)
 
 
 def _has_purged(head: Commit, source: Source) -> bool:
@@ -79,6 +108,17 @@ def _gone(
     rest = [part for part in parts if not part.is_of(source.name)]
     others = {url for part in rest for url in known.held(part.id, there)}
     return frozenset(url for url, name in there.items() if name not in again and url not in others)
+
+
+def _withdrawn(log: Sequence[Commit], source: Source) -> dict[str, set[int]]:
+    """Map the origins that a source has purged to the versions that hold them through it."""
+    forgotten, found = source.other.commit.forgotten, defaultdict[str, set[int]](set)
+    for commit in log:
+        for one in commit.origins.values():
+            if one.id == source.origin.id:
+                for store in filter(forgotten.has_withdrawn, one.within):
+                    found[store].add(commit.version)
+    return found
 
 
 def _parts_of(commit: Commit, identity: str) -> list[SegmentReference]:

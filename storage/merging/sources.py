@@ -29,6 +29,7 @@ class Source:
     wanted : its segments, with the names of their origins here; without those that count nothing
         new
     least : fewest documents of a segment that is copied
+    again : whether to count what was forgotten or purged here
     left_out : shards that are counted elsewhere
     """
 
@@ -37,6 +38,7 @@ class Source:
     origin: Origin
     wanted: tuple[SegmentReference, ...]
     least: int = 0
+    again: bool = False
     left_out: tuple[str, ...] = ()
 
     @property
@@ -46,7 +48,11 @@ class Source:
 
 
 def sources_of(
-    store: MomentStore, others: Iterable[MomentStore], given: str | None, least: int
+    store: MomentStore,
+    others: Iterable[MomentStore],
+    given: str | None,
+    least: int,
+    again: bool,
 ) -> tuple[Source, ...]:
     """Name the versions of other stores for a pull into this one.
 
@@ -63,8 +69,10 @@ def sources_of(
         _require_separate(store, origins, origin, name)
         if name not in store.commit.origins:
             _require_enough(other, least)
+        source = Source(other, name, origin, _named(name, other.commit), least, again)
+        require_not_purged(store.commit, source)
         origins[name] = origin
-        sources.append(Source(other, name, origin, _named(name, other.commit), least))
+        sources.append(source)
     return tuple(sources)
 
 
@@ -118,8 +126,9 @@ def _origin(other: MomentStore) -> Origin:
     commit = other.commit
     identity = Owner.at(other.url, other.folder.storage_options).birth
     held = {one for origin in commit.origins.values() for one in (origin.id, *origin.within)}
-    names = json.dumps(sorted(commit.forgotten.purged)).encode()
-    purged = hashlib.sha256(names).hexdigest() if commit.forgotten.purged else ""
+    names, stores = sorted(commit.forgotten.purged), commit.forgotten.withdrawn
+    listed = json.dumps([names, stores] if stores else names).encode()
+    purged = hashlib.sha256(listed).hexdigest() if names or stores else ""
     within = tuple(sorted(held))
     return Origin(
         identity, other.url, other.version, commit.time, purged, within, commit.transaction
@@ -139,7 +148,7 @@ def _require_separate(
     if mine in origin.within:
         raise InvalidInput(
             f"{origin.url} holds the documents of {store.url}, which would count twice",
-            "merge its other origins instead",
+            "merge the stores of its other origins instead",
         )
     theirs = {origin.id, *origin.within}
     for other, one in origins.items():
@@ -147,6 +156,21 @@ def _require_separate(
             raise InvalidInput(
                 f"{origin.url} and origin {other} ({one.url}) hold the documents of the same store",
                 "remove that origin by {forget.origin}, or do not merge the other",
+            )
+
+
+def require_not_purged(head: Commit, source: Source) -> None:
+    """Refuse a store whose documents, or those of an origin of it, were purged here as a whole."""
+    if source.again:
+        return
+    within = source.other.commit.origins
+    named = {one.id: f"{source.name}/{key}" for key, one in within.items()}
+    for identity in (source.origin.id, *source.origin.within):
+        if head.forgotten.has_withdrawn(identity):
+            raise InvalidInput(
+                f"{source.url} holds the documents of origin "
+                f"{named.get(identity, source.name)}, which was purged here",
+                "do not merge it; if it has agreed to come back, give {merge.include_forgotten}",
             )
 
 
