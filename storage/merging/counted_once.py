@@ -99,7 +99,9 @@ def counted_elsewhere(others: Ledger, records: pa.Table) -> tuple[NDArray[np.int
     """
     urls = records["url"]
     overlaps = dict(others.overlaps(urls))
-    same = pc.is_in(urls, others.table["url"])
+    # the new records are few if many are counted
+    counted = others.table["url"]
+    same = pc.is_in(urls, counted.filter(pc.is_in(counted, urls)))
     within = pc.is_in(urls, pa.array(list(overlaps), pa.string()))
     names = _unless_empty(records, others.same_content(records))
     found = pc.or_(pc.or_(same, within), pc.is_valid(names))

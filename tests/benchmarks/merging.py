@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -101,14 +102,20 @@ def records(number, first, copies=0):
     places = np.arange(first, first + number)
     contents = np.concatenate([np.arange(copies), places[copies:]])
     columns = {
-        "url": [f"/data/folder/shard-{place:09}.txt.gz" for place in places],
+        "url": _texts("/data/folder/shard-", places, 9),
         "size": np.full(number, 1000),
-        "fingerprint": [f"sha256:{content:064x}" for content in contents],
+        "fingerprint": _texts("sha256:", contents, 64),
         "documents": np.full(number, 5),
         "tokens": np.full(number, 500),
         "outside": np.zeros(number, np.int64),
     }
     return pa.table(columns, schema=record_schema())
+
+
+def _texts(before, numbers, digits):
+    """Numbers with zeros and a text before them, made without Python objects."""
+    padded = pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), digits, "0")
+    return pc.binary_join_element_wise(before, padded, "")
 
 
 def check_ledgers(shards, copies):

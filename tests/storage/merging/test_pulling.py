@@ -13,6 +13,7 @@ from mortal_folder import Sleeping
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_json import commit_from_json, commit_to_json
 from streaming_moments.storage.merging.counted_once import ShardsRefused
 from streaming_moments.storage.merging.pulling import drop_origin, pull, pull_together
@@ -158,6 +159,28 @@ def test_a_content_that_two_sites_count_is_refused_or_counted_once():
     mixed = marked(create(), {"/d": 1, "/e": 3})
     with pytest.raises(InvalidInput, match="leave out segments that hold nothing else"):
         pull(hub, mixed, "mixed", unique=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing(Folder):
+    """A folder that lists what is read."""
+
+    found: list = dataclasses.field(default_factory=list, compare=False)
+
+    def find_all(self, names, limits=None):
+        self.found.extend(names)
+        return super().find_all(names, limits)
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_only_new_segments_are_read_there(unique):
+    other = append(site({"a": 1}), {"b": 2})
+    hub = pull(create(), other, "emea").store
+    other = append(other, {"c": 3})
+    folder = Listing(other.url)
+    pull(hub, dataclasses.replace(other, folder=folder), unique=unique)
+    read = {name.split("/")[1] for name in folder.found if name.startswith("segments/")}
+    assert read == {other.commit.segments[-1].id}
 
 
 def forget_marked(store, shards):
