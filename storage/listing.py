@@ -129,7 +129,7 @@ def list_shards(
     if problems:
         more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
         told = "; ".join(map(str, problems[:_SHOWN]))
-        raise InvalidInput(f"{len(problems):,} problems: {told}{more}")
+        raise InvalidInput(f"there are {len(problems):,} problems: {told}{more}")
     return listed
 
 

@@ -218,10 +218,7 @@ class Forgotten(Extensible):
 class ShardsForgotten(StoreError):
     """Some shards were forgotten or purged, so they must not be counted; `reasons` names them.
 
-    Parameters
-    ----------
-    reasons : tuple of (str, str)
-        Names of the shards, each with the reason.
+    reasons : names of the shards, each with the reason
     """
 
     def __init__(self, reasons: tuple[tuple[str, str], ...]) -> None:

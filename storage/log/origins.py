@@ -8,17 +8,9 @@ use it for other documents. The ledger therefore puts the origin before such nam
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.urls import OF_ORIGIN
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa = LazyModule("pyarrow")
-    pc = LazyModule("pyarrow.compute")
+from streaming_moments.storage.lazy_libraries import pa, pc
 
 MERGE = "merge"  # operation of a commit that takes over what an origin holds
 _SHARED = "(?i)^[a-z][a-z0-9+.-]*://"

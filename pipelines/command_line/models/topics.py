@@ -30,8 +30,8 @@ from streaming_moments.pipelines.reports.period_changes import changes_said
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import (
     RELEVANCE_WEIGHT,
-    documents_of,
     periods_as_json,
+    records_of,
 )
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.dates import PERIODS, Period
@@ -117,7 +117,7 @@ def topics(
     warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
     source = opened.models[chosen].source
     known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
-    title = f"model {chosen} of {documents_of(model)}"
+    title = f"model {chosen} of {records_of(model)}"
     if source is not None:
         known |= {"fitted_by": source.url, "fitted_there_as": source.name}
         title += f", fitted as {source.name} by {source.url}"
