@@ -73,7 +73,7 @@ class NoRoom(ShardError):
 
 
 class KillsWorkers(ShardError):
-    """A shard killed every worker that read it while nothing else ran there."""
+    """A shard of which every worker died that read it alone."""
 
 
 class PiecesOverlap(InvalidInput):

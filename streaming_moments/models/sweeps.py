@@ -186,7 +186,7 @@ def topic_rows(
 ) -> TopicRows:
     """(r, k) rows of the topic matrix, each row alone, and (r,) moment counts of a block.
 
-    With `words` only those among so many first words.
+    With `words` only those of the first `words` words.
     """
     number = None if words is None else statistics.block.size(words)
     if directions.values is None:

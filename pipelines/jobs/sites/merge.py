@@ -1,4 +1,4 @@
-"""Merge: takes over what other stores hold, each as an origin, without their documents."""
+"""Merge: add the counts of other stores, each as an origin, without their documents."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def merge(
 def in_turn(
     store: MomentStore, others: Sequence[str], take: Callable[[MomentStore, str], MomentStore]
 ) -> MomentStore:
-    """Call `take` for each other store; those that it refuses come again after the others.
+    """Call `take` for each other store; refused stores are tried again after the others.
 
     So a shard may move from a store to an earlier one. Raises the first InvalidInput when a round
     refuses all that are left.

@@ -172,7 +172,7 @@ class GaussianMixture(StoredModel):
         rows : Rows
             Of `VectorStatistics`.
         options : MixtureOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

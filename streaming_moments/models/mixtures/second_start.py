@@ -187,7 +187,7 @@ def _widest(
 def _least_needed(
     x: NDArray[np.float64], centres: NDArray[np.float64], labels: NDArray[np.int64]
 ) -> int:
-    """Centre without which the rows are least further from their nearest centres."""
+    """Centre that can be left out at the lowest cost: distance of rows to their nearest centres."""
     away = np.square(centres).sum(axis=1) - 2 * x @ centres.T
     own = away[np.arange(len(x)), labels].copy()
     away[np.arange(len(x)), labels] = np.inf

@@ -135,7 +135,7 @@ class SetsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; maybe of the first so many features only."""
+        """Shape of each row array of a block by name; maybe of the first features only."""
         return self._counted.shapes(block, rows)
 
     def compresses(self, name: str) -> bool:
