@@ -73,7 +73,7 @@ class NoRoom(ShardError):
 
 
 class KillsWorkers(ShardError):
-    """A shard of which every worker died that read it alone."""
+    """Every worker died that read a shard alone."""
 
 
 class PiecesOverlap(InvalidInput):

@@ -128,7 +128,7 @@ def topic_lines(
 
 
 def records_of(model: Model) -> str:
-    """Describe the records of a model: how many, and of which days.
+    """Describe the records of a model: their number and days.
 
     Examples
     --------

@@ -271,7 +271,7 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
     if len(dated) < len(parts):
         raise InvalidInput(
             f"{len(parts) - len(dated)} of {len(parts)} segments of version {store.version} "
-            "have no dates, as the URLs of their shards have none",
+            "have no dates, because the URLs of their shards have none",
             "create the store with {create.date_column} or {create.date_pattern}, or use all "
             "documents whatever their days",
         )

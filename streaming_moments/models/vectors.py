@@ -37,7 +37,7 @@ def tensor_bytes(foundation: VectorsFoundation) -> int:
 def require_number(number: int, of: str) -> None:
     """Raise InvalidInput for a number below `BY_SPECTRUM`."""
     if number < BY_SPECTRUM:
-        raise InvalidInput(f"{number} {of} are asked for; it must be at least 1")
+        raise InvalidInput(f"{number} {of} are asked for; give at least 1")
 
 
 def fit_of_blocks(

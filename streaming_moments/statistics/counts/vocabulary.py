@@ -117,6 +117,11 @@ def select_terms(
     """
     chosen = frequent_terms(frequencies, size, min_documents, max_document_fraction)
     if chosen.size == 0:
+        if not frequencies.terms:
+            raise InvalidInput(
+                f"none of {frequencies.documents} documents holds a term, so there is no "
+                "vocabulary; check that they are texts, and not empty, numbers or stop words only"
+            )
         rare, common = _refused(frequencies, min_documents, max_document_fraction)
         raise InvalidInput(
             f"no term is left for the vocabulary: of {len(frequencies.terms)} terms in "

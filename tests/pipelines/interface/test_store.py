@@ -129,7 +129,7 @@ def test_partitions_that_changed_are_refused_and_nothing_is_counted(empty, plant
         dask.bag.from_sequence(planted[:90], npartitions=3), source="a", client=client
     )
     other = dask.bag.from_sequence(planted[:60] + planted[200:230], npartitions=3)
-    with pytest.raises(InvalidInput, match="1 partitions were counted with other content: part"):
+    with pytest.raises(InvalidInput, match="1 partition was counted with other content: part"):
         store.update(other, source="a", client=client)
     with pytest.raises(InvalidInput, match="is now sha256:.*put the old content back"):
         store.forget(other, source="a", client=client)
