@@ -140,7 +140,7 @@ class Alpha0Search:
                 "pairs, so a fit cannot choose it"
             )
         values = of_number(len(self.tried), "value")
-        chosen = f"chose alpha0 {self.alpha0:g}: best held-out likelihood of {values}"
+        chosen = f"alpha0 {self.alpha0:g} has the best held-out likelihood of {values}"
         if self.best == len(self.tried) - 1:
             return f"{chosen}, the largest tried"
         if not self.within_noise:
