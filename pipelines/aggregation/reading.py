@@ -54,10 +54,8 @@ class ReadingContext:
     ) -> Iterator[tuple[Prepared, ReadBatch[Any]]]:
         """Yield all batches of a shard, prepared for the sums and as they were read.
 
-        Raises
-        ------
-        ShardError
-            The shard is unreadable or changed meanwhile, or a record is too large to add.
+        Raises ShardError if the shard is unreadable or changed meanwhile, or a record is too large
+        to add.
         """
         seen = 0
         for read in self.read(shard, START, content):

@@ -91,13 +91,7 @@ def most_of(limit: int) -> int:
 
 
 class SchedulerLost(StreamingMomentsError):
-    """The scheduler died or restarted while a job ran.
-
-    Parameters
-    ----------
-    address : str
-        Address of the scheduler.
-    """
+    """The scheduler at this address died or restarted while a job ran."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from streaming_moments.arguments import D, checked
 from streaming_moments.pipelines.interface.reading import argument_of
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.printing.remedies import ANY, of_commands
 
@@ -18,7 +18,7 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "update": ("id_column", "skip_bad_shards", "unique", "include_forgotten", "memory"),
         "forget": ("origin", "allow_again", "memory"),
-        "merge": ("unique", "least_documents", "memory"),
+        "merge": ("unique", "least_documents", "include_forgotten", "memory"),
         "refit": ("topics", "alpha0", "method", "seed", "refine", "alpha", "name", "memory"),
         "select": ("topics", "alpha0", "method", "seed", "refine", "memory"),
         "transform": (
@@ -33,6 +33,7 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "polish": ("model", "passes", "alpha", "name", "skip_bad_shards", "memory"),
         "topics": (),
+        "pull_model": ("model", "name"),
         "page": ("output", "model"),
         "label": ("model",),
     }
@@ -45,6 +46,8 @@ _OTHERS = {
     "create.like": "create_store(like={})",
     "create.max_topics": "create_store(max_topics={})",
     "merge.as": "merge(name={})",
+    "pull-model": "store.pull_model(...)",
+    "pull-model.as": "pull_model(name={})",
     "refit.model": "store.refit_as(...)",
 }
 

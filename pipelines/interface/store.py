@@ -60,6 +60,8 @@ from streaming_moments.printing.remedies import remedy
 from streaming_moments.progress import reporter
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.kinds.registry import columns_of
+from streaming_moments.storage.merging.model_copies import pull_model
+from streaming_moments.storage.merging.origin_shares import only_of
 from streaming_moments.storage.merging.pulling import drop_origin
 from streaming_moments.storage.merging.shared_foundation import SharedFoundation
 from streaming_moments.storage.operations.labels import label, succession
@@ -256,6 +258,7 @@ class Store:
         name: str | None = None,
         unique: bool = False,
         least_documents: int = 0,
+        include_forgotten: bool = False,
         compact_after: int = COMPACT_AFTER,
         client: Client | None = None,
         memory: int | None = None,
@@ -276,6 +279,8 @@ class Store:
             Leave out segments of others whose documents are all counted here, by content.
         least_documents : int
             Refuse a new store of fewer documents, and new segments of fewer.
+        include_forgotten : bool
+            Also count documents that were forgotten or purged here, and a store that was purged.
         compact_after, client, memory, verbose
             As in `update`.
 
@@ -300,6 +305,7 @@ class Store:
         60
         """
         told = {"unique": unique, "least_documents": least_documents, "name": name}
+        told |= {"include_forgotten": include_forgotten}
         require_fitting(Store.merge, compact_after=compact_after, **told)
         urls = [one.url if isinstance(one, Store) else one for one in others]
         with self._running(client, memory, verbose) as run:
@@ -311,7 +317,55 @@ class Store:
                 unique,
                 least_documents,
                 compact_after=compact_after,
+                include_forgotten=include_forgotten,
             )
+        return dataclasses.replace(self, snapshot=done.store)
+
+    def pull_model(
+        self, hub: str | Store, *, model: str | None = None, name: str | None = None
+    ) -> Store:
+        """Copy a model that another store on the same foundation has fitted.
+
+        `transform`, `topics`, `page` and a service then use it like a model of this store.
+
+        Parameters
+        ----------
+        hub : str or Store
+            The store that fitted the model, or its URL; it is only read.
+        model : str, optional
+            Name or tag there; by default the tag "published", or the latest model without it. A tag
+            moves to the model here, too.
+        name : str, optional
+            Name of the model here; by default as there.
+
+        Raises
+        ------
+        ForeignStatistics
+            The store has another foundation. The error says what differs.
+        InvalidInput
+            The name is that of another model here, or the model has other words.
+        StoreError
+            There is no such model, or a store cannot be read or written.
+
+        Examples
+        --------
+        >>> from streaming_moments import create_store
+        >>> from streaming_moments.pipelines import PilotOptions
+        >>> texts = ["the sea and a ship in the port"] * 30 + ["a law of the tax on trade"] * 30
+        >>> few = PilotOptions(min_documents=2)
+        >>> hub = create_store("memory://whole", texts, source="texts", max_topics=2, pilot=few)
+        >>> hub = hub.update(texts, source="texts")
+        >>> _ = hub.refit(2, 0.1, name="first")
+        >>> oslo = create_store("memory://oslo", like=hub).pull_model(hub)
+        >>> oslo.topics("first").model.n_topics
+        2
+        """
+        require_fitting(Store.pull_model, model=model, name=name)
+        if isinstance(hub, Store):
+            other = hub.snapshot
+        else:
+            other = MomentStore.open(hub, storage_options=self.storage_options, whole=False)
+        done = pull_model(self.snapshot, other, model, name)
         return dataclasses.replace(self, snapshot=done.store)
 
     @_TOPICS
@@ -644,7 +698,9 @@ class Store:
         stale, labels = staleness(latest, chosen), latest.models[chosen].labels
         return Topics(model, fitted.vocabulary, fitted.policy, labels, stale)
 
-    def shares_over_time(self, by: Period = "month", name: str | None = None) -> SharesOverTime:
+    def shares_over_time(
+        self, by: Period = "month", name: str | None = None, origin: str | None = None
+    ) -> SharesOverTime:
         """Return shares of the topics of a stored model over time, with error bars.
 
         They come from the counts of the store, without its documents.
@@ -655,18 +711,22 @@ class Store:
             Length of the periods; weeks begin on Monday.
         name : str, optional
             Name or tag of the model; by default the latest.
+        origin : str, optional
+            Only the documents that a hub has from this origin; its own ones for "".
 
         Raises
         ------
         InvalidInput
-            The store has no dates, or counted several of these periods together.
+            The store has no dates, or counted several of these periods together; or it has no such
+            origin.
         StoreError
             There is no such model, or a file is missing or damaged.
         """
-        require_fitting(Store.shares_over_time, by=by, name=name)
+        require_fitting(Store.shares_over_time, by=by, name=name, origin=origin)
         latest = self.snapshot.latest()
-        dated_segments(latest)  # named before a missing model, as a fit does not mend it
-        return SharesOverTime.of(latest, self.topics(name), name, by)
+        # named before a missing model, as a fit does not mend it
+        dated_segments(latest if origin is None else only_of(latest, origin))
+        return SharesOverTime.of(latest, self.topics(name), name, by, origin)
 
     def shares_by_origin(self, name: str | None = None) -> SharesByOrigin:
         """Return shares of the topics of a stored model in each origin of a hub, with error bars.

@@ -24,12 +24,12 @@ from streaming_moments.errors import (
 )
 from streaming_moments.models.halves import (
     HalfRows,
-    made_there,
     pairs_and_halves,
     predicting_rounds_there,
 )
 from streaming_moments.models.refinement import ROUNDS, pair_topics_of, require_rounds
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.second_start import made_there
 from streaming_moments.models.sweeps import (
     core_by_rows,
 )
@@ -195,18 +195,19 @@ class _Refining:
         return refined, time.perf_counter() - started
 
 
-def require_halves(store: StatisticsSource, auto: Sequence[str]) -> None:
+def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = TopicModel) -> None:
     """Raise InvalidInput for `auto` options of a store without halves, with the remedy."""
-    if auto and not store.halves:
-        named = remedy(" and ".join(f"{{option.{name}}}" for name in auto))
-        raise InvalidInput(
-            "the store has no halves of the documents, so `auto` cannot choose",
-            remedy(
-                "give a number to {named} ({select} compares some by coherence), or rebase "
-                "the store with halves",
-                named=named,
-            ),
-        )
+    if not auto or store.halves:
+        return
+    named = remedy(" and ".join(f"{{option.{name}}}" for name in auto))
+    of, instead = "records", ", or create the store without {create.no_halves}"
+    if model.finds_topics:
+        of = "documents"
+        instead = " ({select} compares some by coherence), or rebase the store with halves"
+    raise InvalidInput(
+        f"the store has no halves of the {of}, so `auto` cannot choose",
+        remedy("give a number to {named}" + instead, named=named),
+    )
 
 
 def whiten_most(

@@ -14,12 +14,8 @@ from streaming_moments.errors import ShardError
 from streaming_moments.models.mixtures.second_start import ROWS
 from streaming_moments.pipelines.cluster.memory import Budget, mebibytes
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import (
-    CountingOptions,
-    PilotOptions,
-    cut_to_room,
-    draw_samples,
-)
+from streaming_moments.pipelines.jobs.create import cut_to_room, draw_samples
+from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,

@@ -50,22 +50,24 @@ class Signal:
         dimensions, for the signal or for noise by coordinate, or if too few directions vary.
         """
         C, basis, d = moments.covariance, moments.basis, moments.mean.size
-        if d < r or (d == r and not whole):
-            raise NotIdentifiable(
-                f"rows of {d} numbers have at most {d if whole else d - 1} directions of signal, "
-                f"but {r} are asked for; ask for {d} components or {d} factors at most"
-            )
         scale = np.trace(C) / d
         if not scale > 0:
             raise NotIdentifiable(
                 "all rows are equal, so there is nothing to fit; add rows that differ"
             )
-        diagonal = diagonal and r < d  # no direction is left for noise
+        vary = int(_varying(C).sum())
+        if vary < r or (vary == r and not whole):
+            which = f"{d} numbers" if vary == d else f"{d} numbers, of which {vary} vary,"
+            raise NotIdentifiable(
+                f"rows of {which} have at most {vary if whole else vary - 1} directions of signal, "
+                f"but {r} are asked for; ask for {vary} components or {vary} factors at most"
+            )
+        diagonal = diagonal and r < vary  # no direction is left for noise
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
                 f"{r} directions of signal are asked for, but covariances separate at most {most} "
-                f"from noise that differs by coordinate ({_varying(C).sum()} of {d} coordinates "
-                f"vary); ask for {most + 1} components or {most} factors at most, or choose a "
+                f"from noise that differs by coordinate ({vary} of {d} coordinates vary); "
+                f"ask for {most + 1} components or {most} factors at most, or choose a "
                 "spherical noise or covariance"
             )
         if diagonal:

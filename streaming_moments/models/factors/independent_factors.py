@@ -65,7 +65,7 @@ class FactorOptions(FitOptions):
 
     topics: int = option(
         "Number of factors, or auto: as many as the spectrum separates from noise.",
-        check=partial(require_number, of="factors"),
+        check=partial(require_number, of="factors", least=BY_SPECTRUM),
         auto=("auto",),
         found=BY_SPECTRUM,
         also=("components",),

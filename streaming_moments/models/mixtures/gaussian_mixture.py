@@ -29,7 +29,11 @@ from streaming_moments.models.base import (
 )
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.matching import matched_order
-from streaming_moments.models.numbers.number_search import Trial, furthest_apart
+from streaming_moments.models.numbers.number_search import (
+    Trial,
+    furthest_apart,
+    not_found_again,
+)
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
@@ -79,13 +83,12 @@ class MixtureOptions(FitOptions):
     @property
     def summary(self) -> str:
         """Summary of the fit for logs."""
-        return f"{self.topics or 'as many as there are'} components"
+        return f"{self.topics} components"
 
     @property
     def label(self) -> str:
         """Label from which a model gets its name."""
-        number = f"k{self.topics}" if self.topics else "auto"
-        return f"{number}-{self.covariance}"
+        return f"k{self.topics}-{self.covariance}"
 
 
 @renamed_fields(
@@ -189,7 +192,7 @@ class GaussianMixture(StoredModel):
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         n_separable = separable(moments, options.covariance)
-        k = options.topics or n_separable
+        k = options.topics
         found = mixture_components(moments, k, options.covariance)
         grid, totals = moments.grid, whole.totals
         halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))
@@ -236,6 +239,17 @@ class GaussianMixture(StoredModel):
     def n_topics(self) -> int:
         """Number of components k."""
         return self.weights.size
+
+    @property
+    def n_unsteady(self) -> int:
+        """Number of components that halves of the rows do not both show.
+
+        Their means differ between the halves by more than half of the distance to the nearest other
+        mean. 0 without error bars, and after passes, which do not depend on the halves.
+        """
+        if self.bars is None or self.polishing is not None:
+            return 0
+        return int(not_found_again(self.bars, self.means, norm=2).size)
 
     @property
     def dimension(self) -> int:
@@ -359,10 +373,20 @@ class GaussianMixture(StoredModel):
                 f"{self.negative} variances were estimated near 0 or below: ask for fewer "
                 "components"
             )
+        if self.n_unsteady:
+            said.append(self.unsteady_sentence)
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)
         return Description(facts, columns, "; ".join(said))
+
+    @property
+    def unsteady_sentence(self) -> str:
+        """What `n_unsteady` says, and what to do."""
+        return (
+            f"{self.n_unsteady} of {self.n_topics} components are not found in both halves of the "
+            "rows, so they are unreliable: ask for fewer, add rows, or polish the model"
+        )
 
 
 def separable(moments: VectorMoments, covariance: str) -> int:

@@ -82,21 +82,6 @@ class VectorBatch:
         return VectorBatch(self.values[start:stop], odd)
 
 
-def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
-    """Rows of all batches in order, with their halves.
-
-    Raises InvalidInput if only some batches have halves.
-    """
-    given = [one.odd for one in batches if one.odd is not None]
-    if len(given) not in (0, len(batches)):
-        raise InvalidInput(
-            "only some batches have halves of their rows; give them for all batches or none"
-        )
-    values = np.concatenate([one.values for one in batches])
-    odd = np.concatenate(given) if given else None
-    return VectorBatch(values, odd, sum(one.without for one in batches))
-
-
 @dataclass(frozen=True, eq=False)
 class PreparedVectors:
     """Rows of the grid with their sketches.

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = LazyModule("scipy.sparse")
 
 # A vocabulary up to this size is stored whole: its slices are the table of triples.
 WHOLE = 128

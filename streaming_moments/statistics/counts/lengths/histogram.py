@@ -199,10 +199,7 @@ class LengthHistogram:
 class WeightedLengths:
     """Documents by length and weight: normalising constants of weighted statistics.
 
-    Parameters
-    ----------
-    parts : tuple of (float, LengthHistogram)
-        Each weight once, with the documents that have it.
+    parts : each weight once, with the documents that have it
 
     Examples
     --------
