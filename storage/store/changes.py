@@ -309,8 +309,5 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
 
 
 def _not_counted(url: str) -> str:
-    how = "documents under the source" if url.startswith(PARTITIONS) else "shards by the URLs"
-    return (
-        f"{url} is not counted, so it cannot be subtracted; give {how} under which they were "
-        "counted"
-    )
+    how = "the documents and the source" if url.startswith(PARTITIONS) else "shards by the URLs"
+    return f"{url} is not counted, so it cannot be subtracted; give {how} that were counted"

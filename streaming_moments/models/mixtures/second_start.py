@@ -43,8 +43,8 @@ def best_start(
     nearest starts. Between these passes wide components are split in exchange for components that
     are hardly needed, while that makes the half more likely. The best of the three, by the other
     half, is used if it makes the other half more likely than `model` does after as many passes: by
-    two standard errors, and a thousandth of a nat a row. If not, these passes are kept where they
-    make the other half as much more likely than `model` itself.
+    two standard errors, and a thousandth of a nat a row. Otherwise the passes from `model` are used
+    if they beat `model` itself by as much.
 
     Parameters
     ----------
