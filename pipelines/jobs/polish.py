@@ -324,7 +324,7 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
 def _better(
     store: MomentStore, model: T, marked: Sequence[_Marked], run: Run, keep_going: bool
 ) -> T:
-    """Return the start of the first passes over a model, in its order of states."""
+    """Return the model from which the first passes start, with the states in its order."""
     better, drawn = passes_of(type(model)).better, KIND_JOBS[store.kind].drawn
     if better is None or drawn is None or cast("Any", model).polishing is not None:
         return model
@@ -336,7 +336,7 @@ def _better(
 
 
 def _nothing(model: Any) -> Any:
-    """Return sums without documents."""
+    """Return empty sums."""
     return passes_of(type(model)).sums.zero(model)
 
 

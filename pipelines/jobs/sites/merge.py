@@ -1,4 +1,4 @@
-"""Merge: takes over what other stores hold, each as an origin, without their documents."""
+"""Merge: add the counts of other stores, each as an origin, without their documents."""
 
 from __future__ import annotations
 

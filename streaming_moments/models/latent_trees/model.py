@@ -215,7 +215,7 @@ class LatentTree(StoredModel):
         rows : Rows
             Statistics of a table of categorical columns.
         options : LatentTreeOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

@@ -175,7 +175,7 @@ class GaussianMixture(StoredModel):
         rows : Rows
             Of `VectorStatistics`.
         options : MixtureOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

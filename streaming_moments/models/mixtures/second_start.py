@@ -43,8 +43,8 @@ def best_start(
     nearest starts. Between these passes wide components are split in exchange for components that
     are hardly needed, while that makes the half more likely. The best of the three, by the other
     half, is used if it makes the other half more likely than `model` does after as many passes: by
-    two standard errors, and a thousandth of a nat a row. If not, these passes are kept where they
-    make the other half as much more likely than `model` itself.
+    two standard errors, and a thousandth of a nat a row. Otherwise the passes from `model` are used
+    if they beat `model` itself by as much.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArr
 
 
 def _least_needed(model: GaussianMixture, rows: NDArray[Any]) -> int:
-    """Component without which the rows are least less likely."""
+    """Component whose removal lowers the likelihood of the rows least."""
     logs = np.maximum(model.log_densities(rows), _LEAST)
     every, places = log_sums(logs), (np.arange(len(logs)), logs.argmax(axis=1))
     without = np.log1p(-np.minimum(np.exp(logs - every[:, None]), 0.5))
