@@ -59,10 +59,11 @@ def foundation_of(
 
     The offset is their median, the step a 16th of the median standard deviation of coordinates that
     vary, the radius 1.3 times the median norm, or more where rows spread in few directions or a
-    fiftieth of them is beyond; rows beyond ten median norms are ignored in both. The sketch has the leading directions of a factor
-    model of the pilot (diagonal noise, so that noisy coordinates do not dominate), rounded to int8,
-    and two random columns of +-1; rows of up to 64 numbers are their own sketch. It is shifted so
-    that y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows would not fit.
+    fiftieth of them is beyond; rows beyond ten median norms are ignored in both. The sketch has the
+    leading directions of a factor model of the pilot (diagonal noise, so that noisy coordinates do
+    not dominate), rounded to int8, and two random columns of +-1; rows of up to 64 numbers are
+    their own sketch. It is shifted so that y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows
+    would not fit.
 
     Parameters
     ----------
