@@ -118,13 +118,18 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         return self._shown(self._of_most(statistics, k))
 
     def _of_most(self, statistics: MomentStatistics, asked: int) -> BernoulliMixture:
-        """Model with as many components as asked for, or as many as are separable."""
+        """Model with as many components as asked for, or as many as are separable.
+
+        With `polish` it has as many, which passes find from a pilot where moments do not.
+        """
         for k in range(asked, 0, -1):
             try:
                 options = BernoulliOptions(topics=k, seed=self._seed)
                 model = BernoulliMixture.fit(InMemory((statistics,)), options)
             except NotIdentifiable as error:
                 reason = error
+                if self.polish:
+                    return BernoulliMixture.blank(statistics, asked)
             else:
                 if k < asked:
                     warnings.warn(f"{k} of {asked} components found: {reason}", stacklevel=5)
