@@ -20,6 +20,7 @@ from streaming_moments.storage.files.filesystems import (
 from streaming_moments.storage.files.parts import DOCUMENT, whole_of
 from streaming_moments.storage.files.patterns import matches
 from streaming_moments.storage.files.urls import (
+    is_of_origin,
     is_utf8,
     require_no_user,
     shard_name,
@@ -100,6 +101,11 @@ def list_shards(
         require_kind(kind)
     for url in urls:
         require_no_user(url)
+        if is_of_origin(url):
+            raise InvalidInput(
+                f"{url} is counted by an origin, and only that site can read it",
+                "give it there by its name there, then run {merge} again",
+            )
         if url == "-":
             raise InvalidInput(
                 "- means standard input, which only the command `update` counts; write it to "
@@ -123,7 +129,7 @@ def list_shards(
     if problems:
         more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
         told = "; ".join(map(str, problems[:_SHOWN]))
-        raise InvalidInput(f"{len(problems):,} problems: {told}{more}")
+        raise InvalidInput(f"there are {len(problems):,} problems: {told}{more}")
     return listed
 
 

@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.interface.opening import open_store as open_store
     from streaming_moments.pipelines.interface.store import Store as Store
     from streaming_moments.pipelines.interface.topics_view import Topics as Topics
-    from streaming_moments.pipelines.jobs.create import CountingOptions as CountingOptions
-    from streaming_moments.pipelines.jobs.create import PilotOptions as PilotOptions
+    from streaming_moments.pipelines.jobs.create_options import CountingOptions as CountingOptions
+    from streaming_moments.pipelines.jobs.create_options import PilotOptions as PilotOptions
     from streaming_moments.pipelines.jobs.kinds.options import KindOptions as KindOptions
     from streaming_moments.sklearn.bernoullis import (
         MomentBernoulliMixture as MomentBernoulliMixture,

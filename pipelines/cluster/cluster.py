@@ -91,13 +91,7 @@ def most_of(limit: int) -> int:
 
 
 class SchedulerLost(StreamingMomentsError):
-    """The scheduler died or restarted while a job ran.
-
-    Parameters
-    ----------
-    address : str
-        Address of the scheduler.
-    """
+    """The scheduler at this address died or restarted while a job ran."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
@@ -213,7 +207,7 @@ def connect(
     )
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
-            f"{workers} workers asked for{' of a running scheduler' if scheduler else ''}",
+            f"{workers} workers are asked for{' of a running scheduler' if scheduler else ''}",
             "give either {option.scheduler} or a positive {option.workers}",
         )
     if scheduler:

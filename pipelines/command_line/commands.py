@@ -55,6 +55,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "Add to STORE what each OTHER store holds, without its documents; later what has "
             "changed."
         ),
+        "pull-model": "Copy a model that HUB has fitted to STORE, which has the same foundation.",
     },
     "models": {
         "label": "Name a topic of a model of STORE: TOPIC is shown as TEXT from then on.",

@@ -16,7 +16,7 @@ from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.remedies import store_door
 from streaming_moments.pipelines.interface.running import PACKAGE, running
 from streaming_moments.pipelines.interface.store import Store
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import (
     changed_options,
     create_kind,

@@ -281,8 +281,8 @@ def _require_single(ids: Sequence[int], known: set[int], url: str) -> None:
 
 def _repeated(number: int, url: str) -> InvalidInput:
     return InvalidInput(
-        f"{of_number(number, 'document')} of {url} with the id of another document; "
-        "give each document an id of its own, or none"
+        f"{of_number(number, 'document')} of {url} {'has' if number == 1 else 'have'} the id of "
+        "another document; give each document an id of its own, or none"
     )
 
 

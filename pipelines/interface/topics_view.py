@@ -86,7 +86,9 @@ class Topics:
         [['law'], ['sea']]
         """
         if not isinstance(number, int) or number < 1:
-            raise InvalidInput(f"{number!r} words; give a whole number of at least 1")
+            raise InvalidInput(
+                f"the number of words is {number!r}; give a whole number of at least 1"
+            )
         scores = relevance(self.model.topics, self.model.word_probabilities, weight)
         terms = self.vocabulary.terms
         return [[terms[word] for word in words] for words in top_words(scores, number)]

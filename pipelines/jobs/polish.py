@@ -158,7 +158,7 @@ def polish(
     family.require(model, alpha)
     most = family.number(passes)
     if isinstance(most, str) or most < 1:
-        raise InvalidInput(f"{passes} passes asked for; give at least 1")
+        raise InvalidInput(f"{passes} passes are asked for; give at least 1")
     store, window = _store_of(source)
     if shards is None and window.half_life is not None:
         raise InvalidInput(

@@ -57,12 +57,8 @@ class ClusterCost:
 class MemoryNeed:
     """Largest memory of one worker process within a budget.
 
-    Parameters
-    ----------
-    budget : int
-        Value of `--memory`.
-    create, update, refit : int
-        Projected peaks of the jobs.
+    budget : value of `--memory`
+    create, update, refit : projected peaks of the jobs
     """
 
     budget: int
@@ -79,10 +75,7 @@ class MemoryNeed:
 def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed:
     """Project the memory peaks of the three jobs.
 
-    Raises
-    ------
-    BoundExceeded
-        A job does not fit into the budget; the message names the parts.
+    Raises BoundExceeded if a job does not fit into the budget; the message names the parts.
     """
     return MemoryNeed(
         budget,
@@ -95,10 +88,7 @@ def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed
 def comfortable_budget(job: Job, threads: int) -> int:
     """Return the smallest budget of a worker for all jobs, with the sums of all row blocks.
 
-    Raises
-    ------
-    InvalidInput
-        Even 512 GiB are too little.
+    Raises InvalidInput if even 512 GiB are too little.
 
     Examples
     --------
@@ -147,10 +137,7 @@ def cluster_cost(
 def store_bytes(job: Job, costs: StepCosts, budget: int) -> float:
     """Estimate the bytes of the store after create, one update and one refit.
 
-    Raises
-    ------
-    BoundExceeded
-        The update does not fit into the budget.
+    Raises BoundExceeded if the update does not fit into the budget.
     """
     segments = update_cost(job, costs, 1, budget).groups
     segment = job.row_blocks * costs.blocks.disk_bytes
@@ -175,12 +162,7 @@ def recommended(
     """Return the smallest power of two of workers that need at most this many seconds.
 
     If no number is enough, returns the last one whose doubling would still save a quarter of the
-    time.
-
-    Raises
-    ------
-    BoundExceeded
-        A job does not fit into the budget.
+    time. Raises BoundExceeded if a job does not fit into the budget.
     """
     best = cluster_cost(job, costs, 1, budget, network)
     while best.total > within and best.workers < most:

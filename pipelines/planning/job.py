@@ -16,14 +16,9 @@ from streaming_moments.storage.shards import Shard
 class CorpusSize:
     """Size of a corpus of shards.
 
-    Parameters
-    ----------
-    nbytes : int
-        Stored bytes.
-    shards : int
-        Number of shards.
-    largest : int
-        Bytes of the largest shard.
+    nbytes : stored bytes
+    shards : number of shards
+    largest : bytes of the largest shard
     """
 
     nbytes: int

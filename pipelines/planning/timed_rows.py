@@ -20,20 +20,12 @@ from streaming_moments.statistics.row_block import RowBlock
 class Timed:
     """`Rows` whose first blocks represent all.
 
-    Parameters
-    ----------
-    basis : Basis
-        Q.
-    lengths : RowLengths
-        Rows by which documents count.
-    blocks : sequence of MomentStatistics
-        The first row blocks, one for each thread.
-    pool : ThreadPoolExecutor
-        Threads that work on the blocks in parallel.
-    known : mapping
-        Results of steps for all blocks, if the first blocks cannot represent the others.
-    seconds : dict
-        Seconds of each step so far: of the slowest block, or of the sum.
+    basis : Q
+    lengths : rows by which documents count
+    blocks : the first row blocks, one for each thread
+    pool : threads that work on the blocks in parallel
+    known : results of steps for all blocks, if the first blocks cannot represent the others
+    seconds : seconds of each step so far: of the slowest block, or of the sum
     """
 
     basis: Basis

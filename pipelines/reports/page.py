@@ -238,6 +238,8 @@ class ReportPage:
         Shares of the topics in the documents of each day, week or month.
     origins : tuple of OriginShares
         Shares of the topics at each origin of a hub.
+    origin_changes : tuple of str
+        What has changed most over time at each of these origins.
     tried : tuple of Candidate
         Candidates for the chart of coherence.
     chosen : (int, float), optional
@@ -299,6 +301,7 @@ class ReportPage:
     shares: ShareOverTime = ShareOverTime()
     periods: ShareOverTime = ShareOverTime()
     origins: tuple[OriginShares, ...] = ()
+    origin_changes: tuple[str, ...] = ()
     tried: tuple[Candidate, ...] = ()
     chosen: tuple[int, float] | None = None
     spectrum: tuple[float, ...] = ()

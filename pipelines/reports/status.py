@@ -121,7 +121,7 @@ def status_of(store: MomentStore) -> Status:
         vocabulary=basis.vocabulary,
         basis=basis.fingerprint,
         warning=_warning(histogram, store.policy),
-        advice=advice_of(store, outside),
+        advice=tuple(map(str, advice_of(store, outside))),
         counted_at=counted_at(store),
     )
 

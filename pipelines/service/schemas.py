@@ -322,7 +322,8 @@ class Models:
     tags : mapping
         Models by tag.
     models : list
-        Names, the latest last, each with the version it was fitted to, and its type.
+        Names, the latest last, each with the version it was fitted to, and `fitted_by`, the URL of
+        the store that fitted it, if that is another one.
     """
 
     answering: str | None
@@ -357,6 +358,8 @@ class Shares:
         Name of the model.
     by : str
         "day", "week" or "month".
+    origin : str or None
+        Origin of a hub whose documents these are; "" for its own ones, null for all.
     periods : list
         Periods, the earliest first: first and last day, tokens, shares of the topics, and their
         errors.
@@ -365,6 +368,24 @@ class Shares:
     model: str
     by: str
     periods: tuple[dict[str, Any], ...]
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
+class SharesByOrigin:
+    """Shares of topics at each origin of a hub.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model.
+    origins : list
+        The own documents of the store first, with an empty name: origin, tokens, shares of the
+        topics, and their errors.
+    """
+
+    model: str
+    origins: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)

@@ -49,14 +49,11 @@ _UNFITTING: Mapping[Holds, str] = MappingProxyType(
 class ReadBatch(Generic[_Batch]):
     """Consecutive records of a shard.
 
-    Parameters
-    ----------
-    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch
-        Records for `Foundation.prepared`, each with its half.
-    outside : int
-        Number of words, symbols, rows or edges outside of the foundation, which are not counted.
-    after : Position
-        Position after the records in the shard.
+    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch, records for
+        `Foundation.prepared`, each with its half
+    outside : number of words, symbols, rows or edges outside of the foundation, which are not
+        counted
+    after : position after the records in the shard
     """
 
     batch: _Batch
@@ -75,38 +72,21 @@ def read_shard(
 ) -> Iterator[ReadBatch[CountBatch]]:
     r"""Count a shard over a vocabulary, batch by batch, in the order of its documents.
 
-    Parameters
-    ----------
-    shard : Shard
-        A shard from `list_shards`.
-    form : ShardFormat
-        Format of its documents.
-    vocabulary : Vocabulary
-        The n words to count.
-    policy : TokenPolicy or None
-        The policy that made the vocabulary; None for shards of token ids.
-    limits : ReadLimits
-        Bounds on a document and a batch.
-    storage_options : mapping, optional
-        Options of the fsspec file system.
-    start : Position
-        Position to begin at. After any batch of the shard, the same batches follow.
+    Raises InvalidInput if there is a policy for token ids, or none for texts. Raises
+    ForeignStatistics if the policy did not make the vocabulary. Raises ShardError if the shard
+    holds texts for a vocabulary of ids or the reverse, cannot be read, has changed (list it again),
+    or has a document on which the tokeniser fails.
 
-    Returns
-    -------
-    iterator of ReadBatch
-        At least one batch, or an error. Use the batches only after the iteration has ended without
-        an error, which shows that the shard has not changed meanwhile.
+    Yields at least one batch, or raises. Use the batches only after the iteration has ended without
+    an error, which shows that the shard has not changed meanwhile.
 
-    Raises
-    ------
-    InvalidInput
-        There is a policy for token ids, or none for texts.
-    ForeignStatistics
-        The policy did not make the vocabulary.
-    ShardError
-        The shard holds texts for a vocabulary of ids or the reverse, cannot be read, has changed
-        (list it again), or has a document on which the tokeniser fails.
+    shard : a shard from `list_shards`
+    form : format of its documents
+    vocabulary : the n words to count
+    policy : the policy that made the vocabulary; None for shards of token ids
+    limits : bounds on a document and a batch
+    storage_options : options of the fsspec file system
+    start : position to begin at. After any batch of the shard, the same batches follow.
 
     Examples
     --------

@@ -6,6 +6,8 @@ import re
 
 from streaming_moments.errors import InvalidInput
 
+OF_ORIGIN = "origin://"  # names of shards that other stores counted begin with it
+
 # Parameters of signed requests, by a parameter that is always among them.
 _SIGNATURES = {
     # Azure's shared access signatures, of an account, a container or a user
@@ -138,6 +140,11 @@ query; give credentials in the storage options
             "give credentials in the storage options"
         )
     return url
+
+
+def is_of_origin(url: str) -> bool:
+    """Whether a name is that of a shard that another store counted on its own disk."""
+    return url.startswith(OF_ORIGIN)
 
 
 def is_signed(url: str) -> bool:

@@ -39,16 +39,13 @@ class FormatError(StoreError):
 class StoreFormat(Extensible):
     """Content of `format.json`.
 
-    Parameters
-    ----------
-    format, min_reader, min_writer : int
-        Format of the store, and the lowest formats that readers and writers must support.
-    single_writer : bool
-        Whether the user guarantees a single writer, on storage that cannot exclude a second one.
-    install : str
-        Version of the package that supports these formats, to name in errors; empty if unknown.
-    unknown : mapping
-        Keys of later versions, preserved.
+    format, min_reader, min_writer : format of the store, and the lowest formats that readers and
+        writers must support
+    single_writer : whether the user guarantees a single writer, on storage that cannot exclude a
+        second one
+    install : version of the package that supports these formats, to name in errors; empty if
+        unknown
+    unknown : keys of later versions, preserved
     """
 
     always: ClassVar[frozenset[str]] = frozenset(
@@ -95,10 +92,7 @@ class StoreFormat(Extensible):
     def require_writable(self, url: str) -> None:
         """Refuse to write a store that only a later version of the package may write.
 
-        Raises
-        ------
-        FormatError
-            Names the version to install.
+        Raises FormatError with the version to install.
         """
         if self.min_writer > WRITES:
             raise FormatError(

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import Remedy, Spell, remedy
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import DOCUMENT, FROM_BYTE, first_byte, whole_of
+from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.log.commits import SegmentReference, SegmentSum
 from streaming_moments.storage.log.content_marks import OF_CONTENT, tells_content
 from streaming_moments.storage.log.covering import Part, Summed, covered, segments_in
@@ -33,13 +33,6 @@ from streaming_moments.storage.log.record_files import (
     tables_to_parquet,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa = LazyModule("pyarrow")
-    pc = LazyModule("pyarrow.compute")
-
 _SHOWN = 5
 _ROWS = 1 << 14  # records converted to objects at a time
 
@@ -48,13 +41,7 @@ Urls: TypeAlias = "Sequence[str] | pa.ChunkedArray"
 
 
 class ShardsAlreadyCounted(StoreError):
-    """Some shards of a segment are counted already; `urls` names them.
-
-    Parameters
-    ----------
-    urls : tuple of str
-        Names of the shards.
-    """
+    """Some shards of a segment are counted already; `urls` names them."""
 
     def __init__(self, urls: tuple[str, ...]) -> None:
         super().__init__(urls)
@@ -70,10 +57,7 @@ class ShardsAlreadyCounted(StoreError):
 class CopiesCounted(StoreError):
     """Some shards have the same content as shards counted under other names.
 
-    Parameters
-    ----------
-    pairs : tuple of (str, str)
-        Each shard, and the counted shard of the same content.
+    pairs : each shard, and the counted shard of the same content
     """
 
     def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
@@ -98,25 +82,14 @@ def copy_of(other: str) -> Remedy:
 class ShardRecord:
     """A counted shard.
 
-    Parameters
-    ----------
-    url : str
-        URL of the shard.
-    size : int
-        Stored size in bytes.
-    fingerprint : str
-        Fingerprint of the content: "etag:..." or "sha256:...".
-    documents : int
-        Number of counted documents; number of passages if documents are cut.
-    tokens : int
-        Number of counted tokens in the vocabulary.
-    outside : int
-        Number of tokens outside the vocabulary, which were not counted.
+    Raises InvalidInput if the fingerprint has another form, a number is negative, or the URL holds
+    a password.
 
-    Raises
-    ------
-    InvalidInput
-        The fingerprint has another form, a number is negative, or the URL holds a password.
+    size : stored size in bytes
+    fingerprint : fingerprint of the content: "etag:..." or "sha256:..."
+    documents : number of counted documents; number of passages if documents are cut
+    tokens : number of counted tokens in the vocabulary
+    outside : number of tokens outside the vocabulary, which were not counted
     """
 
     url: str
@@ -149,12 +122,8 @@ def table_of(records: Iterable[ShardRecord]) -> pa.Table:
 class Ledger:
     """The shards of a version.
 
-    Parameters
-    ----------
-    tables : mapping
-        Arrow table of the records of each segment, by the segment's id.
-    removed : frozenset of str
-        Identifiers of subtracted segments, whose records do not count.
+    tables : arrow table of the records of each segment, by the segment's id
+    removed : identifiers of subtracted segments, whose records do not count
 
     Examples
     --------

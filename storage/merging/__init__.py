@@ -7,6 +7,8 @@ from streaming_moments.lazy_imports import attach
 attach(__name__)
 
 if TYPE_CHECKING:
+    from streaming_moments.storage.merging.model_copies import PulledModel as PulledModel
+    from streaming_moments.storage.merging.model_copies import pull_model as pull_model
     from streaming_moments.storage.merging.origin_shares import OriginShares as OriginShares
     from streaming_moments.storage.merging.origin_shares import (
         shares_by_origin as shares_by_origin,
@@ -18,3 +20,5 @@ if TYPE_CHECKING:
         SharedFoundation as SharedFoundation,
     )
     from streaming_moments.storage.merging.shared_foundation import create_like as create_like
+    from streaming_moments.storage.merging.withdrawal import Withdrawal as Withdrawal
+    from streaming_moments.storage.merging.withdrawal import withdraw as withdraw

@@ -58,6 +58,19 @@ def copy_segment(
     return identity, Uncommitted(here, {**sizes, MANIFEST: len(manifest)}, begun)
 
 
+def bytes_held(nbytes: float, largest: float) -> float:
+    """Most bytes of files in memory while segments of some bytes are copied.
+
+    `largest` is the size of the largest file.
+
+    Examples
+    --------
+    >>> bytes_held(1 << 30, 20 << 20) / (1 << 20), bytes_held(1000, 500)
+    (80.0, 1000)
+    """
+    return min(nbytes, _AT_ONCE * max(_BATCH, largest))
+
+
 def _batches(files: Mapping[str, FileRecord]) -> Iterator[list[str]]:
     """Cut the files into lists of at most `_BATCH` bytes, or of one file."""
     batch: list[str] = []

@@ -27,11 +27,11 @@ def fresh_records(
 
 
 def require_counted_once(
-    head: Commit, ledger: Ledger, fresh: Sequence[ShardRecord], name: str
+    head: Commit, ledger: Ledger, fresh: Sequence[ShardRecord], name: str, again: bool = False
 ) -> None:
     """Refuse new shards of an origin that are counted elsewhere, by name or content, or forgotten.
 
-    Raises InvalidInput with the names of the first few.
+    Raises InvalidInput with the names of the first few. `again` permits forgotten ones.
     """
     rest = [part for part in head.segments if not part.is_of(name)]
     found = counted_elsewhere(ledger.of_segments(rest), fresh)
@@ -46,6 +46,8 @@ def require_counted_once(
             "forget them on one side, or leave out segments that hold nothing else by "
             "{merge.unique}",
         )
+    if again:
+        return
     reasons = (
         (one.url, head.forgotten.reason(one.url, (one.fingerprint, one.size))) for one in fresh
     )
@@ -53,7 +55,7 @@ def require_counted_once(
     if unwanted:
         raise InvalidInput(
             f"{name} counts what is not to be counted here: {said_of_forgotten(unwanted)}",
-            "forget or purge it there, too, or permit it here by {forget.allow_again}",
+            "forget or purge it there, too, or permit it here by {merge.include_forgotten}",
         )
 
 

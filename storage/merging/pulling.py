@@ -68,6 +68,7 @@ class Pull:
     added, removed : numbers of segments that were copied, and dropped
     left_out : shards that are counted elsewhere, with `unique`
     purged : shards that were purged there and now here, with the versions that held them
+    withdrawn : number of origins of that store that were purged there and now here
     """
 
     store: MomentStore = field(repr=False)
@@ -79,6 +80,28 @@ class Pull:
     removed: int = 0
     left_out: tuple[str, ...] = ()
     purged: tuple[str, ...] = ()
+    withdrawn: int = 0
+
+
+@dataclass(frozen=True)
+class _Purged:
+    """What was purged at an origin since, and what its purge changes in a version here.
+
+    shards : names here
+    stores : identifiers of origins of that store
+    changes : fields of the commit
+    """
+
+    shards: frozenset[str] = frozenset()
+    stores: frozenset[str] = frozenset()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.shards or self.stores)
+
+    def __str__(self) -> str:
+        told = (len(self.shards), "shard"), (len(self.stores), "origin")
+        return ", ".join(f"{of_number(number, what)} purged" for number, what in told if number)
 
 
 @dataclass(frozen=True)
@@ -88,6 +111,7 @@ class _Source:
     wanted : its segments, with the names of their origins here; without those that count nothing
         new
     least : fewest documents of a segment that is copied
+    again : whether to count what was forgotten or purged here
     """
 
     other: MomentStore
@@ -95,6 +119,7 @@ class _Source:
     origin: Origin
     wanted: tuple[SegmentReference, ...]
     least: int = 0
+    again: bool = False
     left_out: tuple[str, ...] = ()
 
 
@@ -105,6 +130,7 @@ def pull(
     unique: bool = False,
     least_documents: int = 0,
     message: str = "",
+    include_forgotten: bool = False,
 ) -> Pull:
     """Take over what another store holds, in one commit; the result is its sum with this store.
 
@@ -126,6 +152,8 @@ def pull(
         there is purged here in any case.
     message : str
         Message for the log.
+    include_forgotten : bool
+        Count shards that were forgotten or purged here, and an origin that was purged here.
 
     Raises
     ------
@@ -133,7 +161,8 @@ def pull(
         The two have another foundation. The error says what differs.
     InvalidInput
         The other store is this one, holds this one, is a copy of an origin, or has too few
-        documents; the name is used; or a shard is counted twice. The error names it.
+        documents; the name is used; it was purged here; or a shard is counted twice, or was
+        forgotten here. The error names it.
     StoreError
         A store cannot be read or written, or the other one is at an earlier version than before.
 
@@ -160,7 +189,9 @@ def pull(
         _require_separate(store, origin, called)
         if called not in store.commit.origins:
             _require_enough(other, least_documents)
-        source = _Source(other, called, origin, _named(called, other.commit), least_documents)
+        wanted = _named(called, other.commit)
+        source = _Source(other, called, origin, wanted, least_documents, include_forgotten)
+        _require_not_purged(store.commit, source)
         try:
             store = followed(store, other)
             return _pulled(store, source, unique, message)
@@ -209,8 +240,8 @@ def _pulled(store: MomentStore, source: _Source, unique: bool, message: str) -> 
     same = _counted(theirs) == _counted(source.wanted)
     if same and store.commit.origins.get(name) == source.origin:
         return _told(store, source, store.commit)
-    if purged := _purge_of(store, store.commit, source, store.ledger())[0]:
-        erase_unnamed(store.folder, purged)  # before there are copies that no version names
+    if purged := _purge_of(store, store.commit, source, store.ledger()):
+        erase_unnamed(store.folder, purged.shards)  # before there are copies that no version names
     held = {_copied(part) for part in theirs}
     news = [part for part in source.wanted if _copied(part) not in held]
     _require_large(store.commit, source, news)
@@ -218,7 +249,7 @@ def _pulled(store: MomentStore, source: _Source, unique: bool, message: str) -> 
     for part in news:
         if _copied(part) not in copies:
             copies[_copied(part)] = copy_segment(other.folder, part, store.folder)
-    done: list[frozenset[str]] = []
+    done: list[_Purged] = []
 
     def change(head: Commit) -> Commit:
         successor, purged = _merged(store, head, source, copies, message)
@@ -232,7 +263,7 @@ def _pulled(store: MomentStore, source: _Source, unique: bool, message: str) -> 
     purged = done[-1]
     if purged:
         sweep(after.folder)
-        erase_unnamed(after.folder, purged)
+        erase_unnamed(after.folder, purged.shards)
         after = after.latest()
     return _told(after, source, store.commit, purged)
 
@@ -243,11 +274,12 @@ def _merged(
     source: _Source,
     copies: Mapping[_Copied, tuple[str, Uncommitted]],
     message: str,
-) -> tuple[Commit, frozenset[str]]:
-    """Make the commit of a pull on top of a version, and name the shards that it purges."""
+) -> tuple[Commit, _Purged]:
+    """Make the commit of a pull on top of a version, and say what it purges."""
     name, other = source.name, source.other.commit
     before = head.origins.get(name)
     _require_no_rebase(store, head)
+    _require_not_purged(head, source)
     _require_later(store, head, source)
     theirs = [part for part in head.segments if part.is_of(name)]
     held = {_copied(part): part.id for part in theirs}
@@ -269,13 +301,18 @@ def _merged(
     rest = [part for part in head.segments if not part.is_of(name)]
     ledger = read_ledger(store.folder, [*rest, *theirs, *news], store.ledger(), head.sums)
     fresh = fresh_records(ledger, news, theirs)
-    require_counted_once(head, ledger, fresh, name)
+    require_counted_once(head, ledger, fresh, name, source.again)
     require_bound([*rest, *news])
     change = _documents(news) - _documents(theirs)
     text = message or f"{MERGE} {name}: version {other.version}, {change_text(change)}"
-    purged, changes = _purge_of(store, head, source, ledger)
+    purged = _purge_of(store, head, source, ledger)
+    changes = {"forgotten": head.forgotten, **purged.changes}
     if purged:
-        text += f", {of_number(len(purged), 'shard')} purged"
+        text += f", {purged}"
+    if source.again:
+        listed = changes["forgotten"].without(one.url for one in fresh)
+        stores = (name, source.origin.id, *source.origin.within)
+        changes["forgotten"] = listed.without_withdrawn(stores)
     origins = {**head.origins, name: source.origin}
     successor = head.successor(MERGE, text, segments=(*rest, *news), origins=origins, **changes)
     if store.foundation.joins:
@@ -283,16 +320,14 @@ def _merged(
     return successor, purged
 
 
-def _purge_of(
-    store: MomentStore, head: Commit, source: _Source, known: Ledger
-) -> tuple[frozenset[str], dict[str, Any]]:
-    """Names here of shards that were purged there since, and what their purge changes here.
+def _purge_of(store: MomentStore, head: Commit, source: _Source, known: Ledger) -> _Purged:
+    """Find what was purged there since the pull before.
 
-    As `purge`, it drops the versions that held them and the models that were fitted to these.
+    As `purge`, it drops the versions that held it and the models that were fitted to these.
     """
     forgotten, before = source.other.commit.forgotten, head.origins.get(source.name)
-    if not forgotten.purged or (before and before.purged == source.origin.purged):
-        return frozenset(), {}
+    if not source.origin.purged or (before and before.purged == source.origin.purged):
+        return _Purged()
     log = CommitLog(store.folder).history(head.version)
     ledger = ledger_of_all(store.folder, log, known)
     there = {
@@ -308,23 +343,35 @@ def _purge_of(
     again = set(source.other.ledger().counted([there[url] for url in gone]))
     rest = [part for part in head.segments if not part.is_of(source.name)]
     others = {url for part in rest for url in ledger.held(part.id, gone)} if gone else set()
-    names = frozenset(url for url in gone if there[url] not in again and url not in others)
-    if not names:
-        return names, {}
-    holdings = holdings_of(log, ledger, names)
+    shards = frozenset(url for url in gone if there[url] not in again and url not in others)
+    within = {commit.version: _held_through(commit, source.origin.id) for commit in log}
+    stores = frozenset(filter(forgotten.has_withdrawn, set().union(*within.values())))
+    if not shards and not stores:
+        return _Purged()
+    dropped = {version for version, held in within.items() if not stores.isdisjoint(held)}
+    holdings = holdings_of(log, ledger, shards, dropped=dropped)
     purge = planned_purge(head, holdings)
-    return names, {
+    listed = head.forgotten.with_purged(shards, holdings.shards) if shards else head.forgotten
+    changes = {
         "models": {name: one for name, one in head.models.items() if name not in purge.models},
         "tags": {name: one for name, one in head.tags.items() if name not in purge.tags},
         "expired": head.without(holdings.versions),
-        "forgotten": head.forgotten.with_purged(names, holdings.shards),
+        "forgotten": listed.with_withdrawn(stores) if stores else listed,
     }
+    return _Purged(shards, stores, changes)
 
 
 def _parts_of(commit: Commit, identity: str) -> list[SegmentReference]:
     """Return the segments of a store in a version, which may have another name for it."""
     names = [name for name, one in commit.origins.items() if one.id == identity]
     return [part for part in commit.segments if any(part.is_of(name) for name in names)]
+
+
+def _held_through(commit: Commit, identity: str) -> set[str]:
+    """Return the stores whose documents a version holds through another store."""
+    return {
+        one for found in commit.origins.values() if found.id == identity for one in found.within
+    }
 
 
 def _named(name: str, commit: Commit) -> tuple[SegmentReference, ...]:
@@ -382,8 +429,9 @@ def _origin(other: MomentStore, identity: str) -> Origin:
     """Describe the version of another store that is pulled."""
     commit = other.commit
     held = {one for origin in commit.origins.values() for one in (origin.id, *origin.within)}
-    names = json.dumps(sorted(commit.forgotten.purged)).encode()
-    purged = hashlib.sha256(names).hexdigest() if commit.forgotten.purged else ""
+    names, stores = sorted(commit.forgotten.purged), commit.forgotten.withdrawn
+    listed = json.dumps([names, stores] if stores else names).encode()
+    purged = hashlib.sha256(listed).hexdigest() if names or stores else ""
     within = tuple(sorted(held))
     return Origin(
         identity, other.url, other.version, commit.time, purged, within, commit.transaction
@@ -401,7 +449,7 @@ def _require_separate(store: MomentStore, origin: Origin, name: str) -> None:
     if mine in origin.within:
         raise InvalidInput(
             f"{origin.url} holds the documents of {store.url}, which would count twice",
-            "merge its other origins instead",
+            "merge the stores of its other origins instead",
         )
     theirs = {origin.id, *origin.within}
     for other, one in store.commit.origins.items():
@@ -415,6 +463,21 @@ def _require_separate(store: MomentStore, origin: Origin, name: str) -> None:
 def _require_no_rebase(store: MomentStore, head: Commit) -> None:
     if head.staged is not None:
         raise InvalidInput(f"a rebase of {store.url} has begun; finish it before a merge")
+
+
+def _require_not_purged(head: Commit, source: _Source) -> None:
+    """Refuse a store whose documents, or those of an origin of it, were purged here as a whole."""
+    if source.again:
+        return
+    within = source.other.commit.origins
+    named = {one.id: f"{source.name}/{key}" for key, one in within.items()}
+    for identity in (source.origin.id, *source.origin.within):
+        if head.forgotten.has_withdrawn(identity):
+            raise InvalidInput(
+                f"{source.origin.url} holds the documents of origin "
+                f"{named.get(identity, source.name)}, which was purged here",
+                "do not merge it; if it has agreed to come back, give {merge.include_forgotten}",
+            )
 
 
 def _require_enough(other: MomentStore, least: int) -> None:
@@ -480,7 +543,7 @@ def _told(
     after: MomentStore,
     source: _Source,
     before: Commit,
-    purged: frozenset[str] = frozenset(),
+    purged: _Purged = _Purged(),
 ) -> Pull:
     """Describe a pull by the versions before and after it."""
     name = source.name
@@ -496,7 +559,8 @@ def _told(
         added=len({part.id for part in new} - {part.id for part in old}),
         removed=len({part.id for part in old} - {part.id for part in new}),
         left_out=source.left_out,
-        purged=tuple(sorted(purged)),
+        purged=tuple(sorted(purged.shards)),
+        withdrawn=len(purged.stores),
     )
 
 

@@ -92,14 +92,9 @@ def sum_blocks(
 
     A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
     arrays, the others are not read. All blocks of a segment are in memory at once. The same
-    requests read them, and those of several segments if these are small.
-
-    Raises
-    ------
-    StoreError
-        A file is missing, swapped, truncated or damaged. The error names it.
-    InvalidInput
-        More documents of a length are subtracted than added.
+    requests read them, and those of several segments if these are small. Raises StoreError if a
+    file is missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if more
+    documents of a length are subtracted than added.
     """
     foundation = kept or layout.foundation
     blocks = [layout.block(index) for index in indices]

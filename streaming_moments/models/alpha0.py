@@ -67,14 +67,9 @@ _BETWEEN = 2001  # points at which the curve is evaluated
 class Alpha0Search:
     """Result of a search for alpha0, by the word pairs of one half under topics of the other.
 
-    Parameters
-    ----------
-    tried : tuple of float
-        Values in increasing order; empty if the statistics have no halves.
-    held_out : tuple of float
-        Mean log-likelihood of a held-out pair for each value.
-    noise : tuple of float
-        Half the difference between the halves in the gain of the best value over each.
+    tried : values in increasing order; empty if the statistics have no halves
+    held_out : mean log-likelihood of a held-out pair for each value
+    noise : half the difference between the halves in the gain of the best value over each
     """
 
     tried: tuple[float, ...] = ()

@@ -60,7 +60,7 @@ def fit(
     require_rotation(rotation)
     report = reporter("fit", verbose)
     model = fit_reported(statistics, n_topics, alpha0, rotation, 0, refine, alpha, report)
-    report(outcome_of(model, "documents"))
+    report(outcome_of(model))
     return model
 
 
@@ -135,7 +135,7 @@ def fit_by(
     """
     report = reporter("fit_by", verbose)
     model = fit_reported(statistics, n_topics, alpha0, method, seed, refine, alpha, report)
-    report(outcome_of(model, "documents"))
+    report(outcome_of(model))
     return model
 
 

@@ -1,109 +1,96 @@
-"""Second start: passes begin elsewhere than at a fit if records are more likely after it."""
+"""Second start of topics: near-duplicates are redrawn, and the likelier model is used."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-MOMENTS, PILOT = "moments", "pilot"
-"""Where passes began: at a fit of statistics, or at the best start from a pilot of records."""
-NOWHERE = "nowhere"
-"""Start of a model that only says how many states there are."""
-ROWS = 4000
-"""Records of a pilot to which starts are fitted, and as many more by which they are compared."""
-STARTS = 10
-_KEPT = 3  # starts that continue until they are settled
-_PASSES, _MOST = 10, 500  # that each start makes, and that a settled one makes at most
-_SETTLED = 2e-6  # nats a record that so many passes add to a settled start
-_ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
-_GAIN = 1e-3  # nats a record that it gains at least: less is another rounding of the same optimum
+from streaming_moments.models.halves import STEP, HalfRows, HeldOut, trusted_there
+from streaming_moments.models.provenance import SecondStart
+from streaming_moments.models.refinement import likelier_there
+from streaming_moments.models.rows import Rows
 
-M = TypeVar("M")
+# Correlation above which a topic is a near-duplicate; planted topics are below 0.1.
+_REPEATED = 0.3
+# Shape of the gamma variables that multiply the words of a near-duplicate.
+_SHAKEN = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class Pilot(Generic[M]):
-    """Records by which starts of passes are compared, and how a family reads them.
+def made_there(
+    model: Any,
+    pairs: Rows,
+    rounds: int,
+    halves: HalfRows | None,
+    seed: int,
+    near: float | None = None,
+) -> Any:
+    """Refine a decomposed model and compare it with the halves, if any; takes and gives a handle.
 
-    Parameters
-    ----------
-    train : batch
-        Records to which starts are fitted.
-    held_out : batch or None
-        Others, by which starts are compared; None if `train` has all records.
-    after : callable
-        `after(model, records, passes)` is a model after plain passes.
-    logs : callable
-        `logs(model, records)` are (records,) log-likelihoods.
+    If topics are near-duplicates, it restarts with these redrawn by `seed`. The second start is
+    used if it improves the held-out log-likelihood of pairs by more than the halves differ in it.
+    Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read. `near` is
+    that of `trusted_there`.
     """
-
-    train: Any
-    held_out: Any
-    after: Callable[[M, Any, int], M]
-    logs: Callable[[M, Any], NDArray[np.float64]]
-
-    @classmethod
-    def of(
-        cls,
-        records: Any,
-        seed: int,
-        after: Callable[[M, Any, int], M],
-        logs: Callable[[M, Any], NDArray[np.float64]],
-    ) -> Pilot[M]:
-        """Pilot drawn from records: all of up to 8,000, else 8,000 with half of them held out."""
-        if records.held <= 2 * ROWS:
-            return cls(records, None, after, logs)
-        drawn = np.random.default_rng(seed).permutation(records.held)
-        return cls(records.take(drawn[:ROWS]), records.take(drawn[ROWS : 2 * ROWS]), after, logs)
-
-    def best_of(self, starts: Sequence[M]) -> M:
-        """Start that makes the records it is fitted to most likely, after passes over them."""
-        tried = [self.after(one, self.train, _PASSES) for one in starts]
-        kept = sorted(tried, key=self.likelihood, reverse=True)[:_KEPT]
-        return max((self.settled(one) for one in kept), key=self.likelihood)
-
-    def chosen(self, model: M, other: M, settle: bool = False) -> M:
-        """Another start if it makes records more likely than passes over a model do; or the model.
-
-        It has to make records held out more likely by more than noise. If all records are known,
-        those that both are fitted to decide; with `settle` the model is then the one after passes
-        over them.
-        """
-        near = self.settled(model)
-        if self.held_out is None:
-            better = self.likelihood(other) > self.likelihood(near) + _GAIN
-            return other if better else near if settle else model
-        more = self.logs(other, self.held_out) - self.logs(near, self.held_out)
-        return other if gains(more) else model
-
-    def settled(self, model: M) -> M:
-        """Model after passes until ten of them add little."""
-        before = -math.inf
-        for _ in range(_MOST // _PASSES):
-            model = self.after(model, self.train, _PASSES)
-            likelihood = self.likelihood(model)
-            if likelihood < before + _SETTLED:
-                break
-            before = likelihood
-        return model
-
-    def likelihood(self, model: M) -> float:
-        """Mean log-likelihood of the records that starts are fitted to."""
-        return float(self.logs(model, self.train).mean())
+    if halves is None:
+        return likelier_there(model, pairs, rounds) if rounds else model
+    rows = halves.rows
+    if not rounds:
+        return trusted_there(model, halves, near)
+    again = rows.value(rows.once(STEP, repeated_topics, model))
+    first = trusted_there(likelier_there(model, pairs, rounds), halves, near)
+    # without pairs in a half the starts cannot be compared
+    if not again or rows.value(rows.once(STEP, held_out_of, first)) is None:
+        return first
+    begin = rows.once(STEP, drawn_anew, model, again, seed)
+    second = trusted_there(likelier_there(begin, pairs, rounds), halves, near)
+    held_out = [rows.value(rows.once(STEP, held_out_of, one)) for one in (first, second)]
+    told = SecondStart(len(again), *held_out[1].gain(held_out[0]))
+    return rows.once(STEP, with_second_start, second if told.kept else first, told)
 
 
-def gains(more: NDArray[np.float64]) -> bool:
-    """Whether records are more likely by two standard errors, and a thousandth of a nat each.
+def held_out_of(model: Any) -> HeldOut | None:
+    """Scores of a model, which this process needs for its choice."""
+    found: HeldOut | None = model.held_out
+    return found
+
+
+def with_second_start(model: Any, told: SecondStart) -> Any:
+    """Model with the result of a second start."""
+    return replace(model, second_start=told)
+
+
+def repeated_topics(model: Any) -> tuple[int, ...]:
+    """Topics that are near-duplicates of an earlier topic that is not one itself.
+
+    Compares correlations of the differences from M1 in the metric of the chi-square distance, which
+    ignores words that are frequent everywhere.
 
     Examples
     --------
-    >>> gains(np.array([0.3, 0.1, 0.2])), gains(np.array([1e-4, 1e-4])), gains(np.array([3, -2.0]))
-    (True, False, False)
+    >>> from streaming_moments.models.topics import TopicModel
+    >>> topics = np.array([[0.8, 0.1, 0.7], [0.1, 0.8, 0.2], [0.1, 0.1, 0.1]])
+    >>> repeated_topics(TopicModel.from_topics(topics, np.array([0.4, 0.4, 0.2])))
+    (2,)
     """
-    noise = float(more.std()) / math.sqrt(max(more.size, 1))
-    return bool(more.size and more.mean() > max(_GAIN, _ERRORS * noise))
+    scales = np.sqrt(model.word_probabilities)[:, None]
+    apart = np.divide(
+        model.topics - scales**2, scales, out=np.zeros_like(model.topics), where=scales > 0
+    )
+    products = apart.T @ apart
+    lengths = np.sqrt(np.diag(products))
+    alike = products > _REPEATED * np.outer(lengths, lengths)
+    found: list[int] = []
+    for topic in range(1, len(alike)):
+        if np.delete(alike[topic, :topic], found).any():
+            found.append(topic)
+    return tuple(found)
+
+
+def drawn_anew(model: Any, again: Sequence[int], seed: int) -> Any:
+    """Model with some of its topics perturbed word by word."""
+    rng, topics = np.random.default_rng(seed), model.topics.copy()
+    topics[:, again] *= rng.gamma(_SHAKEN, size=(model.n_words, len(again)))
+    return replace(model, topics=topics / topics.sum(axis=0))

@@ -27,7 +27,6 @@ from streaming_moments.models.halves import (
     STEP,
     HalfRows,
     HeldOut,
-    made_there,
     pairs_and_halves,
     require_halves,
     trusted_there,
@@ -49,6 +48,7 @@ from streaming_moments.models.refinement import (
     pair_topics_of,
 )
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.second_start import made_there
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.sweeps import (
     TopicRows,
@@ -133,6 +133,7 @@ class TopicModel(StoredModel):
     """
 
     name: ClassVar[str] = "topics"
+    record: ClassVar[str] = "document"
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
     compares_halves: ClassVar[bool] = True

@@ -249,7 +249,7 @@ def undisturbed(cluster, corpus, tmp_path_factory):
 def test_passes_that_are_killed(campaigns, cluster, corpus, undisturbed, tmp_path, whom):
     rng = random.Random(campaigns.seed)
     wanted, seconds = undisturbed
-    long = 25 if corpus.model in (*SHAPES, AUTO) else 200
+    long = 25 if corpus.model in (*SHAPES, AUTO, "bernoulli_mixture") else 200
     most, kills, held, trials, repeated = campaigns.size(MODELS[corpus.model][3], long), 0, 0, 0, 0
     while kills < most:
         store, before, own = corpus.new_store(tmp_path / str(trials)), len(cluster.reads()), 0

@@ -30,6 +30,7 @@ def merge(
     least_documents: int = 0,
     message: str = "",
     compact_after: int = COMPACT_AFTER,
+    include_forgotten: bool = False,
 ) -> MergeResult:
     """Add what other stores on the same foundation hold; a commit for each that has changed.
 
@@ -44,7 +45,7 @@ def merge(
         URLs of the other stores, which are only read.
     run : Run
         Cluster for merging segments, and options.
-    name, unique, least_documents, message
+    name, unique, least_documents, message, include_forgotten
         As in `storage.merging.pull`; a name needs a single other store.
     compact_after : int
         As in `compact_when_many`. Segments of origins stay beside their sums.
@@ -65,7 +66,7 @@ def merge(
 
     def take(hub: MomentStore, url: str) -> MomentStore:
         other = MomentStore.open(url, storage_options=run.storage_options, whole=False)
-        found = pull(hub, other, name, unique, least_documents, message)
+        found = pull(hub, other, name, unique, least_documents, message, include_forgotten)
         pulls.append(found)
         run.tell(pull_line(found))
         return found.store
@@ -117,6 +118,8 @@ def pull_line(found: Pull) -> str:
         parts.append(f"{of_number(len(found.left_out), 'shard')} left out")
     if found.purged:
         parts.append(f"{of_number(len(found.purged), 'shard')} purged")
+    if found.withdrawn:
+        parts.append(f"{of_number(found.withdrawn, 'origin')} purged")
     return f"{told} {change_text(found.change)}, {found.documents:,} in all; {'; '.join(parts)}"
 
 
@@ -133,4 +136,5 @@ def pull_as_json(found: Pull) -> dict[str, object]:
         "segments_dropped": found.removed,
         "left_out": list(found.left_out),
         "purged": len(found.purged),
+        "origins_purged": found.withdrawn,
     }

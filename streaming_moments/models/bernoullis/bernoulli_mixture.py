@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.columns import Columns, likeliest
 from streaming_moments.errors import ForeignStatistics
-from streaming_moments.models.base import Description, FitOptions, require_joint
+from streaming_moments.models.base import Description, FitOptions, require_joint, takes_n_topics
 from streaming_moments.models.bernoullis.distinct import MOST_ROUNDS, SetMoments, components_of
 from streaming_moments.models.bernoullis.halves import cross_fit
 from streaming_moments.models.halves import HeldOut
@@ -19,7 +19,7 @@ from streaming_moments.models.inference import posteriors
 from streaming_moments.models.numbers.number_search import Trial, furthest_apart
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.second_start import MOMENTS, NOWHERE, PILOT
+from streaming_moments.models.starts import MOMENTS, NOWHERE, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
@@ -30,6 +30,7 @@ _LEAST = 1e-9
 _COPIES = 4  # copies of pairs and slices as floats
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class BernoulliOptions(FitOptions):
     """Options of a fit of sets."""
@@ -88,6 +89,7 @@ class BernoulliMixture(StoredModel):
     compares_halves: ClassVar[bool] = True
     fewest: ClassVar[tuple[int, int]] = (50, 10)
     numbered: ClassVar[str] = "components"
+    record: ClassVar[str] = "row"
     holds_out: ClassVar[str] = "pairs"
 
     probabilities: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))

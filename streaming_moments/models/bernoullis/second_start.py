@@ -9,7 +9,7 @@ import numpy as np
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.bernoullis.passes import ExpectedSets, SetReader, improved
 from streaming_moments.models.mixtures.matching import matched_order
-from streaming_moments.models.second_start import NOWHERE, PILOT, STARTS, Pilot
+from streaming_moments.models.starts import NOWHERE, PILOT, STARTS, Pilot
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 

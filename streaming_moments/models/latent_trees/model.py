@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from streaming_moments.columns import Column, Columns
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
-from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.base import (
+    Arrays,
+    Attributes,
+    Description,
+    FitOptions,
+    option,
+    takes_n_topics,
+)
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.latent_trees import drawing
 from streaming_moments.models.latent_trees.bars import TreeBars, score_bars, table_bars
@@ -46,7 +53,7 @@ from streaming_moments.models.latent_trees.triples import (
 from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.second_start import MOMENTS, PILOT
+from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -74,6 +81,7 @@ def _require_smoothing(share: float) -> None:
         raise InvalidInput(f"smoothing is {share}; it must be between 0 and 1")
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class LatentTreeOptions(FitOptions):
     """Options of a fit of a latent tree.
@@ -179,6 +187,7 @@ class LatentTree(StoredModel):
 
     name: ClassVar[str] = "latent_tree"
     numbered: ClassVar[str] = "states"
+    record: ClassVar[str] = "row"
     kind: ClassVar[str] = "counts"
     Options: ClassVar[type[FitOptions]] = LatentTreeOptions
     compares_halves: ClassVar[bool] = True

@@ -25,12 +25,8 @@ _MOST_CELLS = 1 << 21
 class Mixture:
     """Parameters of a mixture of three views, fitted to triples; a `Hidden`.
 
-    Parameters
-    ----------
-    rows, left, right : (n, k) float64
-        Columns on the simplex: words of each view in each state.
-    weights : (k,) float64
-        Shares of the states.
+    rows, left, right : (n, k) float64, columns on the simplex: words of each view in each state
+    weights : (k,) float64, shares of the states
     """
 
     rows: NDArray[np.float64]

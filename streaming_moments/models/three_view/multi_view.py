@@ -19,6 +19,7 @@ from streaming_moments.models.base import (
     FitOptions,
     option,
     require_joint,
+    takes_n_topics,
 )
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.inference import (
@@ -29,7 +30,7 @@ from streaming_moments.models.inference import (
 )
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.second_start import MOMENTS
+from streaming_moments.models.starts import MOMENTS
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import (
     ViewColumns,
@@ -58,6 +59,7 @@ TRIPLES_START = "triples"
 _FEWEST = 2  # states that moments identify before rounds on triples look for more
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions(FitOptions):
     """Options of a fit of records in three views."""
@@ -323,8 +325,8 @@ class MultiViewMixture(TripleModel):
         """Views of records as one batch, and the columns of their words as one table."""
         if not views or not views.keys() <= set(VIEWS):
             raise InvalidInput(
-                f"views {sorted(views)}; give at least one of {', '.join(VIEWS)}, which are "
-                f"{', '.join(self.columns)}"
+                f"the views are {', '.join(sorted(views)) or 'missing'}; give at least one of "
+                f"{', '.join(VIEWS)}, which stand for {', '.join(self.columns)}"
             )
         tables = [getattr(self, name) for name in views]
         for name, table in zip(views, tables, strict=True):

@@ -81,7 +81,10 @@ class Basis:
                 f"a basis is a (core, s) matrix of int8, got {matrix.shape} of {matrix.dtype}"
             )
         if matrix.shape[0] > self.n_words:
-            raise InvalidInput(f"a basis of {matrix.shape[0]} rows for {self.n_words} words")
+            raise InvalidInput(
+                f"the basis has {matrix.shape[0]} rows, more than the {self.n_words} words; give "
+                "fewer rows"
+            )
         if not _independent(matrix):
             raise InvalidInput(
                 f"the {matrix.shape[1]} columns of the basis are linearly dependent; "

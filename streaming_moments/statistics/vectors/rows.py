@@ -57,7 +57,10 @@ class VectorBatch:
                 f"vectors are (N, d) numbers, got {self.values.shape} of {self.values.dtype}"
             )
         if self.odd is not None and self.odd.shape != self.values.shape[:1]:
-            raise InvalidInput(f"{len(self.values)} vectors, halves of {self.odd.shape}")
+            raise InvalidInput(
+                f"there are {len(self.values)} rows, but the halves have shape {self.odd.shape}; "
+                "give one truth value for each row"
+            )
 
     @classmethod
     def of(cls, values: NDArray[Any], odd: NDArray[np.bool_] | None = None) -> VectorBatch:
@@ -90,18 +93,8 @@ class VectorBatch:
 
 
 def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
-    """Rows of all batches in order, with their halves.
-
-    Raises InvalidInput if only some batches have halves.
-    """
-    given = [one.odd for one in batches if one.odd is not None]
-    if len(given) not in (0, len(batches)):
-        raise InvalidInput(
-            "only some batches have halves of their rows; give them for all batches or none"
-        )
-    values = np.concatenate([one.values for one in batches])
-    odd = np.concatenate(given) if given else None
-    return VectorBatch(values, odd, sum(one.without for one in batches))
+    """Rows of all batches in order, without their halves and other records."""
+    return VectorBatch(np.concatenate([one.values for one in batches]))
 
 
 @dataclass(frozen=True, eq=False)

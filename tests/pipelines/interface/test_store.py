@@ -276,7 +276,7 @@ def test_bad_partitions_are_left_out_and_recorded(empty, planted, client):
 def test_ids_that_repeat_are_refused(lazy, empty, client):
     pairs = [(1, "sea"), (2, "law"), (1, "ship")]
     documents = dask.bag.from_sequence(pairs, npartitions=3) if lazy else pairs
-    with pytest.raises(InvalidInput, match="1 document of partition://twice with the id of"):
+    with pytest.raises(InvalidInput, match="1 document of partition://twice has the id of"):
         empty.update(documents, source="twice", client=client if lazy else None)
 
 
@@ -380,7 +380,7 @@ def test_without_halves_the_most_coherent_number_is_taken_and_rounds_are_asked_f
     store = store.update(planted, source="p")
     best = store.select(range(2, 5), refine=1).best
     assert store.refit("auto", refine=1).model.n_topics == best.n_topics
-    with pytest.raises(InvalidInput, match="has no halves .* number to topics and refine"):
+    with pytest.raises(InvalidInput, match="has no halves .* number to n_topics and refine"):
         store.refit("auto", refine="auto")
 
 

@@ -174,7 +174,10 @@ def test_states_of_records_are_written(run, view_store, views, tmp_path):
     expected = model.posterior({"left": CountBatch.from_csr(counts)})
     assert np.allclose(alone, expected)
     assert not np.allclose(found["proportions"].to_pylist(), expected)
-    assert "views text, day; give some of text, ids, class" in run(*asked, "--views", "text,day")[2]
+    assert (
+        "the views are text, day; give some of text, ids, class"
+        in run(*asked, "--views", "text,day")[2]
+    )
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,7 @@ def test_shards_of_vectors_are_forgotten_bit_for_bit_and_bad_rows_said(
     zarr.create_array(str(tmp_path / "more.zarr"), data=rows[:100], chunks=(30, 70))
     code, said, err = run("update", store, tmp_path / "more.zarr")
     assert code == 0, err
-    assert "counted 1 shard (100 vectors" in said
+    assert "counted 1 shard (100 rows" in said
     assert run("forget", store, folder / "2.parquet", tmp_path / "more.zarr")[0] == 0
     assert run("compact", store)[0] == 0
     found = MomentStore.open(str(store))
@@ -125,7 +125,7 @@ def test_rows_beyond_the_radius_are_said_where_they_are_many(run, shards, tmp_pa
     assert code == 0
     assert "drawn in" not in said
     said = " ".join(run("update", store, tmp_path / "far.npy")[1].split())
-    assert "6.2% of the vectors of the store were beyond the radius and were clipped" in said
+    assert "6.2% of the rows of the store were beyond the radius and were clipped" in said
     assert json.loads(run("status", store, "--json")[1])["clipped"] == 20
 
 

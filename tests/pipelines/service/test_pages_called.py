@@ -315,7 +315,7 @@ def test_a_form_has_few_fields(caller, fields, status):
 
 def test_the_page_of_the_calls_lists_them(caller, values):
     found = told(caller, values, "/docs")
-    assert len(found.calls) == 28
+    assert len(found.calls) == 29
     assert (found.at, found.title, found.document["openapi"]) == ("./docs", "API", "3.1.0")
 
 

@@ -288,7 +288,7 @@ def test_what_was_purged_or_forgotten_here_is_refused():
     hub = create()
     gone = Recount("forget", "", removed=(segment(hub, {"s3://x/a": 1}),), lists=True)
     hub = commit_recount(append(hub, {"s3://x/a": 1}), gone)
-    with pytest.raises(InvalidInput, match="s3://x/a was forgotten; .*forget --allow-again"):
+    with pytest.raises(InvalidInput, match="s3://x/a was forgotten; .*merge --include-forgotten"):
         pull(hub, site({"s3://x/a": 1}), "emea")
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from streaming_moments.models import second_start
+from streaming_moments.models import starts
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.bernoullis.second_start import better_start
 from streaming_moments.models.passes.in_memory import polished
@@ -32,7 +32,7 @@ def astray(drawn):
 
 @pytest.mark.parametrize("rows", [4000, 500], ids=["all rows", "a pilot of them"])
 def test_passes_start_where_rows_are_likelier(drawn, astray, rows, monkeypatch):
-    monkeypatch.setattr(second_start, "ROWS", rows)
+    monkeypatch.setattr(starts, "ROWS", rows)
     found = better_start(astray, drawn.batch)
     assert (found.start, found.bars, found.probability_bars) == ("pilot", None, None)
     assert probability_error(found.probabilities, drawn.probabilities) < 0.05
@@ -47,7 +47,7 @@ def test_passes_start_where_rows_are_likelier(drawn, astray, rows, monkeypatch):
 
 @pytest.mark.parametrize("rows", [4000, 500], ids=["all rows", "a pilot of them"])
 def test_a_fit_that_is_as_likely_is_kept(drawn, rows, monkeypatch):
-    monkeypatch.setattr(second_start, "ROWS", rows)
+    monkeypatch.setattr(starts, "ROWS", rows)
     model = MomentBernoulliMixture(3).fit(drawn.batch.to_csr()).model_
     assert better_start(model, drawn.batch) is model
     near = better_start(model, drawn.batch, settle=True)
