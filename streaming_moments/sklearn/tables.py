@@ -54,7 +54,9 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     polish : int or "auto"
         Passes of expectation maximisation over the rows after the fit; "auto": until all
         later ones would change the tables by less than a twentieth of their error bars, at most 20.
-        Only in `fit`, as `partial_fit` does not have all rows.
+        Only in `fit`, as `partial_fit` does not have all rows. Where rows held out are more likely
+        so, passes start from latent classes of a pilot of the rows in place of a tree whose shape
+        was not asked for: from `n_components` of them, or from 2 to 32 if their number is found.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
