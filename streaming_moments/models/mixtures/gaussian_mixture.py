@@ -36,6 +36,7 @@ from streaming_moments.models.numbers.number_search import (
 )
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.vectors import (
     fit_of_blocks,
@@ -52,9 +53,6 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics, jo
 
 _MANY = 0.03  # share of clipped rows above which a warning is due
 _FAR = 1e100  # standard deviations: squares of larger ones overflow
-
-
-MOMENTS, PILOT = "moments", "pilot"
 
 
 @takes_n_topics
