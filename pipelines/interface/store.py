@@ -132,7 +132,7 @@ class Store:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Remedies that lower that share for documents if it is above 5%, a sentence each."""
+        """Sentences on how to lower `outside_share`; empty if it is below 5%."""
         return advice_on(self.snapshot, self.outside_share, of_stores)
 
     def update(

@@ -254,7 +254,7 @@ def warnings_of(status: Mapping[str, Any]) -> list[str]:
 
 
 def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
-    """Make a column of names beside one of values."""
+    """Print a column of names beside one of values."""
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -264,7 +264,7 @@ def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
 
 
 def print_warnings(console: Console, lines: Iterable[str]) -> None:
-    """Return warnings about the shown numbers, a line each."""
+    """Print warnings about the shown numbers, a line each."""
     for line in lines:
         console.print(Text(f"warning: {line}", style="yellow"), soft_wrap=True)
 

@@ -49,13 +49,13 @@ class TokenPolicy:
     min_length : int
         Smallest length of tokens in characters (code points), at least 1.
     stop_words : tuple of str
-        Words that are not tokens: sorted, distinct, each as `words` returns it.
+        Words that are not tokens: sorted, distinct, in the form that `words` returns.
     passage_words : int, optional
         Number of words in a passage, at least 1; None makes each document one passage.
     languages : tuple of str
         Languages of the stop words; for information, not in the fingerprint.
     tokeniser : str
-        Name of what cuts texts into words, as `create --tokeniser` takes it.
+        Name of the tokeniser, as `create --tokeniser` takes it.
     tokeniser_version : str
         Its version, which must be the same wherever documents are counted; empty for `words`,
         whose version is that of the package.
@@ -63,14 +63,14 @@ class TokenPolicy:
         Words that are one token where they follow each other, such as `("new", "york")`: two or
         three words each, stop words or not, sorted, distinct.
     phrase_words : int, optional
-        Find phrases of up to so many words, 2 or 3, in a sample of the texts.
+        Find phrases of at most this many words, 2 or 3, in a sample of the texts.
 
     Raises
     ------
     InvalidInput
         A length is below 1, the stop words are not sorted words as `words` returns them, or the
-        tokeniser has no version: make the policy with `for_languages`. Or a phrase has another
-        number of words, or a word that is too short.
+        tokeniser has no version: make the policy with `for_languages`. Or a phrase does not have
+        two or three words, or one of them is too short.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class TokenPolicy:
             What cuts texts into words, as `create --tokeniser` takes it.
         phrases : iterable of str
             Phrases of two or three words, in any spelling. "2" or "3" means those that `create`
-            finds in its sample, of up to so many words.
+            finds in its sample, of at most this many words.
 
         Raises
         ------
@@ -300,7 +300,7 @@ class TokenPolicy:
 
     @property
     def seeks_languages(self) -> bool:
-        """Whether its languages must still be found in a sample of the texts."""
+        """Whether languages must still be found in a sample of the texts."""
         return AUTO in self.languages
 
     def in_languages(self, found: Iterable[str]) -> TokenPolicy:
