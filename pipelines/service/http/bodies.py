@@ -172,7 +172,7 @@ def _pairs_named_once(pairs: list[tuple[str, object]]) -> Unreadable | None:
 
 
 def _require_flat(content: bytes, most: int) -> None:
-    """Refuse a body with so many lists and objects that it would be far larger in memory."""
+    """Refuse a body whose lists and objects would be far larger in memory."""
     allowed = max(NESTED * most, HARMLESS)
     if content.count(b"[") + content.count(b"{") <= allowed:
         return

@@ -15,7 +15,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.krylov import leading_eigenpairs
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.printing.short_repr import short_repr
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, require_batch
 from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.room import even_with_room, finest_even
 from streaming_moments.statistics.counts.lengths.weights import (
@@ -176,8 +176,8 @@ class Basis:
         Raises
         ------
         InvalidInput
-            The pilot has no word pairs, there are more topics than core words, or the length
-            weights are unknown.
+            The pilot is not a CountBatch or has no word pairs, there are more topics than core
+            words, or the length weights are unknown.
 
         Examples
         --------
@@ -186,6 +186,7 @@ class Basis:
         >>> basis.core, basis.columns
         (12, 7)
         """
+        require_batch(batch)
         core = min(batch.n_words, DEFAULT_CORE) if core is None else core
         if not 1 <= core <= batch.n_words:
             raise InvalidInput(f"core is {core}; it must be 1 to {batch.n_words}, the words")
