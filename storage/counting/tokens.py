@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +30,11 @@ from streaming_moments.storage.counting.tokenisers.base import (
     words_by,
 )
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
-from streaming_moments.storage.counting.tokenisers.registry import tokeniser_called, tokeniser_of
+from streaming_moments.storage.counting.tokenisers.registry import (
+    probed,
+    tokeniser_called,
+    tokeniser_of,
+)
 
 
 @dataclass(frozen=True)
@@ -255,6 +260,23 @@ class TokenPolicy:
         except TokeniserMissing:
             return False
         return True
+
+    @property
+    def probe(self) -> str:
+        """Digest of words that the tokeniser finds here; empty for the default, or without it."""
+        return "" if self.is_compiled or not self.runs_here else probed(self.tokeniser)
+
+    def require_probe(self, made: str) -> None:
+        """Raise TokeniserMissing if the tokeniser here finds other words than where `made` is from.
+
+        A function of one's own may have other code there, under the same version.
+        """
+        if made and probed(self.tokeniser) != made:
+            raise TokeniserMissing(
+                f"tokeniser {self.tokeniser} of version {self.tokeniser_version} finds other words "
+                f"on the machine {platform.node()} than on another one; install the same code on "
+                "all, with another version than before if words have changed"
+            )
 
     def splitter(self) -> Splitter:
         """Make the function that cuts texts into words, for one thread.

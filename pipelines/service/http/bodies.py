@@ -25,6 +25,13 @@ _NAME_ENDS = re.compile(rb'"[ \t\n\r]*:')
 _SHOWN = 60
 
 
+def require_json(headers: Mapping[str, str]) -> None:
+    """Raise a Problem 415 unless a body is JSON."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
+
+
 async def read_body(
     stream: AsyncIterator[bytes],
     headers: Mapping[str, str],

@@ -23,6 +23,7 @@ _STEPS = 5  # passes after a split, and after a component is taken away
 _BEFORE = 10  # passes before components move
 _LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
+_ORDINARY = 0.95  # share of the rows of which none is clipped: more clipped ones are no outliers
 _FEWEST = 2.0  # rows of the pilot that a component has at least
 _ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
 _GAIN = 1e-3  # nats a row that it gains at least: less is another rounding of the same optimum
@@ -44,7 +45,8 @@ def best_start(
     are hardly needed, while that makes the half more likely. The best of the three, by the other
     half, is used if it makes the other half more likely than `model` does after as many passes: by
     two standard errors, and a thousandth of a nat a row. Otherwise the passes from `model` are used
-    if they beat `model` itself by as much.
+    if they beat `model` itself by as much. Rows that the grid clips are left out if they are few,
+    as a component of outliers makes such rows most likely.
 
     Parameters
     ----------
@@ -68,6 +70,7 @@ def best_start(
     >>> found.start, np.sort(found.means.ravel()).round(0) + 0.0
     ('pilot', array([ 0.,  8., 16.]))
     """
+    pilot = _ordinary(pilot, grid, least=blank.n_topics)
     half = max(blank.n_topics, (len(pilot) + 1) // 2)
     train, held_out = pilot[:half], pilot[half:]
     tried = [_settled(one, train, grid) for one in _clustered(train, blank, grid)]
@@ -87,6 +90,13 @@ def best_start(
         return other
     # passes over all rows can end elsewhere than those over the pilot
     return replace(near, polishing=None) if _likelier(near, model, held_out) else model
+
+
+def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
+    """Rows without those that the grid clips, if these are few and so many are left at least."""
+    away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
+    kept = away <= grid.radius
+    return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
 
 
 def _likelier(one: GaussianMixture, other: GaussianMixture, rows: NDArray[Any]) -> bool:

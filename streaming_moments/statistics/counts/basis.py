@@ -213,14 +213,22 @@ class Basis:
             return cls(matrix, batch.n_words, batch.vocabulary, weights)
         vectors = _leading_eigenvectors(batch, weights, core, leading_columns, max_topics, rng)
         leading = np.rint(vectors / np.abs(vectors).max(axis=0) * _SCALE).astype(np.int8)
-        for _ in range(_DRAWS):
-            random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(core, random_columns))
-            matrix = np.hstack([leading, random])
-            if np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]:
-                break
+        matrix = with_random_columns(leading, random_columns, rng)
         # the eigenvectors with other weights, chosen if these leave no room, are almost the same
         weights = even_with_room(batch, matrix) if even else POOLED
         return cls(matrix, batch.n_words, batch.vocabulary, weights)
+
+
+def with_random_columns(
+    leading: NDArray[np.int8], number: int, rng: np.random.Generator
+) -> NDArray[np.int8]:
+    """Append random columns of +-1, drawn again while the (core, columns) matrix lacks rank."""
+    for _ in range(_DRAWS):
+        random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(len(leading), number))
+        matrix = np.hstack([leading, random])
+        if np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]:
+            break
+    return matrix
 
 
 def _leading_eigenvectors(
