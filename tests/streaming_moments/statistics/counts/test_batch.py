@@ -83,7 +83,7 @@ def test_bad_counts_are_refused_with_their_place(matrix, message):
 
 
 def test_batches_of_different_words_do_not_concatenate():
-    with pytest.raises(ForeignStatistics, match="aaaa with 2 words .* bbbb with 3;"):
+    with pytest.raises(ForeignStatistics, match="aaaa with 2 words, .* bbbb with 3;"):
         concatenate(
             [CountBatch.from_csr([[1, 1]], "aaaa"), CountBatch.from_csr([[1, 1, 1]], "bbbb")]
         )
