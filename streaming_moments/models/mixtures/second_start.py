@@ -91,7 +91,7 @@ def best_start(
 
 
 def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
-    """Rows without those that the grid clips, if these are few and so many are left at least."""
+    """Rows without those that the grid clips, if few are clipped and at least `least` are left."""
     away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
     kept = away <= grid.radius
     return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
