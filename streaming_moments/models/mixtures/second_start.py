@@ -48,9 +48,9 @@ def best_start(
     K-means (k-means++, ten starts) on half of the pilot, and passes over that half from the three
     nearest starts. Between these passes wide components are split in exchange for components that
     are hardly needed, while that makes the half more likely. The best of the three, by the other
-    half, is used if it makes the other half more likely than `model` does after as many passes: by
-    two standard errors, and a thousandth of a nat a row. If not, these passes are kept where they
-    make the other half as much more likely than `model` itself. Rows that the grid clips are left
+    half, is used if it makes the other half more likely than `model` does after such passes: by two
+    standard errors, and a thousandth of a nat a row. If not, these passes are kept where they make
+    the other half as much more likely than `model` itself. Rows that the grid clips are left
     out where they are few, as a component of outliers makes such rows most likely.
 
     Parameters
@@ -86,11 +86,7 @@ def best_start(
         return other
     if not len(held_out):
         return model
-    near = polished(model, [train], grid, _PASSES)
-    strays = near.weights * len(train) < _FEWEST
-    if strays.any():
-        model = _replaced(model, near, strays, other)
-        near = polished(model, [train], grid, _PASSES)
+    near = _settled(model, train, grid)
     if _likelier(other, near, held_out):
         return other
     # passes over all rows can end elsewhere than those over the pilot
@@ -128,29 +124,6 @@ def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> Gaus
         one[order] for one in (found.means, found.weights, found.variances)
     )
     return replace(found, means=means, weights=weights, variances=variances)
-
-
-def _replaced(
-    model: GaussianMixture,
-    near: GaussianMixture,
-    strays: NDArray[np.bool_],
-    other: GaussianMixture,
-) -> GaussianMixture:
-    """Fit by moments whose components without rows begin at components of the other start.
-
-    At those that are furthest from all components with rows, one after another.
-    """
-    means, variances, weights = (
-        one.copy() for one in (near.means, near.variances, np.maximum(near.weights, 1e-12))
-    )
-    held = means[~strays]
-    for stray in np.flatnonzero(strays).tolist():
-        apart = np.linalg.norm(other.means[:, None] - held, axis=2).min(axis=1)
-        chosen = int(apart.argmax())
-        means[stray], variances[stray] = other.means[chosen], other.variances[chosen]
-        weights[stray] = other.weights[chosen]
-        held = np.vstack([held, means[stray]])
-    return replace(model, means=means, variances=variances, weights=weights / weights.sum())
 
 
 def _settled(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
