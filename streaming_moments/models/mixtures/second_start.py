@@ -31,6 +31,7 @@ _PASSES = 20
 _ORDINARY = 0.95  # share of the rows of which none is clipped: more clipped ones are no outliers
 _FEWEST = 2.0  # rows of the pilot that a component has at least
 _ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
+_WORTH = 4.0  # nats of all rows that a split gains at least: few rows fit noise
 _GAIN = 1e-3  # nats a row that it gains at least: less is another rounding of the same optimum
 
 
@@ -148,7 +149,7 @@ def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMi
 
     A split stays if the rows are then more likely.
     """
-    k, before = model.n_topics, float(model.log_likelihoods(rows).mean())
+    k, before = model.n_topics, float(model.log_likelihoods(rows).sum())
     moves = 0
     while k > 1 and moves < 2 * k:
         moves += 1
@@ -156,7 +157,7 @@ def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMi
             split = polished(_split(model, chosen, apart), [rows], grid, _STEPS)
             kept = np.arange(k + 1) != _least_needed(split, rows)
             fewer = polished(_only(split, kept), [rows], grid, _STEPS)
-            if (found := float(fewer.log_likelihoods(rows).mean())) > before + _GAIN:
+            if (found := float(fewer.log_likelihoods(rows).sum())) > before + _WORTH:
                 model, before = fewer, found
                 break
         else:
