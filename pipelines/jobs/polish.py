@@ -329,7 +329,7 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
 
 
 def _nothing(model: Any) -> Any:
-    """Return sums without documents."""
+    """Return empty sums."""
     return passes_of(type(model)).sums.zero(model)
 
 

@@ -184,7 +184,7 @@ class MomentViews(SparseInput):
         views = X if self.sizes is None else _apart(X, self.sizes)
         if not isinstance(views, Sequence) or len(views) != len(VIEWS):
             listed = isinstance(views, Sequence)
-            what = f"{len(views)} views" if listed else f"X is of type {type(views).__name__}"
+            what = f"X has {len(views)} views" if listed else f"X is of type {type(views).__name__}"
             raise InvalidInput(
                 f"{what}; give a list of three matrices of counts, None for a missing view, or one "
                 "matrix and sizes"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaigns import Campaigns
+from command_runs import run_command
 from killable_cluster import PATIENCE, wait_for
 from night_corpus import command
 
@@ -20,7 +21,6 @@ from streaming_moments.models.latent_trees.shapes import AUTO, SHAPES
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
@@ -112,9 +112,7 @@ def fitted_by(*create, model, refit=()):
     """Makes a store of the shards themselves, by commands, with a model of them to begin with."""
 
     def run(*told):
-        with pytest.raises(SystemExit) as ended:
-            main([*told, "--quiet"])
-        assert not ended.value.code
+        run_command(*told, "--quiet")
 
     def made(place):
         shards = [str(path) for path in sorted(Path(place).parent.glob("shards/*.csv"))]

@@ -44,7 +44,7 @@ class Sampling:
         options: PilotOptions,
         run: Run,
     ) -> Sampling:
-        """Make it with the memory of the run; raises BoundExceeded if no task fits."""
+        """Plan sampling within the memory of the run; raises BoundExceeded if no task fits."""
         plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
         limits = pilot_limits(run.limits, plan, run.cluster.memory)
         return cls(shards, shape, counting, options, run, limits, plan.in_flight)

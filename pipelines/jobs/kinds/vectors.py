@@ -39,7 +39,7 @@ from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 _COPIES = 12  # copies of the rows of a pilot while a grid and a sketch are chosen
-_CLIPPED = 0.01  # a larger share of rows beyond the radius is reported
+_CLIPPED = 0.03  # a larger share of rows beyond the radius is reported
 
 
 def _form(shape: KindOptions) -> VectorsForm:

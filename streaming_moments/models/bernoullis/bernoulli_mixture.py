@@ -116,7 +116,7 @@ class BernoulliMixture(StoredModel):
         rows : Rows
             Statistics of sets of features.
         options : BernoulliOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

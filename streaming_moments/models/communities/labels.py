@@ -116,14 +116,14 @@ class Blocks:
 def relabelled(
     outgoing: NDArray[np.int64], incoming: NDArray[np.int64] | None, labels: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(n,) most likely community of each node, given those of all others before.
+    """(n,) most likely community of each node, given the earlier communities of all others.
 
     Parameters
     ----------
     outgoing, incoming : (n, k) int64
-        Edges from each node to each community and, of directed graphs, from there to the node.
+        Edges from each node to each community and, in directed graphs, the reverse.
     labels : (n,) int64
-        Communities before.
+        Earlier communities.
     """
     blocks = [Blocks.of_labels(outgoing, labels)]
     if incoming is not None:

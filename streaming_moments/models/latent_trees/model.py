@@ -219,7 +219,7 @@ class LatentTree(StoredModel):
         rows : Rows
             Statistics of a table of categorical columns.
         options : LatentTreeOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

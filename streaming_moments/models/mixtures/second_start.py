@@ -21,6 +21,7 @@ _STEPS = 5  # passes after a split, and after a component is taken away
 _BEFORE = 10  # passes before components move
 _LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
+_ORDINARY = 0.95  # share of the rows of which none is clipped: more clipped ones are no outliers
 _FEWEST = 2.0  # rows of the pilot that a component has at least
 
 
@@ -39,8 +40,9 @@ def best_start(
     nearest starts. Between these passes wide components are split in exchange for components that
     are hardly needed, while that makes the half more likely. The best of the three, by the other
     half, is used if it makes the other half more likely than `model` does after as many passes: by
-    two standard errors, and a thousandth of a nat a row. If not, these passes are kept where they
-    make the other half as much more likely than `model` itself.
+    two standard errors, and a thousandth of a nat a row. Otherwise the passes from `model` are used
+    if they beat `model` itself by as much. Rows that the grid clips are left out if they are few,
+    as a component of outliers makes such rows most likely.
 
     Parameters
     ----------
@@ -64,6 +66,7 @@ def best_start(
     >>> found.start, np.sort(found.means.ravel()).round(0) + 0.0
     ('pilot', array([ 0.,  8., 16.]))
     """
+    pilot = _ordinary(pilot, grid, least=blank.n_topics)
     half = max(blank.n_topics, (len(pilot) + 1) // 2)
     train, held_out = pilot[:half], pilot[half:]
     tried = [_settled(one, train, grid) for one in _clustered(train, blank, grid)]
@@ -85,6 +88,13 @@ def best_start(
     if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
         return replace(near, polishing=None)
     return model
+
+
+def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
+    """Rows without those that the grid clips, if these are few and so many are left at least."""
+    away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
+    kept = away <= grid.radius
+    return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
 
 
 def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
@@ -208,7 +218,7 @@ def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArr
 
 
 def _least_needed(model: GaussianMixture, rows: NDArray[Any]) -> int:
-    """Component without which the rows are least less likely."""
+    """Component whose removal lowers the likelihood of the rows least."""
     logs = np.maximum(model.log_densities(rows), _LEAST)
     every, places = log_sums(logs), (np.arange(len(logs)), logs.argmax(axis=1))
     without = np.log1p(-np.minimum(np.exp(logs - every[:, None]), 0.5))

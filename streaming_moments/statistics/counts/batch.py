@@ -314,6 +314,15 @@ def _joined_halves(batches: Sequence[CountBatch]) -> NDArray[np.bool_] | None:
     return np.concatenate([batch.odd for batch in batches])
 
 
+def require_batch(batch: object) -> None:
+    """Refuse anything but counted documents; the InvalidInput names what makes a batch."""
+    if not isinstance(batch, CountBatch):
+        raise InvalidInput(
+            f"the documents are of type {type(batch).__name__}; make a batch of a matrix of counts "
+            "by CountBatch.from_csr(X)"
+        )
+
+
 def require_same_words(one: CountBatch, other: CountBatch) -> None:
     """Refuse two batches with different vocabularies."""
     if (one.n_words, one.vocabulary) != (other.n_words, other.vocabulary):

@@ -157,7 +157,7 @@ class PreparedVectors:
         return SummedVectors(self.foundation, whole | halves, self.totals)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
-        """Add them to the row arrays of a block."""
+        """Add the rows to the row arrays of a block."""
         self.summed.add(arrays, block)
 
     def _sums(self, part: Any) -> dict[str, NDArray[np.int64]]:
@@ -191,7 +191,7 @@ class SummedVectors:
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
-        """Add them to the row arrays of a block."""
+        """Add the rows to the row arrays of a block."""
         for name, flat in self.sums.items():
             width = arrays[name].shape[1]
             for place, row in enumerate(arrays[name]):

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_runs import run_command
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
@@ -15,7 +16,6 @@ from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.polish import polish, polish_stored
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.listing import list_shards
@@ -52,9 +52,7 @@ def store(folder, tmp_path_factory):
         ("update", made, folder),
         ("refit", made, "--model", "gaussian_mixture", "--components", "auto", "--name", "auto"),
     ):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in command])
-        assert not ended.value.code
+        run_command(*command)
     return made
 
 
@@ -139,9 +137,7 @@ def crowded(tmp_path_factory):
         ("create", place / "store", place / "rows", "--kind", "vectors"),
         ("update", place / "store", place / "rows"),
     ):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in command])
-        assert not ended.value.code
+        run_command(*command)
     held = np.vstack([means[:4], means[4:].mean(axis=0), means[0] + 0.1])
     spreads = np.array([[1.0], [1], [1], [1], [6], [1]])
     model = GaussianMixture(held, np.full(6, 1 / 6), spreads, bars=np.full(6, 0.1), documents=2400)
