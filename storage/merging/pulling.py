@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
 from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.storage.files.retries import CONFLICT_ATTEMPTS
 from streaming_moments.storage.inbox.owners import Owner
@@ -256,9 +256,14 @@ def _pulled(store: MomentStore, source: _Source, unique: bool, message: str) -> 
         done.append(purged)
         return successor
 
+    written = [one for _, one in copies.values()]
     try:
-        after = store.extended(change, [written for _, written in copies.values()])
-    except _Pulled:
+        after = store.extended(change, written)
+    except (_Pulled, _Changed, ForeignStatistics, InvalidInput) as error:
+        # nothing names these copies, which may hold what was purged meanwhile
+        store.folder.delete([f"{one.folder}/{path}" for one in written for path in one.sizes])
+        if not isinstance(error, _Pulled):
+            raise
         return _told(store.latest(), source, store.commit)
     purged = done[-1]
     if purged:
