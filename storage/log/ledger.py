@@ -139,10 +139,10 @@ class Ledger:
     __repr__ = short_repr
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[ShardRecord]:
-        batches = self._table.to_batches(_ROWS)
+        batches = self.table.to_batches(_ROWS)
         return (ShardRecord(**row) for batch in batches for row in batch.to_pylist())
 
     def records(self, segment: str) -> tuple[ShardRecord, ...]:
@@ -174,7 +174,7 @@ class Ledger:
         place = self._places.get(url)
         if place is None:
             return None
-        return ShardRecord(**{name: self._table[name][place].as_py() for name in [*COLUMNS]})
+        return ShardRecord(**{name: self.table[name][place].as_py() for name in [*COLUMNS]})
 
     def beside(self, urls: Urls, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """Return the records of some URLs in order; a row of nulls for each uncounted URL.
@@ -187,14 +187,14 @@ class Ledger:
         """
         given = _column(urls)
         # filters the counted URLs by the given ones, as there may be few given and many counted
-        table = self._table.select(list(dict.fromkeys(["url", *columns])))
+        table = self.table.select(list(dict.fromkeys(["url", *columns])))
         counted = table.filter(pc.is_in(table["url"], given))
         return counted.select(columns).take(pc.index_in(given, counted["url"]))
 
     @cached_property
     def parts(self) -> Mapping[str, tuple[ShardRecord, ...]]:
         """Records of parts appended to counted files, by the URL of the file, in order."""
-        table = self._table
+        table = self.table
         table = table.filter(pc.match_substring(table["url"], FROM_BYTE))
         found: dict[str, list[ShardRecord]] = {}
         for row in table.to_pylist():
@@ -208,13 +208,13 @@ class Ledger:
     def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
         """Return the URLs that are counted already, in their order."""
         given = pa.array(urls, pa.string())
-        counted = self._table["url"]
+        counted = self.table["url"]
         found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
         return tuple(url for url in urls if url in found)
 
     def under(self, beginning: str) -> tuple[str, ...]:
         """Return counted URLs that begin with a text, sorted."""
-        urls = self._table["url"]
+        urls = self.table["url"]
         return tuple(sorted(urls.filter(pc.starts_with(urls, beginning)).to_pylist()))
 
     def copies(
@@ -227,7 +227,7 @@ class Ledger:
         """
         telling = [record for record in records if tells_content(record.fingerprint)]
         marks = pa.array([record.fingerprint for record in telling], pa.string())
-        alike = self._table.filter(pc.is_in(self._table["fingerprint"], marks))
+        alike = self.table.filter(pc.is_in(self.table["fingerprint"], marks))
         first: dict[tuple[str, int], str] = {}
         given = away | {record.url for record in telling}
         columns = (alike[name].to_pylist() for name in ("url", "fingerprint", "size"))
@@ -246,7 +246,7 @@ class Ledger:
 
         Only fingerprints that identify content are used. `sizes` limits the sizes of the contents.
         """
-        table = self._table
+        table = self.table
         if sizes is not None:
             table = table.filter(pc.is_in(table["size"], pa.array(np.unique(sizes))))
         table = table.filter(pc.match_substring_regex(table["fingerprint"], OF_CONTENT))
@@ -256,13 +256,32 @@ class Ledger:
                 first.setdefault((mark, size), url)
         return first
 
+    def same_content(self, records: pa.Table) -> pa.ChunkedArray:
+        """Return the name of a counted shard with the content of each record; null without one.
+
+        Only fingerprints that identify content are compared.
+
+        Examples
+        --------
+        >>> md5 = "etag:d41d8cd98f00b204e9800998ecf8427e"
+        >>> ledger = Ledger({"0a": table_of([ShardRecord("a.txt", 10, md5, 2, 7)])})
+        >>> news = [ShardRecord("b.txt", 10, md5, 2, 7), ShardRecord("c.txt", 11, md5, 2, 7)]
+        >>> ledger.same_content(table_of(news)).to_pylist()
+        ['a.txt', None]
+        """
+        # compares the fingerprints first, as most of them occur once
+        marks = records["fingerprint"]
+        marks = marks.filter(pc.match_substring_regex(marks, OF_CONTENT))
+        alike = self.table.filter(pc.is_in(self.table["fingerprint"], marks))
+        return alike["url"].take(pc.index_in(_contents(records), _contents(alike)))
+
     def overlaps(self, urls: Urls) -> tuple[tuple[str, str], ...]:
         """Pair URLs with counted shards that hold the same documents.
 
         These are counted folders that contain a URL, and counted shards in a given folder. Also
         files that are counted as one document or in parts, and the reverse.
         """
-        given, counted = _column(urls), self._table["url"]
+        given, counted = _column(urls), self.table["url"]
         folders, above = set(_folders(counted)), set(_folders(given))
         within: dict[str, list[str]] = {}
         for other in _texts(counted) if above else ():
@@ -284,7 +303,7 @@ class Ledger:
 
     def repeated(self) -> tuple[str, ...]:
         """Return URLs that are counted more than once; an intact ledger has none."""
-        counts = self._table["url"].combine_chunks().value_counts()
+        counts = self.table["url"].combine_chunks().value_counts()
         twice = pc.greater(counts.field("counts"), 1)
         return tuple(counts.field("values").filter(twice).to_pylist())
 
@@ -294,7 +313,8 @@ class Ledger:
         return tuple(net["url"].filter(pc.less(net["sign_sum"], 0)).to_pylist())
 
     @cached_property
-    def _table(self) -> pa.Table:
+    def table(self) -> pa.Table:
+        """Records of the counted shards as an Arrow table."""
         if self.removed.isdisjoint(self.tables):
             tables = list(self.tables.values())
             return (
@@ -322,7 +342,14 @@ class Ledger:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {url: place for place, url in enumerate(self._table["url"].to_pylist())}
+        return {url: place for place, url in enumerate(self.table["url"].to_pylist())}
+
+
+def _contents(records: pa.Table) -> pa.ChunkedArray:
+    """Fingerprint and size of each record as one text."""
+    return pc.binary_join_element_wise(
+        records["fingerprint"], pc.cast(records["size"], pa.string()), " "
+    )
 
 
 def _column(urls: Urls) -> pa.ChunkedArray:

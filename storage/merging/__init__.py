@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streaming_moments.storage.merging.pulling import Pull as Pull
     from streaming_moments.storage.merging.pulling import drop_origin as drop_origin
     from streaming_moments.storage.merging.pulling import pull as pull
+    from streaming_moments.storage.merging.pulling import pull_together as pull_together
     from streaming_moments.storage.merging.shared_foundation import (
         SharedFoundation as SharedFoundation,
     )

@@ -238,7 +238,14 @@ class Snapshot:
 
     @cached_property
     def _ledger(self) -> Ledger:
-        return read_ledger(self.folder, self.commit.segments, Ledger({}), self.commit.sums)
+        known = vars(self).get("_known", Ledger({}))
+        return read_ledger(self.folder, self.commit.segments, known, self.commit.sums)
+
+    def knowing(self, records: Ledger) -> Self:
+        """Return the same version, which does not read these records of segments again."""
+        same = replace(self)
+        vars(same)["_known"] = records
+        return same
 
     def _with(self, commit: Commit, whole: bool = False) -> Self:
         if whole:
@@ -248,7 +255,10 @@ class Snapshot:
         foundation = self.foundation
         if foundation_of(after) != foundation_of(before):
             foundation = read_foundation(self.folder, after)
-        return replace(self, commit=commit, foundation=foundation)
+        other = replace(self, commit=commit, foundation=foundation)
+        # segments never change, so their records are not read again
+        known = vars(self).get("_ledger", vars(self).get("_known"))
+        return other if known is None else other.knowing(known)
 
 
 def lacks_vocabulary(store: Snapshot) -> str:

@@ -278,16 +278,14 @@ class MomentStore(Snapshot):
         )
 
         def change(head: Commit) -> Commit:
-            ledger = read_ledger(self.folder, head.segments, self._ledger, head.sums)
+            ledger = read_ledger(self.folder, head.segments, self.ledger(), head.sums)
             successor = recounted(head, recount, ledger)
             require_apart(self.folder, parts_of(successor), self.layout, recount.added)
             return successor
 
         grown = self.extended(change, recount.written)
-        # keeps the tables of the ledger, or every append would read all of them
-        known = Ledger({**self._ledger.tables, segment.reference.id: table_of(segment.shards)})
-        vars(grown)["_ledger"] = read_ledger(self.folder, grown.commit.segments, known)
-        return grown
+        own = {segment.reference.id: table_of(segment.shards)}
+        return grown.knowing(Ledger({**self.ledger().tables, **own}))
 
     def append_statistics(
         self, statistics: Statistics, shards: Sequence[ShardRecord], message: str = ""

@@ -1,6 +1,7 @@
 """`merge` and what other commands say of origins."""
 
 import json
+from datetime import timedelta
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,10 +14,11 @@ from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.rebase import ShardsMissing
 from streaming_moments.pipelines.jobs.sites.merge import in_turn
-from streaming_moments.storage.merging.pulling import pull
+from streaming_moments.storage.merging.pulling import pull_together
+from streaming_moments.storage.store.garbage import find_garbage
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.sets import feature_sets
-from streaming_moments.testing.small_store import append, create, forget
+from streaming_moments.testing.small_store import append, create, forget, total
 
 pytestmark = pytest.mark.usefixtures("few_blocks")
 TEXTS = ["the sea and a ship in the port"] * 30 + ["a law of the tax on trade"] * 30
@@ -113,19 +115,61 @@ def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_
     assert run("forget", hub)[0] == 2
 
 
+def merged(hub, sites, unique=False):
+    """Merge stores in turn; says what was refused."""
+
+    def take(store, urls):
+        return pull_together(store, [MomentStore.open(url) for url in urls], unique)
+
+    try:
+        return in_turn(hub, [one.url for one in sites], take), ""
+    except InvalidInput as error:
+        return hub.latest(), str(error)
+
+
+@pytest.fixture
+def circle():
+    """A hub of three sites with a shard each, which have moved on in a circle since."""
+    names = [f"s3://x/{number}" for number in range(3)]
+    sites = [append(create(), {name: seed}) for seed, name in enumerate(names)]
+    hub, _ = merged(create(), sites)
+    moved = []
+    for seed, one in enumerate(sites):
+        before = (seed - 1) % 3
+        moved.append(append(forget(one, {names[seed]: seed}), {names[before]: before}))
+    return hub, moved
+
+
 def test_a_shard_may_move_to_a_store_that_comes_before():
     one, two = append(create(), {"s3://x/a": 1}), create()
-    hub = pull(pull(create(), one, "one").store, two, "two").store
+    hub, _ = merged(create(), [one, two])
     one, two = forget(one, {"s3://x/a": 1}), append(two, {"s3://x/a": 1})
+    hub, _ = merged(hub, [two, one])
+    assert hub.load() == total([1])
+    append(one, {"s3://x/b": 2})
+    append(two, {"s3://x/b": 2})
+    name = two.url.rpartition("/")[2]
+    assert f"s3://x/b is counted by origin {name}" in merged(hub, [two, one])[1]
 
-    def take(store, url):
-        return pull(store, MomentStore.open(url)).store
 
-    assert in_turn(hub, [two.url, one.url], take).commit.documents == 6
-    append(one.latest(), {"s3://x/b": 2})
-    append(two.latest(), {"s3://x/b": 2})
-    with pytest.raises(InvalidInput, match="s3://x/b is counted by origin two"):
-        in_turn(hub, [two.url, one.url], take)
+def test_shards_that_move_in_a_circle_are_merged_in_one_commit(circle):
+    hub, sites = circle
+    hub, error = merged(hub, sites[:2])
+    assert "if they have moved, give both stores to one `streaming-moments merge`" in error
+    assert find_garbage(hub.folder, timedelta(0)) == []  # refused before anything was copied
+    # one that counts twice is refused, and the others are merged nevertheless
+    wrong = append(create(), {"s3://x/0": 0})
+    after, error = merged(hub, [wrong, *sites])
+    assert "s3://x/0 is counted by origin" in error
+    assert after.version == hub.version + 1
+    assert after.verify() == []
+    assert (after.load(), len(after.commit.origins)) == (total(range(3)), 3)
+
+
+def test_shards_that_move_in_a_circle_are_not_left_out(circle):
+    hub, sites = circle
+    hub, error = merged(hub, sites, unique=True)
+    assert (error, hub.load()) == ("", total(range(3)))
 
 
 def test_an_origin_is_purged_with_proof(run, places, tmp_path):
