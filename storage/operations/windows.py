@@ -258,7 +258,8 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
     if len(dated) < len(parts):
         raise InvalidInput(
             f"documents of version {store.version} have no dates, in "
-            f"{len(parts) - len(dated):,} of {of_number(len(parts), 'segment')}, because the URLs of their shards have none",
+            f"{len(parts) - len(dated):,} of {of_number(len(parts), 'segment')}, because the URLs "
+            "of their shards have none",
             "create the store with {create.date_column} or {create.date_pattern}, or use all "
             "documents whatever their days",
         )
