@@ -9,6 +9,7 @@ import pytest
 
 from streaming_moments import create_store, open_store
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.rebase import ShardsMissing
@@ -261,3 +262,5 @@ def test_sets_of_features_add_up(tmp_path):
     # the half of a set depends on its place in the shard
     whole = whole.update(rows[:90], source="one").update(rows[90:], source="two")
     assert hub.snapshot.load() == whole.snapshot.load()
+    hub.refit_as(BernoulliMixture, n_topics=2, name="two")
+    assert one.pull_model(hub).model("two").parts()[1] == hub.model("two").parts()[1]
