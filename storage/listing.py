@@ -34,7 +34,7 @@ MOST_SHARDS = 4_000_000  # a coordinator needs up to 450 bytes for each to compa
 _SHOWN = 5  # problems
 
 
-class _NothingMatches(ShardError):
+class NothingMatches(ShardError):
     """A pattern that matches nothing."""
 
 
@@ -118,7 +118,7 @@ def list_shards(
         found = _expand(url, storage_options, kind, counted, tell, apart)
         try:
             tables.append(ShardTable.of(_at_most(room, found, most)))
-        except _NothingMatches as error:
+        except NothingMatches as error:
             problems += [] if none_is_fine else [error]
         except ShardError as error:
             problems.append(error)
@@ -154,7 +154,7 @@ def _expand(url: str, *given: Any) -> Iterator[Shard]:
         yield from _expand_as_given(url, *given)
     except ShardError as error:
         nothing = isinstance(error.__cause__, FileNotFoundError)
-        if single == url or not (nothing or isinstance(error, _NothingMatches)):
+        if single == url or not (nothing or isinstance(error, NothingMatches)):
             raise
         yield from _expand_as_given(single, *given)
 
@@ -187,7 +187,7 @@ def _expand_as_given(
         if not folders:
             if seen:
                 raise ShardError(name, "is neither a file nor a folder; check the URL")
-            raise _NothingMatches(name, "matches nothing; check the URL")
+            raise NothingMatches(name, "matches nothing; check the URL")
         for folder in sorted(folders):
             yield from _expand_folder(fs, folder, kind, apart)
 

@@ -40,11 +40,13 @@ class Gathered:
     segment : segment with the counts of the shards; None if no shard could be read
     shards : shards of the segment
     bad : shards left out
+    seconds : time of all threads that the tokeniser took, and all reading with it
     """
 
     segment: Segment | None
     shards: tuple[Shard, ...]
     bad: tuple[ShardError, ...]
+    seconds: tuple[float, float] = (0.0, 0.0)
 
 
 def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, total: int) -> Gathered:
@@ -104,7 +106,7 @@ def _gather_group(
                 raise refusal_of(group.bad)
             closed = time.monotonic()
             if not group.rows:
-                return Gathered(None, (), tuple(group.bad))
+                return Gathered(None, (), tuple(group.bad), group.seconds)
             receipts = {number: receipt for number, (_, receipt) in group.receipts.items()}
             settled = settle(run.cluster.client, group.opening, receipts)
             group.opening = replace(group.opening, epoch=group.opening.epoch + 1)
@@ -121,7 +123,7 @@ def _gather_group(
     begun = time.monotonic()
     segment = reduction.seal(run, group.totals(), group.records(), group.dates)
     gathering.pace.close = close + time.monotonic() - begun
-    return Gathered(segment, tuple(group.shards.values()), tuple(group.bad))
+    return Gathered(segment, tuple(group.shards.values()), tuple(group.bad), group.seconds)
 
 
 def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:

@@ -115,7 +115,7 @@ _ALIASES = {"show": "topics"}
 
 
 class LateGroup(click.Group):
-    """Imports a command when it is asked for: none waits for what only others need."""
+    """Imports a command at its first use, so that no command waits for imports of others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_FOLDERS)

@@ -53,7 +53,7 @@ from streaming_moments.pipelines.jobs.sites.merge import merge
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.model_options import finds_number
 from streaming_moments.pipelines.reports.kinds.registry import advice_on, record_noun
-from streaming_moments.pipelines.reports.outside_words import share_outside
+from streaming_moments.pipelines.reports.outside_words import share_outside, slow_tokeniser
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import remedy
@@ -132,7 +132,7 @@ class Store:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Remedies that lower that share for documents if it is above 5%, a sentence each."""
+        """Sentences on how to lower `outside_share`; empty if it is below 5%."""
         return advice_on(self.snapshot, self.outside_share, of_stores)
 
     def update(
@@ -203,6 +203,9 @@ class Store:
                         include_forgotten=include_forgotten,
                     )
                     at = dataclasses.replace(at, snapshot=done.store)
+                    share = done.tokeniser_share
+                    if slow := slow_tokeniser(at.snapshot.policy, share, "documents"):
+                        run.tell(str(slow))
             merged = compact_when_many(at.snapshot, compact_after, run)
             at = dataclasses.replace(at, snapshot=merged)
             run.tell(f"version {at.version} holds {at._held}")

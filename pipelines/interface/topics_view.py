@@ -58,6 +58,11 @@ class Topics:
     labels: Mapping[int, str] = field(default_factory=dict)
     stale: Staleness | None = None
 
+    @property
+    def n_topics(self) -> int:
+        """Number of topics."""
+        return self.model.n_topics
+
     def __repr__(self) -> str:
         named = ", ".join("-".join(words[:2]) for words in self.top_words(2))
         documents = of_number(self.model.documents, "document")

@@ -302,7 +302,7 @@ class Fitted:
 
     @classmethod
     def of(cls, model: TopicModel, core: int, seconds: float) -> Fitted:
-        """Make it from a model and the size of the core."""
+        """Select the part of a model that scores need; `core` is the number of core words."""
         most = max(number for one in COHERENCES.values() for number in one.compared)
         words = np.unique(top_words(model.topics[:core], min(most, core)))
         weight = float(model.weights.min())

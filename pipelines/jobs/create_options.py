@@ -90,8 +90,8 @@ class CountingOptions:
         sections=_WORDS,
     )
     phrases: tuple[str, ...] = option(
-        "2 or 3: find phrases of up to so many words in the sample, and count each in place of its "
-        "words; or a phrase to count, repeatable.",
+        "2 or 3: find phrases of at most this many words in the sample, and count each in place "
+        "of its words; or a phrase to count, repeatable.",
         (),
         metavar="PHRASE",
         sections=_WORDS,

@@ -164,12 +164,12 @@ def forget_counted(
     run: Run,
     message: str = "",
     old: Sequence[Shard] = (),
-    others_again: bool = False,
 ) -> MomentStore:
     """Subtract counted shards in one commit, whatever their files contain now.
 
-    `urls` are names in the ledger. `old`, `others_again` and the errors are as in
-    `replace_changed`. After an error nothing is forgotten.
+    `urls` are names in the ledger. `old` and the errors are as in `replace_changed`. All other
+    shards of a segment are counted again if there is no other way. After an error nothing is
+    forgotten.
     """
     store = store.latest()
     require_known(store.ledger(), urls)
@@ -177,7 +177,7 @@ def forget_counted(
     records = _with_parts(store, [record for record in found if record is not None])
     copies = dict(zip(_fingerprints(run, old), old, strict=True))
     with gathering_on(store, run) as gathering:
-        gathering, taken = _taken(gathering, records, copies, others_again)
+        gathering, taken = _taken(gathering, records, copies, others_again=True)
         text = message or f"forget: {len(urls)} {plural(len(urls), 'shard')}"
         recount = Recount("forget", text, taken.again, taken.removed, taken.dropped)
         return _checked(gathering, recount)

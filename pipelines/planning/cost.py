@@ -27,6 +27,7 @@ from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 _BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
 _BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
 
+_MOST_WORKERS = 1024
 _SWEEPS = 6  # row blocks that a fit of a kind other than documents reads
 
 
@@ -156,7 +157,6 @@ def recommended(
     costs: StepCosts,
     budget: int,
     within: float,
-    most: int = 1024,
     network: float = NETWORK_BYTES,
 ) -> ClusterCost:
     """Return the smallest power of two of workers that need at most this many seconds.
@@ -165,7 +165,7 @@ def recommended(
     time. Raises BoundExceeded if a job does not fit into the budget.
     """
     best = cluster_cost(job, costs, 1, budget, network)
-    while best.total > within and best.workers < most:
+    while best.total > within and best.workers < _MOST_WORKERS:
         doubled = cluster_cost(job, costs, 2 * best.workers, budget, network)
         if doubled.total > 0.75 * best.total:
             break

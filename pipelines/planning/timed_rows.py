@@ -40,7 +40,7 @@ class Timed:
     keeps_halves: bool = False
 
     def prepared(self, step: str, function: Callable[..., Any], halves: bool = False) -> Timed:
-        """Call it for the existing blocks."""
+        """Call the function for the existing blocks."""
         return replace(self, blocks=self._on_all(step, function, ()))
 
     brought = prepared
@@ -66,7 +66,7 @@ class Timed:
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> list[Any]:
-        """Run it and measure the time."""
+        """Run the function and measure the time."""
         self.seconds[step], found = timed(lambda: [function(part, *shared) for part in parts])
         return found
 
@@ -75,7 +75,7 @@ class Timed:
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """Run it and measure the time."""
+        """Run the function and measure the time."""
         self.seconds[step], result = timed(lambda: function(*values))
         return result
 

@@ -9,6 +9,7 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.counting.languages import tokeniser_advice
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.shards import PARTITIONS
 from streaming_moments.storage.store.store import MomentStore
 
@@ -55,11 +56,13 @@ def pilot_line(store: MomentStore) -> str:
 def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
     """Return remedies that lower the share of tokens outside, a sentence each.
 
-    Empty if the share is a few percent, because words that are too common are left out on purpose.
-    A store of collections, which no command can read again, needs another store.
+    Empty if the share is a few percent, because words that are too common are left out on purpose,
+    or if only another tokeniser finds words. A store of collections, which no command can read
+    again, needs another store.
     """
-    wanted = 0.0 if share is None else share - drawn_of(store).get("common_share", 0.0)
-    if wanted <= MANY or store.basis.table is not None:
+    drawn = drawn_of(store)
+    wanted = 0.0 if share is None else share - drawn.get("common_share", 0.0)
+    if wanted <= MANY or store.basis.table is not None or "better_tokeniser" in drawn:
         return ()
     from streaming_moments.pipelines.jobs.create import CHOSEN
     from streaming_moments.pipelines.jobs.grow import WORDS
@@ -78,7 +81,7 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
                 asked=options.vocabulary_size,
             )
         )
-    elif drawn_of(store).get("stopped") == CHOSEN:
+    elif drawn.get("stopped") == CHOSEN:
         lines.append(
             remedy(
                 "without {create.pilot_documents} the pilot of {create}{again} would search for "
@@ -137,24 +140,31 @@ def _phrases_found(drawn: Mapping[str, Any]) -> Remedy | None:
 def _tokeniser_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
     if better := drawn.get("better_tokeniser"):
         return remedy("{advice}.", advice=tokeniser_advice(better))
-    if drawn.get("tokeniser_share", 0.0) < SLOW or store.policy is None:
+    return slow_tokeniser(store.policy, drawn.get("tokeniser_share"), "sample")
+
+
+def slow_tokeniser(policy: TokenPolicy | None, share: float | None, read: str) -> Remedy | None:
+    """Which share of the time a tokeniser took, if it is slow; `read` names what was read."""
+    if policy is None or share is None or share < SLOW:
         return None
     return remedy(
-        "Tokeniser {name} took {share:.0%} of the time that reading the sample took.",
-        name=store.policy.tokeniser,
-        share=drawn["tokeniser_share"],
+        "Tokeniser {name} took {share:.0%} of the time that reading the {read} took.",
+        name=policy.tokeniser,
+        share=share,
+        read=read,
     )
 
 
 def _stop_words_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
-    if "languages" not in drawn:
+    found = drawn.get("languages")
+    if found is None or (not found and "better_tokeniser" in drawn):
         return None
-    if not drawn["languages"]:
+    if not found:
         return remedy(
             "Found no language in the sample, so no stop words are removed; otherwise name it by "
             "{create.language}."
         )
-    names, policy = " and ".join(name.title() for name in drawn["languages"]), store.policy
+    names, policy = " and ".join(name.title() for name in found), store.policy
     removed = 0 if policy is None else len(policy.stop_words)
     return remedy(
         "Found {names} in the sample and removed {removed}; {create.language:none} keeps them.",

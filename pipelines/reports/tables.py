@@ -128,7 +128,7 @@ def topic_lines(
 
 
 def records_of(model: Model) -> str:
-    """Describe the records of a model: how many, and of which days.
+    """Describe the records of a model: their number and days.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection) -> None:
-    """Make a table of candidates that marks the most coherent, separable and best number."""
+    """Print a table of candidates that marks the most coherent, separable and best number."""
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
     known_scores = [
@@ -277,7 +277,7 @@ def print_selection(console: Console, selection: Selection) -> None:
 
 
 def print_log(console: Console, lines: Sequence[LogLine]) -> None:
-    """Make a table of commits."""
+    """Print a table of commits."""
     table = Table(show_edge=False, pad_edge=False)
     for name in ("version", "time", "operation", "documents", "shards"):
         table.add_column(name, justify="left" if name in ("time", "operation") else "right")

@@ -51,7 +51,7 @@ class Answering:
 
     @classmethod
     def of(cls, store: MomentStore, model: Model) -> Answering:
-        """Make it for a model; errors as in `reader_of`."""
+        """Prepare to answer by a model; errors as in `reader_of`."""
         return cls(store, model, reader_of(store, DEFAULT_LIMITS))
 
     def read(self, lines: bytes) -> list[DocumentRead]:

@@ -54,11 +54,13 @@ class ReadBatch(Generic[_Batch]):
     outside : number of words, symbols, rows or edges outside of the foundation, which are not
         counted
     after : position after the records in the shard
+    cutting : seconds that the tokeniser took
     """
 
     batch: _Batch
     outside: int
     after: Position = START
+    cutting: float = field(default=0.0, kw_only=True)
 
 
 def read_shard(
@@ -191,17 +193,25 @@ def read_indexed(
     require_fitting(shard, form, index.vocabulary)
     halves = halves or DocumentHalves(by_content=index.holds != "categories")
     chunks = read_chunks(shard, form, limits, storage_options, start, content)
-    counted = _counted(chunks, index, shard.size, halves)
+    counted = _counted(chunks, index, shard.size, start.passed, halves)
     return steadily(counted, shard, storage_options, content)
 
 
 def _counted(
-    chunks: Iterable[tuple[Any, Position]], index: Index, number: int, halves: DocumentHalves
+    chunks: Iterable[tuple[Any, Position]],
+    index: Index,
+    number: int,
+    before: int,
+    halves: DocumentHalves,
 ) -> Iterator[ReadBatch[CountBatch]]:
     for chunk, after in chunks:
-        counted = index.counted(chunk)
-        yield ReadBatch(halves.put(counted, number), int(counted.outside.sum()), after)
+        with after_documents(before):
+            counted = index.counted(chunk)
+        outside = int(counted.outside.sum())
+        batch = halves.put(counted, number)
+        yield ReadBatch(batch, outside, after, cutting=counted.cutting)
         number += counted.documents
+        before += counted.documents
 
 
 def require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
@@ -237,6 +247,15 @@ def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
     if policy is None:
         raise InvalidInput("texts need a token policy; give the policy that made the vocabulary")
     return policy
+
+
+@contextmanager
+def after_documents(number: int) -> Iterator[None]:
+    """Number a document on which the tokeniser fails, after so many documents of its shard."""
+    try:
+        yield
+    except TokeniserFailed as error:
+        raise error.after(number) from None
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from streaming_moments.storage.counting.counting import SpelledTexts
 from streaming_moments.storage.counting.languages import languages_of, unspaced_language
 from streaming_moments.storage.counting.passages import Passages, words_in
 from streaming_moments.storage.counting.reading import (
+    after_documents,
     of_shard,
     refuse_policy,
     required_policy,
@@ -284,13 +285,16 @@ def _sample_texts(
     columns: Iterable[pa.Array], given: TokenPolicy | None, quota: int, seed: int, room: int
 ) -> TermSample:
     policy, cutting, begun = required_policy(given), 0.0, time.perf_counter()
+    read = 0
 
     def cut() -> Iterator[Passages]:
-        nonlocal cutting
+        nonlocal cutting, read
         for texts in columns:
             before = time.perf_counter()
-            spelled = SpelledTexts.of(texts, policy)
+            with after_documents(read):
+                spelled = SpelledTexts.of(texts, policy)
             cutting += time.perf_counter() - before
+            read += len(texts)
             yield Passages.of(spelled, policy.passage_words)
 
     drawn, seen = draw(cut(), quota, seed, str, room)

@@ -178,7 +178,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
 
 
 def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
-    """Raise a failure whose cause can be pickled, and does not show a signature."""
+    """Raise an error whose cause can be pickled and hides signatures of URLs."""
     cause: Exception | None = error
     if url.lower().startswith(("http://", "https://")):
         # a client's error holds the request, which cannot be pickled and has the whole URL

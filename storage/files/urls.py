@@ -92,7 +92,7 @@ def is_utf8(url: str) -> bool:
 
 
 def require_no_user(url: str) -> str:
-    """Return a URL; InvalidInput, which does not repeat it, if it holds a user or password.
+    """Return a URL; raises InvalidInput, without the URL, if it holds a user or password.
 
     The account of an Azure container, `abfs://container@account`, is allowed.
 

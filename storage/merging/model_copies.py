@@ -67,7 +67,7 @@ def pull_model(
     other : MomentStore
         The store that fitted the model; it is only read.
     model : str, optional
-        Name or tag there; by default the tag "published", or the latest model if there is none.
+        Name or tag there; by default the tag "published", or the latest model without it.
     name : str, optional
         Name of the model here; by default as there.
     message : str

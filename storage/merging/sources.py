@@ -178,7 +178,7 @@ def _require_enough(other: MomentStore, least: int) -> None:
     if 0 < other.commit.documents < least:
         raise InvalidInput(
             f"{other.url} holds {other.commit.documents:,} documents, fewer than {least:,}, so its "
-            "sums could tell of single ones",
+            "sums could reveal single documents",
             "merge it later, or lower {merge.least_documents}",
         )
 
@@ -193,7 +193,7 @@ def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]
         raise InvalidInput(
             f"a new segment of {source.url} holds {min(sizes):,} "
             f"{plural(min(sizes), 'document')}, fewer than {source.least:,}, so its counts could "
-            "tell of single ones",
+            "reveal single documents",
             "compact that store first, merge it later, or lower {merge.least_documents}",
         )
 

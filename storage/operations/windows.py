@@ -11,6 +11,7 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -256,8 +257,8 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):
         raise InvalidInput(
-            f"{len(parts) - len(dated)} of {len(parts)} segments of version {store.version} "
-            "have no dates, as the URLs of their shards have none",
+            f"documents of version {store.version} have no dates, in "
+            f"{len(parts) - len(dated):,} of {of_number(len(parts), 'segment')}, because the URLs of their shards have none",
             "create the store with {create.date_column} or {create.date_pattern}, or use all "
             "documents whatever their days",
         )

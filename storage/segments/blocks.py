@@ -38,14 +38,12 @@ def read_stored_blocks(
     reference: SegmentReference,
     layout: SegmentLayout,
     indices: Sequence[int],
-    names: Collection[str] | None = None,
 ) -> tuple[Totals, list[dict[str, NDArray[np.int64]]]]:
     """Totals and, for each row block, (1, ceil(n / B), ...) arrays of one segment, with padding.
 
-    n is the number of rows counted in the segment. `names` selects arrays, by default
-    all. Files that the blocks share are read once.
+    n is the number of rows counted in the segment. Files that the blocks share are read once.
     """
-    [(_, found)] = _read(folder, [reference], _Wanted(layout, indices, names))
+    [(_, found)] = _read(folder, [reference], _Wanted(layout, indices))
     return found
 
 

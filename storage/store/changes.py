@@ -26,6 +26,7 @@ from streaming_moments.storage.log.ledger import (
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
 from streaming_moments.storage.segments.segments import Segment
+from streaming_moments.storage.shards import PARTITIONS
 
 _SHOWN = 5
 
@@ -308,7 +309,5 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
 
 
 def _not_counted(url: str) -> str:
-    return (
-        f"{url} is not counted, so it cannot be subtracted; give shards by the URLs under which "
-        "they were counted"
-    )
+    how = "the documents and the source" if url.startswith(PARTITIONS) else "shards by the URLs"
+    return f"{url} is not counted, so it cannot be subtracted; give {how} that were counted"

@@ -359,7 +359,11 @@ class MomentStore(Snapshot):
                 # an error about missing files is clearer than that of the change
                 require_fresh(self.folder, written)
                 raise
-            kept = (changed.forgotten, head.forgotten), (changed.origins, head.origins)
+            kept = (
+                (changed.forgotten, head.forgotten),
+                (changed.origins, head.origins),
+                (_copies_models(changed), _copies_models(head)),
+            )
             if any(after and not before for after, before in kept):
                 raise_writer(self.folder)
             return changed
@@ -388,6 +392,10 @@ class MomentStore(Snapshot):
         commit = Commit.first(lineage, message)
         create_files(folder, store_format, commit, write)
         return cls(folder, store_format, commit, foundation)
+
+
+def _copies_models(commit: Commit) -> bool:
+    return any(one.source is not None for one in commit.models.values())
 
 
 def format_of(foundation: Foundation, lineage: Lineage, single_writer: bool) -> StoreFormat:

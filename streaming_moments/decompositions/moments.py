@@ -164,4 +164,4 @@ def require_topics(n_topics: int) -> None:
     if not isinstance(n_topics, Integral):
         raise InvalidInput(f"{n_topics!r} topics are asked for; give a whole number, at least 1")
     if n_topics < 1:
-        raise InvalidInput(f"{n_topics} topics are asked for; it must be at least 1")
+        raise InvalidInput(f"{n_topics} topics are asked for; give at least 1")

@@ -281,8 +281,11 @@ class StoredModel:
 def outcome_of(model: Any, records: str = "") -> str:
     """Describe a fit in a line: its states and its records; a door can name the records."""
     number = getattr(model, "n_topics", None) or model.states
-    made = model.numbered if number != 1 else one_of(model.numbered)
-    return f"fitted {number} {made} to {_number_of(model, records)}"
+    return f"fitted {_states_of(model, number)} to {_number_of(model, records)}"
+
+
+def _states_of(model: Any, number: int) -> str:
+    return f"{number} {model.numbered if number != 1 else one_of(model.numbered)}"
 
 
 def _number_of(model: Any, records: str) -> str:
@@ -305,7 +308,7 @@ better some thousands'
     if model.documents >= least:
         return ""
     return (
-        f"{_number_of(model, records)} are too few for {model.n_topics} {model.numbered}, so the "
+        f"{_number_of(model, records)} are too few for {_states_of(model, model.n_topics)}, so the "
         f"result is mostly chance; count at least {least:,}, better some thousands"
     )
 

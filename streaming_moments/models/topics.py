@@ -62,7 +62,7 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.numerics.relevance import telling_words
 from streaming_moments.printing.model_html import topics_html
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, require_batch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -571,6 +571,7 @@ class TopicModel(StoredModel):
         ForeignStatistics
             The vocabularies differ; the message names both.
         """
+        require_batch(batch)
         if (batch.n_words, batch.vocabulary) != (self.n_words, self.vocabulary):
             raise ForeignStatistics(
                 f"the model has vocabulary {short(self.vocabulary)} ({self.n_words} words), but "

@@ -1,4 +1,4 @@
-"""The command that asks how many topics."""
+"""The command that compares numbers of topics."""
 
 from __future__ import annotations
 

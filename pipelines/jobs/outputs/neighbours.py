@@ -78,7 +78,7 @@ def neighbours(
         changed files. Files from another number of parts are deleted.
     """
     if not shards:
-        raise InvalidInput("there are no shards of edges; give at least one")
+        raise InvalidInput("there are no shards with edges; give at least one")
     if parts is not None and not 1 <= parts <= _MOST_PARTS:
         raise InvalidInput(f"{parts} parts are asked for; it must be 1 to {_MOST_PARTS}")
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)

@@ -1,4 +1,4 @@
-"""Merge: takes over what other stores hold, each as an origin, without their documents."""
+"""Merge: add the counts of other stores, each as an origin, without their documents."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def pull_line(found: Pull) -> str:
     """
     told = f"{found.name} at version {found.origin.version}:"
     number = of_number(found.documents, "document")
-    if not found.added and not found.removed and not found.change:
+    if not found.added and not found.removed and not found.change and not found.left_out:
         return f"{told} nothing has changed, {number}"
     parts = [f"{of_number(found.added, 'segment')} copied, {found.removed:,} dropped"]
     if found.left_out:

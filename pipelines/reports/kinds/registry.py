@@ -75,7 +75,7 @@ def record_noun(store: MomentStore) -> str:
 
 
 def records_text(store: MomentStore, records: int, tokens: int) -> str:
-    """Name numbers of records and tokens, as the kind calls its records; one of vectors is both."""
+    """Format numbers of records and tokens; a row of numbers is one token."""
     said = of_number(records, record_noun(store))
     return said if tokens == records else f"{said}, {of_number(tokens, 'token')}"
 
@@ -112,7 +112,7 @@ def sizes_of(store: MomentStore) -> dict[str, Any]:
 
 
 def sizes_text(sizes: Mapping[str, Any]) -> str:
-    """Format those sizes as the end of a clause; empty for rows, which have no words.
+    """Format the result of `sizes_of` as the end of a clause; empty for rows, which have no words.
 
     Examples
     --------

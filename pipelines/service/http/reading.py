@@ -19,7 +19,7 @@ from streaming_moments.pipelines.reports.tables import (
     periods_as_json,
 )
 from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
-from streaming_moments.pipelines.service.http.bodies import JSON, json_in
+from streaming_moments.pipelines.service.http.bodies import json_in, require_json
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.request_params import (
     body_of,
@@ -60,9 +60,7 @@ async def transform(service: Service, request: Request) -> Response:
     if published is None:
         raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
     limits = service.config.limits
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != JSON:
-        raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
+    require_json(request.headers)
     content = await body_of(service, request)
 
     intake = service.current.intake

@@ -84,7 +84,7 @@ def independent_factors(
     require_order(order)
     require_noise(noise)
     if k < 1:
-        raise InvalidInput(f"{k} factors are asked for; it must be at least 1")
+        raise InvalidInput(f"{k} factors are asked for; give at least 1")
     wanted = (order != "third" and f"order {order}", noise == "full" and "full noise")
     if moments.fourth is None and any(wanted):
         named = " and ".join(one for one in wanted if one)

@@ -72,7 +72,7 @@ def mixture_components(
     """
     require_covariance(covariance)
     if k < 1:
-        raise InvalidInput(f"{k} components are asked for; it must be at least 1")
+        raise InvalidInput(f"{k} components are asked for; give at least 1")
     diagonal = covariance.endswith("diag")
     signal = Signal.of(moments, k - 1, diagonal)
     third = contracted(moments.third, *(signal.inside,) * 3)

@@ -138,7 +138,7 @@ class Squares:
         return found.reshape((self.columns,) * 3)
 
     def in_three_places(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of `times` over the three places of b."""
+        """(s, s, s) `times`, added up with b in the first, second and third place."""
         found = self.times(beside)
         return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
 

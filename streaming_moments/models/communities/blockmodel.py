@@ -137,7 +137,7 @@ class Blockmodel(StoredModel):
         rows : Rows
             Of `ViewStatistics` on an `EdgesFoundation`.
         options : BlockmodelOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

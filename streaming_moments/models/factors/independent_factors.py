@@ -190,7 +190,7 @@ class IndependentFactors(StoredModel):
         rows : Rows
             Of `VectorStatistics`.
         options : FactorOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

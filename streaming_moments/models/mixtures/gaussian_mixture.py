@@ -36,6 +36,7 @@ from streaming_moments.models.numbers.number_search import (
 )
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.vectors import (
     fit_of_blocks,
@@ -50,11 +51,8 @@ from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
-_MANY = 0.01  # share of clipped rows above which a warning is due
+_MANY = 0.03  # share of clipped rows above which a warning is due
 _FAR = 1e100  # standard deviations: squares of larger ones overflow
-
-
-MOMENTS, PILOT = "moments", "pilot"
 
 
 @takes_n_topics
@@ -175,7 +173,7 @@ class GaussianMixture(StoredModel):
         rows : Rows
             Of `VectorStatistics`.
         options : MixtureOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

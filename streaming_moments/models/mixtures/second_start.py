@@ -8,24 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.mixtures.gaussian_mixture import PILOT, GaussianMixture, log_sums
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, log_sums
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.mixtures.passes import not_too_small, polished
+from streaming_moments.models.starts import GAIN, PILOT, ROWS, STARTS, gains
 from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
 
-ROWS = 4000
-"""Rows of the pilot, and as many more by which starts are compared."""
-_STARTS = 10
 _KEPT = 3
 _CANDIDATES = 5  # components whose split is tried before the search for one ends
 _STEPS = 5  # passes after a split, and after a component is taken away
 _BEFORE = 10  # passes before components move
 _LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
+_ORDINARY = 0.95  # share of the rows of which none is clipped: more clipped ones are no outliers
 _FEWEST = 2.0  # rows of the pilot that a component has at least
-_ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
-_GAIN = 1e-3  # nats a row that it gains at least: less is another rounding of the same optimum
 
 
 def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
@@ -43,8 +40,9 @@ def best_start(
     nearest starts. Between these passes wide components are split in exchange for components that
     are hardly needed, while that makes the half more likely. The best of the three, by the other
     half, is used if it makes the other half more likely than `model` does after as many passes: by
-    two standard errors, and a thousandth of a nat a row. If not, these passes are kept where they
-    make the other half as much more likely than `model` itself.
+    two standard errors, and a thousandth of a nat a row. Otherwise the passes from `model` are used
+    if they beat `model` itself by as much. Rows that the grid clips are left out if they are few,
+    as a component of outliers makes such rows most likely.
 
     Parameters
     ----------
@@ -68,6 +66,7 @@ def best_start(
     >>> found.start, np.sort(found.means.ravel()).round(0) + 0.0
     ('pilot', array([ 0.,  8., 16.]))
     """
+    pilot = _ordinary(pilot, grid, least=blank.n_topics)
     half = max(blank.n_topics, (len(pilot) + 1) // 2)
     train, held_out = pilot[:half], pilot[half:]
     tried = [_settled(one, train, grid) for one in _clustered(train, blank, grid)]
@@ -83,16 +82,19 @@ def best_start(
     if strays.any():
         model = _replaced(model, near, strays, other)
         near = polished(model, [train], grid, _PASSES)
-    if _likelier(other, near, held_out):
+    if gains(other.log_likelihoods(held_out) - near.log_likelihoods(held_out)):
         return other
     # passes over all rows can end elsewhere than those over the pilot
-    return replace(near, polishing=None) if _likelier(near, model, held_out) else model
+    if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
+        return replace(near, polishing=None)
+    return model
 
 
-def _likelier(one: GaussianMixture, other: GaussianMixture, rows: NDArray[Any]) -> bool:
-    gains = one.log_likelihoods(rows) - other.log_likelihoods(rows)
-    noise = float(gains.std()) / np.sqrt(gains.size)
-    return bool(gains.mean() > max(_GAIN, _ERRORS * noise))
+def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
+    """Rows without those that the grid clips, if these are few and so many are left at least."""
+    away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
+    kept = away <= grid.radius
+    return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
 
 
 def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
@@ -147,7 +149,7 @@ def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[G
     """Mixtures of the clusters of K-means with the least distances."""
     x, k = rows.astype(np.float64), blank.n_topics
     tried = []
-    for seed in range(_STARTS):
+    for seed in range(STARTS):
         centres, labels = vq.kmeans2(x, k, minit="++", seed=seed, missing="warn")
         away = float(np.square(x - centres[labels]).sum())
         tried.append((away, seed, centres, labels))
@@ -168,7 +170,7 @@ def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMi
             split = polished(_split(model, chosen, apart), [rows], grid, _STEPS)
             kept = np.arange(k + 1) != _least_needed(split, rows)
             fewer = polished(_only(split, kept), [rows], grid, _STEPS)
-            if (found := float(fewer.log_likelihoods(rows).mean())) > before + _GAIN:
+            if (found := float(fewer.log_likelihoods(rows).mean())) > before + GAIN:
                 model, before = fewer, found
                 break
         else:
@@ -216,7 +218,7 @@ def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArr
 
 
 def _least_needed(model: GaussianMixture, rows: NDArray[Any]) -> int:
-    """Component without which the rows are least less likely."""
+    """Component whose removal lowers the likelihood of the rows least."""
     logs = np.maximum(model.log_densities(rows), _LEAST)
     every, places = log_sums(logs), (np.arange(len(logs)), logs.argmax(axis=1))
     without = np.log1p(-np.minimum(np.exp(logs - every[:, None]), 0.5))

@@ -218,7 +218,7 @@ def shown_numbers(numbers: Iterable[int], of: str) -> str:
     known = sorted(set(numbers))
     if len(known) > _FEW:
         return f"{len(known)} numbers of {of} from {known[0]} to {known[-1]}"
-    return f"{', '.join(map(str, known)) or 'no'} {of}"
+    return f"{', '.join(map(str, known)) or 'no'} {of if known != [1] else one_of(of)}"
 
 
 def one_of(several: str) -> str:

@@ -115,7 +115,7 @@ class IndependentIntensities(TopicModel):
         rows : Rows
             Statistics of documents.
         options : IntensityOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

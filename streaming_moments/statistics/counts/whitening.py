@@ -207,8 +207,8 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
     if positive < n_topics:
         raise NotIdentifiable(
             f"{n_topics} topics are asked for, but the second moment has {positive} positive "
-            f"eigenvalues (alpha0 {form.alpha0:g}); ask for at most {positive} topics, "
-            "lower alpha0, or add documents"
+            f"eigenvalues (alpha0 {form.alpha0:g}); ask for at most {positive}, lower alpha0, or "
+            "add documents"
         )
 
 

@@ -76,10 +76,25 @@ class VectorBatch:
         """Number of records."""
         return len(self.values) + self.without
 
+    @property
+    def held(self) -> int:
+        """Number of rows, which `select` and `take` know, without other records."""
+        return len(self.values)
+
+    def take(self, places: NDArray[np.int64]) -> VectorBatch:
+        """Rows at these places, in their order, without other records; a copy."""
+        odd = None if self.odd is None else self.odd[places]
+        return VectorBatch(self.values[places], odd)
+
     def select(self, start: int, stop: int) -> VectorBatch:
         """Rows `start..stop-1`, sharing memory with this batch, without other records."""
         odd = None if self.odd is None else self.odd[start:stop]
         return VectorBatch(self.values[start:stop], odd)
+
+
+def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
+    """Rows of all batches in order, without their halves and other records."""
+    return VectorBatch(np.concatenate([one.values for one in batches]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +157,7 @@ class PreparedVectors:
         return SummedVectors(self.foundation, whole | halves, self.totals)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
-        """Add them to the row arrays of a block."""
+        """Add the rows to the row arrays of a block."""
         self.summed.add(arrays, block)
 
     def _sums(self, part: Any) -> dict[str, NDArray[np.int64]]:
@@ -176,7 +191,7 @@ class SummedVectors:
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
-        """Add them to the row arrays of a block."""
+        """Add the rows to the row arrays of a block."""
         for name, flat in self.sums.items():
             width = arrays[name].shape[1]
             for place, row in enumerate(arrays[name]):

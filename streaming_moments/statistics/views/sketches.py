@@ -9,7 +9,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.krylov import leading_eigenpairs
 from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.numerics.seeds import generator_of
-from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.basis import Basis, with_random_columns
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 # A vocabulary up to this size is stored whole: its slices are the table of triples.
@@ -67,12 +67,7 @@ def sketch_of(
         )
     rng = generator_of(seed)
     leading = _leading(pairs, max(1, wanted - _RANDOM), rng, most_blocks)
-    for _ in range(_DRAWS):
-        size = words.core, wanted - leading.shape[1]
-        random = rng.choice(np.array([-1, 1], dtype=np.int8), size=size)
-        matrix = np.hstack([leading, random])
-        if np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]:
-            break
+    matrix = with_random_columns(leading, wanted - leading.shape[1], rng)
     return Basis(matrix, words.n_words, words.fingerprint)
 
 

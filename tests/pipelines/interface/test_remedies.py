@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import warnings
 
 import pytest
 
@@ -133,9 +134,13 @@ def test_the_old_name_of_the_number_of_topics_warns_at_the_line_of_the_call():
     with pytest.warns(Deprecated, match=r"^Store\.refit\(topics=\) is .* use n_topics$") as told:
         assert store.refit(topics=2).model.n_topics == 2
     with pytest.warns(Deprecated, match=r"^Store\.select\(topics=\) is") as compared:
-        store.select(topics=[1])
+        store.select(topics=[2])
     with pytest.warns(Deprecated, match=r"^Store\.refit_as\(topics=\) is") as fitted:
         assert store.refit_as(TopicModel, topics=2).n_topics == 2
     assert {one.filename for one in (told[0], compared[0], fitted[0])} == {__file__}
     with pytest.raises(TypeError, match="no argument topics; give n_topics"):
         store.refit(topics=2, n_topics=2)
+    # one topic of two texts that repeat: a direction of the moments is at right angles to the mean
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert store.select([1]).best.n_topics == 1

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zarr
+from command_runs import run_command
 
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs import rebase
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -30,20 +30,14 @@ def shards(tmp_path_factory):
     return folder, rows[:1_197]
 
 
-def command(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    assert not ended.value.code
-
-
 @pytest.fixture(scope="module")
 def store(shards, tmp_path_factory):
     folder, _ = shards
     made = tmp_path_factory.mktemp("kinds") / "vectors"
-    command(
+    run_command(
         "create", made, folder / "0.parquet", folder / "1.npy", "--kind", "vectors", "--squares"
     )
-    command("update", made, folder / "0.parquet", folder / "1.npy")
+    run_command("update", made, folder / "0.parquet", folder / "1.npy")
     return made
 
 

@@ -290,6 +290,12 @@ def call_at(archived, call_store):
 
 
 @pytest.fixture
+def calling_store():
+    """Calls the service of a store anywhere."""
+    return lambda store, **content: calling({"store": str(store), **content})
+
+
+@pytest.fixture
 def caller(call_at):
     """Calls a service of a store of 240 documents of two days, with two models."""
     with call_at("night") as found:

@@ -37,7 +37,7 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 def concentration(lengths: LengthHistogram, order: int = 3) -> float:
     """`W = sum a_d^2` of the moment of an order: `1 / W` is the effective number of documents.
 
-    The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has so many words.
+    The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has that many words.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> floa
 
     `sqrt(W) (1 + sqrt(log(1 / delta)))`: W as in Ruffini et al. 2018, Theorem 2; the constants are
     ours, with their proof in the module's notes. delta is in (0, 1). For M2 and M3 together, use
-    half of delta for each. Raises InvalidInput if no document has so many words.
+    half of delta for each. Raises InvalidInput if no document has that many words.
 
     Examples
     --------

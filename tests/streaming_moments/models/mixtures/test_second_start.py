@@ -12,12 +12,13 @@ from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.mixtures.second_start import (
-    ROWS,
     _least_needed,
     _moved,
+    _ordinary,
     best_start,
     pilot_of,
 )
+from streaming_moments.models.starts import ROWS
 from streaming_moments.sklearn import MomentGaussianMixture
 from streaming_moments.statistics.vectors.grid import Grid
 
@@ -158,6 +159,18 @@ def test_passes_over_the_pilot_are_kept_where_they_are_likelier_than_the_fit():
     assert error(found.means, means) < 0.1 * error(astray, means)
     again = best_start(found, pilot_of(rows, seed=1), grid, blank)
     assert (again.means == found.means).all()
+
+
+def test_outliers_get_no_component_of_their_own():
+    rows, means = drawn(5, 10, length=5.0)
+    rows[:40] = np.random.default_rng(1).normal(size=(40, 10)) * 5 * rows.std(axis=0)
+    found = MomentGaussianMixture(5, polish="auto").fit(rows)
+    assert error(found.means_, means) < 1.1 * from_the_truth(rows[40:], means)
+    grid = Grid(np.zeros(1), step=1.0, radius=10)
+    given = np.append(np.zeros(39), 20.0)[:, None]
+    assert len(_ordinary(given, grid, least=39)) == 39
+    assert len(_ordinary(given, grid, least=40)) == 40
+    assert len(_ordinary(given[30:], grid, least=1)) == 10
 
 
 def test_the_pilot_is_rows_in_random_order():
