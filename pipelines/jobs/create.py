@@ -17,10 +17,14 @@ from streaming_moments.pipelines.cluster.memory import (
     plan_reading,
 )
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create_options import MOST_TIMES as MOST_TIMES
-from streaming_moments.pipelines.jobs.create_options import PILOT_DOCUMENTS as PILOT_DOCUMENTS
-from streaming_moments.pipelines.jobs.create_options import CountingOptions as CountingOptions
-from streaming_moments.pipelines.jobs.create_options import PilotOptions as PilotOptions
+from streaming_moments.pipelines.counting_options import MOST_TIMES as MOST_TIMES
+from streaming_moments.pipelines.counting_options import (
+    PILOT_DOCUMENTS as PILOT_DOCUMENTS,
+)
+from streaming_moments.pipelines.counting_options import (
+    CountingOptions as CountingOptions,
+)
+from streaming_moments.pipelines.counting_options import PilotOptions as PilotOptions
 from streaming_moments.pipelines.quantities import about
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import remedy
@@ -250,7 +254,7 @@ def draw_words(
         chosen = policy
         if policy is not None:
             sample, chosen = settled(sample, policy, options.min_documents)
-            # phrases are sought anew in a larger sample
+            # phrases are looked for again in a larger sample
             sought = policy.phrases, policy.phrase_words
             policy = replace(chosen, phrases=sought[0], phrase_words=sought[1])
         following = next_draw(sample, options, asked, (most, len(shards)), cut)

@@ -11,8 +11,8 @@ from streaming_moments.errors import ShardError
 from streaming_moments.models.starts import ROWS
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.jobs.create import quotas
-from streaming_moments.pipelines.jobs.create_options import PilotOptions
 from streaming_moments.storage.contents import changed, content_of
 from streaming_moments.storage.formats import START
 from streaming_moments.storage.shards import Shard

@@ -8,8 +8,8 @@ from typing import Any
 
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import draw_samples, pilot_limits
-from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.formats import ReadLimits

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.pipelines.cluster.memory import Budget, mebibytes
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import cut_to_room
-from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,

@@ -11,7 +11,7 @@ from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
 
-# Characters that the words of a document may have, with one more for each word: 50 for each
+# Characters that the words of a document may have, with one more for each word: so many for each
 # of its own characters, and for a thousand more. All pieces of 1 to 6 characters take 27.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
 _AT_ONCE = 1_024  # words that are taken from an iterator before they are measured
@@ -53,7 +53,7 @@ class TokeniserFailed(InvalidInput):
         return TokeniserFailed, (self.reason, self.document)
 
     def after(self, documents: int) -> TokeniserFailed:
-        """The same failure, where `documents` come before those that were cut."""
+        """The same failure, at a place that is later by `documents` documents."""
         return TokeniserFailed(self.reason, self.document + documents)
 
 

@@ -15,9 +15,9 @@ from streaming_moments.models.base import Description, FitOptions, require_joint
 from streaming_moments.models.bernoullis.distinct import MOST_ROUNDS, SetMoments, components_of
 from streaming_moments.models.bernoullis.halves import cross_fit
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.inference import posteriors
 from streaming_moments.models.numbers.number_search import Trial, furthest_apart
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.starts import MOMENTS, NOWHERE, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.inference import posteriors
+from streaming_moments.models.reading.inference import posteriors
 
 ROUNDS = 60
 _SETTLED = 1e-3  # of a share, which a round changes at most when rounds end

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.inference import posteriors
 from streaming_moments.models.latent_trees.directed import DirectedTree
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.latent_trees.passes import ExpectedTables, TreeReader, improved
 from streaming_moments.models.latent_trees.shapes import structure_of
 from streaming_moments.models.latent_trees.triple_rounds import OWN_ROWS
+from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.starts import PILOT, ROWS, STARTS, Pilot, gains
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.tables.columns import TableColumns

@@ -27,7 +27,6 @@ from streaming_moments.models.base import (
     require_joint,
     takes_n_topics,
 )
-from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.numbers.number_search import (
     Trial,
@@ -35,6 +34,7 @@ from streaming_moments.models.numbers.number_search import (
     not_found_again,
 )
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as

@@ -22,7 +22,7 @@ from streaming_moments.models.base import (
     takes_n_topics,
 )
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.inference import (
+from streaming_moments.models.reading.inference import (
     inferred_proportions,
     log_posteriors,
     posteriors,
