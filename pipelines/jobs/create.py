@@ -254,7 +254,7 @@ def draw_words(
         chosen = policy
         if policy is not None:
             sample, chosen = settled(sample, policy, options.min_documents)
-            # phrases are sought anew in a larger sample
+            # phrases are looked for again in a larger sample
             sought = policy.phrases, policy.phrase_words
             policy = replace(chosen, phrases=sought[0], phrase_words=sought[1])
         following = next_draw(sample, options, asked, (most, len(shards)), cut)

@@ -251,7 +251,7 @@ def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
 
 @contextmanager
 def after_documents(number: int) -> Iterator[None]:
-    """Number a document on which the tokeniser fails, after so many documents of its shard."""
+    """Number a document on which the tokeniser fails, after `number` documents of its shard."""
     try:
         yield
     except TokeniserFailed as error:

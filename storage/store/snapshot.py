@@ -133,7 +133,7 @@ class Snapshot:
 
     @property
     def policy(self) -> TokenPolicy | None:
-        """The policy that cuts texts into tokens; None for token ids, and in other kinds."""
+        """The policy that cuts texts into tokens; None for token ids and for other kinds."""
         return self._words[1] if isinstance(self.foundation, CountsFoundation) else None
 
     @property

@@ -15,6 +15,7 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
 )
 from streaming_moments.models.mixtures.second_start import best_start, pilot_of
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.stored import too_few_line
 from streaming_moments.sklearn.estimator import MomentMixture, RandomSeed
 from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -120,7 +121,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
                 "for fewer components, tie their variances, or add rows",
                 stacklevel=4,
             )
-        if model.n_unsteady and not self.polish:
+        if model.n_unsteady and not self.polish and not too_few_line(model):
             warnings.warn(model.unsteady_sentence, stacklevel=4)
         self.statistics_ = statistics
         return self._shown(model)

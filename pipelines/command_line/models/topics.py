@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 @click.command(
     cls=GroupedCommand,
     examples=(
-        "streaming-moments topics store",
         "streaming-moments topics store --model published --words 15",
         "streaming-moments topics store --over-time month --plot shares.png",
     ),

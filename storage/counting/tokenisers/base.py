@@ -53,7 +53,7 @@ class TokeniserFailed(InvalidInput):
         return TokeniserFailed, (self.reason, self.document)
 
     def after(self, documents: int) -> TokeniserFailed:
-        """The same failure, with so many documents before those that were cut."""
+        """The same failure, at a place that is later by `documents` documents."""
         return TokeniserFailed(self.reason, self.document + documents)
 
 

@@ -118,7 +118,7 @@ def bad_input(tmp_path, shards, made):
         "another format": (("status", broken), "format"),
         "store exists": (("create", made, shards), "there is already a store"),
         "no store": (("status", tmp_path / "nowhere"), "there is no store"),
-        "no term": (("create", new, tmp_path / "one.txt"), "no term is left"),
+        "no term": (("create", new, tmp_path / "one.txt"), "so there is no vocabulary"),
         "language": (("create", new, shards, "--language", "klingon"), "klingon"),
         "memory": (("update", made, shards, "--memory", "1MB"), "--memory"),
         "size": (("update", made, shards, "--memory", "much"), "write for example 512MB"),
