@@ -53,8 +53,8 @@ def compile_kernels(folder: Path, run: Run) -> None:
     Shards and stores are left in `folder`, which must be empty. The kernels are compiled in the
     workers of `run`.
     """
+    from streaming_moments.pipelines.counting_options import PilotOptions
     from streaming_moments.pipelines.jobs.create import create
-    from streaming_moments.pipelines.jobs.create_options import PilotOptions
     from streaming_moments.pipelines.jobs.outputs.transform import transform
     from streaming_moments.pipelines.jobs.polish import polish
     from streaming_moments.pipelines.jobs.refit import refit, with_coherence
@@ -90,7 +90,10 @@ def _compile_kinds(folder: Path, run: Run) -> None:
     from streaming_moments.models.factors import IndependentFactors
     from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
     from streaming_moments.models.three_view import MultiViewMixture
-    from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
+    from streaming_moments.pipelines.counting_options import (
+        CountingOptions,
+        PilotOptions,
+    )
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
     from streaming_moments.pipelines.jobs.kinds.options import KindOptions
     from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS

@@ -22,7 +22,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     storage_option,
 )
 from streaming_moments.pipelines.command_line.stores.create import with_kind
-from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, Whole, declared_options

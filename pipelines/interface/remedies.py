@@ -8,8 +8,8 @@ from functools import cache
 from types import MappingProxyType
 
 from streaming_moments.arguments import D, checked
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.interface.reading import argument_of
-from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.printing.remedies import ANY, of_commands
 

@@ -17,10 +17,14 @@ from streaming_moments.pipelines.cluster.memory import (
     plan_reading,
 )
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create_options import MOST_TIMES as MOST_TIMES
-from streaming_moments.pipelines.jobs.create_options import PILOT_DOCUMENTS as PILOT_DOCUMENTS
-from streaming_moments.pipelines.jobs.create_options import CountingOptions as CountingOptions
-from streaming_moments.pipelines.jobs.create_options import PilotOptions as PilotOptions
+from streaming_moments.pipelines.counting_options import MOST_TIMES as MOST_TIMES
+from streaming_moments.pipelines.counting_options import (
+    PILOT_DOCUMENTS as PILOT_DOCUMENTS,
+)
+from streaming_moments.pipelines.counting_options import (
+    CountingOptions as CountingOptions,
+)
+from streaming_moments.pipelines.counting_options import PilotOptions as PilotOptions
 from streaming_moments.pipelines.quantities import about
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import remedy

@@ -13,7 +13,7 @@ from streaming_moments.pipelines.aggregation.aggregation import Gathering, gathe
 from streaming_moments.pipelines.aggregation.group_runner import gather_group
 from streaming_moments.pipelines.aggregation.partitioning import by_days, with_days
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.registry import redraw_of

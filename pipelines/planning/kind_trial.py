@@ -15,7 +15,7 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.counts import policy_of
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions

@@ -29,12 +29,12 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.memory import BATCH_BYTES, LIMITS
-from streaming_moments.pipelines.jobs.create import Pilot, choose
-from streaming_moments.pipelines.jobs.create_options import (
+from streaming_moments.pipelines.counting_options import (
     MOST_TIMES,
     PILOT_DOCUMENTS,
     PilotOptions,
 )
+from streaming_moments.pipelines.jobs.create import Pilot, choose
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import (
     BlockCosts,

@@ -14,7 +14,7 @@ from streaming_moments.storage.shards import PARTITIONS
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.jobs.create_options import PilotOptions
+    from streaming_moments.pipelines.counting_options import PilotOptions
 
 MANY = 0.05  # below this share a remedy is not worth another pass
 SLOW = 0.1  # share of the time from which a tokeniser is named
@@ -182,7 +182,7 @@ def drawn_of(store: MomentStore) -> Mapping[str, Any]:
 def _asked(store: MomentStore) -> PilotOptions:
     """Options for choosing the words; defaults if unrecorded."""
     # imported here because jobs read shards, and not every page of a store does
-    from streaming_moments.pipelines.jobs.create_options import PilotOptions
+    from streaming_moments.pipelines.counting_options import PilotOptions
 
     written = store.commit.lineage.pilot or {}
     names = {"vocabulary_size", "min_documents", "max_document_fraction"} & written.keys()

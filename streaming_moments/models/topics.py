@@ -31,14 +31,14 @@ from streaming_moments.models.halves import (
     require_halves,
     trusted_there,
 )
-from streaming_moments.models.inference import (
+from streaming_moments.models.provenance import Polishing, SecondStart
+from streaming_moments.models.reading.inference import (
     completing_alpha,
     inferred_proportions,
     log_posteriors,
     posteriors,
     said_by_words,
 )
-from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
     correlations,

@@ -107,6 +107,9 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     def _read_by_passes(self, records: NDArray[Any]) -> VectorBatch:
         return VectorBatch(records)
 
+    def _started(self, model: GaussianMixture, batch: VectorBatch) -> GaussianMixture:
+        return model  # `_best` has chosen it
+
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)
         options = MixtureOptions(topics=k, covariance=self.covariance_type)

@@ -38,7 +38,8 @@ class MomentViews(SparseInput):
     n_components : int, "auto" or "predict"
         Number of states k; "auto" chooses the largest number whose states are all found in both
         halves of the records, "predict" the fewest with the best held-out log-likelihood of
-        triples.
+        triples. Moments identify at most as many as a view has words; more are fitted to the table
+        of triples from random starts.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is one state per record.
     sizes : sequence of int, optional

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     examples=(
         "streaming-moments topics store --model published --words 15",
         "streaming-moments topics store --over-time month --plot shares.png",
-        "streaming-moments topics hub --by-origin --over-time month",
     ),
 )
 @store_argument

@@ -8,8 +8,8 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import create, draw_pilot
-from streaming_moments.pipelines.jobs.create_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Redraw, Sight
 from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, KindOptions
 from streaming_moments.statistics.counts.foundation import CountsFoundation

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.jobs.create_options import CountingOptions
+from streaming_moments.pipelines.counting_options import CountingOptions
 from streaming_moments.pipelines.jobs.kinds.base import Sight
 from streaming_moments.pipelines.jobs.kinds.first_rows import first_rows
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions

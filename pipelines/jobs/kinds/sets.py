@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streaming_moments.numerics.lazy_scipy import sp
-from streaming_moments.pipelines.jobs.create_options import PilotOptions
+from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,

@@ -9,8 +9,8 @@ from typing import Any
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.numerics.lazy_scipy import sp
+from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.jobs.create import cut_to_room
-from streaming_moments.pipelines.jobs.create_options import PilotOptions
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,

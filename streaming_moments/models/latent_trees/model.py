@@ -53,6 +53,7 @@ from streaming_moments.models.latent_trees.triples import (
 from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -162,6 +163,8 @@ class LatentTree(StoredModel):
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
         Bars of tables and scores, if the statistics have halves and each identifies the tree.
+    start : str
+        "moments", or "pilot" if passes started from latent classes of a pilot of the rows.
     polishing : Polishing, optional
         How it was polished; bars and scores are of the fit before that.
     documents : int
@@ -204,6 +207,7 @@ class LatentTree(StoredModel):
     shape: str = "latent_tree"
     shape_scores: Mapping[str, float] = field(default_factory=dict)
     held_out: HeldOut | None = None
+    start: str = MOMENTS
     polishing: Polishing | None = None
 
     @classmethod
@@ -433,6 +437,11 @@ class LatentTree(StoredModel):
             sentence += (
                 f"; Chow-Liu's tree without hidden states is {self.behind:.2g} nats better: a "
                 "latent tree is the wrong model of these columns, or it has too few states"
+            )
+        if self.start == PILOT:
+            facts["start"] = self.start
+            sentence += (
+                "; started from latent classes of a pilot of the rows, which are likelier so"
             )
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)

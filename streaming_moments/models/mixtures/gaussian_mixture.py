@@ -27,7 +27,6 @@ from streaming_moments.models.base import (
     require_joint,
     takes_n_topics,
 )
-from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.numbers.number_search import (
     Trial,
@@ -35,7 +34,9 @@ from streaming_moments.models.numbers.number_search import (
     not_found_again,
 )
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.vectors import (
     fit_of_blocks,
@@ -52,9 +53,6 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics, jo
 
 _MANY = 0.03  # share of clipped rows above which a warning is due
 _FAR = 1e100  # standard deviations: squares of larger ones overflow
-
-
-MOMENTS, PILOT = "moments", "pilot"
 
 
 @takes_n_topics

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.mixtures.gaussian_mixture import PILOT, GaussianMixture, log_sums
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, log_sums
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.mixtures.passes import not_too_small, polished
+from streaming_moments.models.starts import GAIN, PILOT, ROWS, STARTS, gains
 from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
 
-ROWS = 4000
-"""Rows of the pilot, and as many more by which starts are compared."""
-_STARTS = 10
 _KEPT = 3
 _CANDIDATES = 5  # components whose split is tried before the search for one ends
 _STEPS = 5  # passes after a split, and after a component is taken away
@@ -25,8 +23,6 @@ _LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
 _ORDINARY = 0.95  # share of the rows of which none is clipped: more clipped ones are no outliers
 _FEWEST = 2.0  # rows of the pilot that a component has at least
-_ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
-_GAIN = 1e-3  # nats a row that it gains at least: less is another rounding of the same optimum
 
 
 def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
@@ -86,10 +82,12 @@ def best_start(
     if strays.any():
         model = _replaced(model, near, strays, other)
         near = polished(model, [train], grid, _PASSES)
-    if _likelier(other, near, held_out):
+    if gains(other.log_likelihoods(held_out) - near.log_likelihoods(held_out)):
         return other
     # passes over all rows can end elsewhere than those over the pilot
-    return replace(near, polishing=None) if _likelier(near, model, held_out) else model
+    if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
+        return replace(near, polishing=None)
+    return model
 
 
 def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
@@ -97,12 +95,6 @@ def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
     away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
     kept = away <= grid.radius
     return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
-
-
-def _likelier(one: GaussianMixture, other: GaussianMixture, rows: NDArray[Any]) -> bool:
-    gains = one.log_likelihoods(rows) - other.log_likelihoods(rows)
-    noise = float(gains.std()) / np.sqrt(gains.size)
-    return bool(gains.mean() > max(_GAIN, _ERRORS * noise))
 
 
 def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
@@ -157,7 +149,7 @@ def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[G
     """Mixtures of the clusters of K-means with the least distances."""
     x, k = rows.astype(np.float64), blank.n_topics
     tried = []
-    for seed in range(_STARTS):
+    for seed in range(STARTS):
         centres, labels = vq.kmeans2(x, k, minit="++", seed=seed, missing="warn")
         away = float(np.square(x - centres[labels]).sum())
         tried.append((away, seed, centres, labels))
@@ -178,7 +170,7 @@ def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMi
             split = polished(_split(model, chosen, apart), [rows], grid, _STEPS)
             kept = np.arange(k + 1) != _least_needed(split, rows)
             fewer = polished(_only(split, kept), [rows], grid, _STEPS)
-            if (found := float(fewer.log_likelihoods(rows).mean())) > before + _GAIN:
+            if (found := float(fewer.log_likelihoods(rows).mean())) > before + GAIN:
                 model, before = fewer, found
                 break
         else:

@@ -53,7 +53,7 @@ def view_columns(
 
     Raises NotIdentifiable if the statistics identify fewer states; the message says how many.
     """
-    first = rows.gathered("records", _records)[0]
+    first = number_of_records(rows)
     width = [1 + sketch.columns for sketch in sketches]
     summed = rows.summed("pairs", _slice_sums, nbytes=8 * width[0] * width[1])
     sides: SideWhitening = whiten_sides(
@@ -65,6 +65,12 @@ def view_columns(
     sums = rows.summed("whitened slices", _contracted, whitened, nbytes=nbytes)
     found, turned = rows.value(rows.once("rotation", recovered, whitened, sums))
     return ViewColumns(found, sides.spectrum, int(turned.sum()), *first)
+
+
+def number_of_records(rows: Rows) -> tuple[int, int]:
+    """Records counted, and records among them that lack a view."""
+    found: tuple[int, int] = rows.gathered("records", _records)[0]
+    return found
 
 
 def said_of_turned(turned: int) -> str:

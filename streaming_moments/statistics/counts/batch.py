@@ -184,6 +184,11 @@ class CountBatch:
         """Number of documents."""
         return int(self.indptr.size - 1)
 
+    @property
+    def held(self) -> int:
+        """Number of documents that `select` and `take` know."""
+        return self.documents
+
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """(documents,) int64, length of each document in vocabulary tokens."""
@@ -219,6 +224,27 @@ class CountBatch:
             self.n_words,
             self.vocabulary,
             None if self.halves is None else self.halves[start:stop],
+        )
+
+    def take(self, places: NDArray[np.int64]) -> CountBatch:
+        """Documents at these places, in their order; a copy.
+
+        Examples
+        --------
+        >>> CountBatch.from_csr([[1, 0], [0, 2], [3, 0]]).take(np.array([2, 1])).words
+        array([0, 1], dtype=int32)
+        """
+        sizes = np.diff(self.indptr)[places]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        shifts = np.repeat(self.indptr[:-1][places] - indptr[:-1], sizes)
+        entries = np.arange(indptr[-1]) + shifts
+        return CountBatch(
+            indptr,
+            self.words[entries],
+            self.counts[entries],
+            self.n_words,
+            self.vocabulary,
+            None if self.halves is None else self.halves[places],
         )
 
 

@@ -76,10 +76,25 @@ class VectorBatch:
         """Number of records."""
         return len(self.values) + self.without
 
+    @property
+    def held(self) -> int:
+        """Number of rows, which `select` and `take` know, without other records."""
+        return len(self.values)
+
+    def take(self, places: NDArray[np.int64]) -> VectorBatch:
+        """Rows at these places, in their order, without other records; a copy."""
+        odd = None if self.odd is None else self.odd[places]
+        return VectorBatch(self.values[places], odd)
+
     def select(self, start: int, stop: int) -> VectorBatch:
         """Rows `start..stop-1`, sharing memory with this batch, without other records."""
         odd = None if self.odd is None else self.odd[start:stop]
         return VectorBatch(self.values[start:stop], odd)
+
+
+def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
+    """Rows of all batches in order, without their halves and other records."""
+    return VectorBatch(np.concatenate([one.values for one in batches]))
 
 
 @dataclass(frozen=True, eq=False)
