@@ -127,6 +127,7 @@ class Store:
     @property
     def languages(self) -> tuple[str, ...]:
         """Languages of documents whose stop words are not counted; InvalidInput for other kinds."""
+        _ = self.snapshot.counts
         policy = self.snapshot.policy
         return () if policy is None else policy.languages
 

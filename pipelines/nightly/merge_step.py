@@ -18,7 +18,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal) -> MomentStore:
-    """Take over what every store of the section holds, each in one commit.
+    """Take over what every store of the section holds, as `in_turn` does.
 
     If one cannot be read, the night goes on with what it has of it. Raises StoreError if it has
     nothing of it, or if a site is older than the section allows. A site that is refused needs a

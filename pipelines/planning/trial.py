@@ -426,6 +426,7 @@ def copying(store: MomentStore, writer: SegmentWriter, records: Sequence[FileRec
     def copy() -> None:
         found = read_files(store.folder, place, known, known)
         store.folder.write_all({f"copies/{path}": content for path, content in found.items()})
+        store.folder.sync("copies")
 
     return _median(lambda: timed(copy)[0])
 

@@ -140,7 +140,8 @@ def _phrases_found(drawn: Mapping[str, Any]) -> Remedy | None:
 def _tokeniser_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
     if better := drawn.get("better_tokeniser"):
         return remedy("{advice}.", advice=tokeniser_advice(better))
-    return slow_tokeniser(store.policy, drawn.get("tokeniser_share"), "sample")
+    share = drawn.get("tokeniser_share")  # stores of other kinds have none, and no rules for words
+    return None if share is None else slow_tokeniser(store.policy, share, "sample")
 
 
 def slow_tokeniser(policy: TokenPolicy | None, share: float | None, read: str) -> Remedy | None:

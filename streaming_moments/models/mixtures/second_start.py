@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, log_sums
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.mixtures.passes import not_too_small, polished
-from streaming_moments.models.starts import GAIN, PILOT, ROWS, STARTS, gains
+from streaming_moments.models.starts import PILOT, ROWS, STARTS, gains
 from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
 
@@ -23,6 +23,7 @@ _LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
 _ORDINARY = 0.95  # share of the rows of which none is clipped: more clipped ones are no outliers
 _FEWEST = 2.0  # rows of the pilot that a component has at least
+_WORTH = 4.0  # nats of all rows that a split gains at least: few rows fit noise
 
 
 def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
@@ -39,10 +40,10 @@ def best_start(
     K-means (k-means++, ten starts) on half of the pilot, and passes over that half from the three
     nearest starts. Between these passes wide components are split in exchange for components that
     are hardly needed, while that makes the half more likely. The best of the three, by the other
-    half, is used if it makes the other half more likely than `model` does after as many passes: by
-    two standard errors, and a thousandth of a nat a row. Otherwise the passes from `model` are used
-    if they beat `model` itself by as much. Rows that the grid clips are left out if they are few,
-    as a component of outliers makes such rows most likely.
+    half, is used if it makes the other half more likely than `model` does after such passes: by two
+    standard errors, and a thousandth of a nat a row. Otherwise these passes are used if they beat
+    `model` itself by as much. Rows that the grid clips are left out if they are few, as a component
+    of outliers makes such rows most likely.
 
     Parameters
     ----------
@@ -77,11 +78,7 @@ def best_start(
         return other
     if not len(held_out):
         return model
-    near = polished(model, [train], grid, _PASSES)
-    strays = near.weights * len(train) < _FEWEST
-    if strays.any():
-        model = _replaced(model, near, strays, other)
-        near = polished(model, [train], grid, _PASSES)
+    near = _settled(model, train, grid)
     if gains(other.log_likelihoods(held_out) - near.log_likelihoods(held_out)):
         return other
     # passes over all rows can end elsewhere than those over the pilot
@@ -117,29 +114,6 @@ def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> Gaus
     return replace(found, means=means, weights=weights, variances=variances)
 
 
-def _replaced(
-    model: GaussianMixture,
-    near: GaussianMixture,
-    strays: NDArray[np.bool_],
-    other: GaussianMixture,
-) -> GaussianMixture:
-    """Fit by moments whose components without rows begin at components of the other start.
-
-    At those that are furthest from all components with rows, one after another.
-    """
-    means, variances, weights = (
-        one.copy() for one in (near.means, near.variances, np.maximum(near.weights, 1e-12))
-    )
-    held = means[~strays]
-    for stray in np.flatnonzero(strays).tolist():
-        apart = np.linalg.norm(other.means[:, None] - held, axis=2).min(axis=1)
-        chosen = int(apart.argmax())
-        means[stray], variances[stray] = other.means[chosen], other.variances[chosen]
-        weights[stray] = other.weights[chosen]
-        held = np.vstack([held, means[stray]])
-    return replace(model, means=means, variances=variances, weights=weights / weights.sum())
-
-
 def _settled(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
     begun = polished(model, [rows], grid, _BEFORE)
     return polished(_moved(begun, rows, grid), [rows], grid, _PASSES)
@@ -162,7 +136,7 @@ def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMi
 
     A split stays if the rows are then more likely.
     """
-    k, before = model.n_topics, float(model.log_likelihoods(rows).mean())
+    k, before = model.n_topics, float(model.log_likelihoods(rows).sum())
     moves = 0
     while k > 1 and moves < 2 * k:
         moves += 1
@@ -170,7 +144,7 @@ def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMi
             split = polished(_split(model, chosen, apart), [rows], grid, _STEPS)
             kept = np.arange(k + 1) != _least_needed(split, rows)
             fewer = polished(_only(split, kept), [rows], grid, _STEPS)
-            if (found := float(fewer.log_likelihoods(rows).mean())) > before + GAIN:
+            if (found := float(fewer.log_likelihoods(rows).sum())) > before + _WORTH:
                 model, before = fewer, found
                 break
         else:

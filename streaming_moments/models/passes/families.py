@@ -61,9 +61,11 @@ class SecondStart:
     def start(
         self, model: Any, records: Any, foundation: Any, passes: int | str, seed: int = 0
     ) -> Any:
-        """Model from which passes start; the fit if there are no records to compare it by."""
-        few = records is None or records.held < _FEWEST
-        return model if few else self.better(model, records, foundation, seed, passes == AUTO)
+        """Model from which passes start; the fit if there are no passes, or no records for them."""
+        none = passes != AUTO and (isinstance(passes, str) or passes < 1)
+        if none or records is None or records.held < _FEWEST:
+            return model
+        return self.better(model, records, foundation, seed, passes == AUTO)
 
 
 _FEWEST = 2  # records of a pilot

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError, Unfinished
-from streaming_moments.storage.merging import withdrawal
+from streaming_moments.storage.merging import pulling, withdrawal
 from streaming_moments.storage.merging.pulling import drop_origin, pull
 from streaming_moments.storage.merging.withdrawal import (
     plan_withdrawal,
@@ -153,6 +153,33 @@ def test_a_copy_of_a_merge_that_died_is_erased(hub, monkeypatch):
     done = withdraw(hub, "berlin")
     assert done.erased == ("report.txt",)
     assert not any(path.startswith(place) for path in stored(done.store))
+
+
+@pytest.mark.parametrize("first", ["copy", "purge"])
+def test_a_merge_that_a_purge_overtakes_leaves_nothing(hub, monkeypatch, first):
+    other = append(MomentStore.open(hub.commit.origins["berlin"].url), {"/more": 4})
+    copy = pulling.copy_segment
+
+    def overtaken(*arguments):
+        if first == "purge":
+            withdraw(hub, "berlin")
+        copied = copy(*arguments)
+        if first == "copy":
+            withdraw(hub, "berlin")
+        return copied
+
+    monkeypatch.setattr(pulling, "copy_segment", overtaken)
+    with pytest.raises(InvalidInput, match="purged here"):
+        pull(hub, other)
+    assert traces_of_origin(hub.latest(), "berlin") == ()
+
+
+def test_a_refused_merge_leaves_no_copies(hub):
+    hub = append(hub, {"s3://x": 5})
+    before = stored(hub)
+    with pytest.raises(InvalidInput, match="would count twice"):
+        pull(hub, site({"s3://x": 5, "/other": 9}))
+    assert stored(hub) == before
 
 
 def test_a_shard_that_a_site_subtracted_is_gone_too():

@@ -207,7 +207,7 @@ def test_passes_do_not_make_rows_less_likely():
 
 def test_a_component_without_rows_keeps_its_probabilities():
     model = BernoulliMixture(np.array([[0.9, 0.5], [0.2, 0.5]]), np.array([1.0, 0.0]))
-    with pytest.raises(InvalidInput, match="-1 passes"):
+    with pytest.raises(InvalidInput, match="passes is -1"):
         polished(model, CountBatch.from_csr([[1, 0], [1, 1]]), -1)
     found = polished(model, CountBatch.from_csr([[1, 0], [1, 1]]), 1)
     assert found.probabilities[:, 1].tolist() == [0.5, 0.5]

@@ -146,7 +146,7 @@ def test_what_cannot_be_polished_says_why():
         polished(model, CountBatch.from_csr([[1, 2]]))
     with pytest.raises(InvalidInput, match="no alpha to learn"):
         polished(replace(model, alpha0=0.0), batch, alpha=True)
-    with pytest.raises(InvalidInput, match="-1 passes"):
+    with pytest.raises(InvalidInput, match="passes is -1"):
         polished(model, batch, -1)
     with pytest.raises(InvalidInput, match="independent has no passes over records; polish"):
         passes_of(IndependentIntensities)

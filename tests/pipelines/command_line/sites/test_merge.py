@@ -8,12 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments import create_store, open_store
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.rebase import ShardsMissing
 from streaming_moments.pipelines.jobs.sites.merge import in_turn
 from streaming_moments.storage.merging.pulling import pull_together
+from streaming_moments.storage.operations.growth import grow
 from streaming_moments.storage.store.garbage import find_garbage
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.sets import feature_sets
@@ -122,7 +124,7 @@ def merged(hub, sites, unique=False):
 
     try:
         return in_turn(hub, [one.url for one in sites], take), ""
-    except InvalidInput as error:
+    except (InvalidInput, ForeignStatistics) as error:
         return hub.latest(), str(error)
 
 
@@ -163,6 +165,13 @@ def test_shards_that_move_in_a_circle_are_merged_in_one_commit(circle):
     assert after.version == hub.version + 1
     assert after.verify() == []
     assert (after.load(), len(after.commit.origins)) == (total(range(3)), 3)
+
+
+def test_other_words_of_one_store_stop_no_other():
+    hub, one, two = grow(create(), ["tide"]), grow(create(), ["moon"]), append(create(), {"a": 2})
+    after, error = merged(hub, [one, two])
+    assert "word 5 is 'moon' there and 'tide' here" in error
+    assert after.commit.documents == 6
 
 
 def test_shards_that_move_in_a_circle_are_not_left_out(circle):
@@ -261,3 +270,5 @@ def test_sets_of_features_add_up(tmp_path):
     # the half of a set depends on its place in the shard
     whole = whole.update(rows[:90], source="one").update(rows[90:], source="two")
     assert hub.snapshot.load() == whole.snapshot.load()
+    hub.refit_as(BernoulliMixture, n_topics=2, name="two")
+    assert one.pull_model(hub).model("two").parts()[1] == hub.model("two").parts()[1]
