@@ -14,7 +14,6 @@ from streaming_moments.errors import (
 )
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.halves import HalfRows, predicting_rounds
-from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.numbers.number_search import (
     TRIED,
     NumberSearch,
@@ -25,7 +24,6 @@ from streaming_moments.models.numbers.number_search import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.vectors import BY_SPECTRUM
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.refit import known_alpha0, refit_rows
@@ -48,13 +46,9 @@ def chosen_options(
 
     First `searched` chooses "topics". Then "refine" of topics is the number of rounds among 5, 10,
     20, 40 and 80 after which more rounds predict no better. A store without halves raises
-    InvalidInput with the remedy, except for mixtures of Gaussians: the spectrum decides the number
-    of their components. Other errors as in `select`, `select_states` and `refit`.
+    InvalidInput with the remedy. Other errors as in `select`, `select_states` and `refit`.
     """
-    if "topics" in auto and not store.halves and model is GaussianMixture:
-        run.tell("the store has no halves: the spectrum decides the number of components")
-        return replace(options, topics=BY_SPECTRUM)
-    require_halves(store, tuple(auto))
+    require_halves(store, tuple(auto), model)
     if "topics" in auto:
         search = _topics if model.finds_topics else _states
         options = replace(options, topics=search(store, options, auto["topics"], run, model))

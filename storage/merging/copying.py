@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -25,8 +24,8 @@ _BATCH = 16 << 20  # bytes of files, or one file
 
 
 def copy_segment(
-    source: Folder, reference: SegmentReference, folder: Folder
-) -> tuple[str, Uncommitted]:
+    source: Folder, reference: SegmentReference, folder: Folder, identity: str
+) -> Uncommitted:
     """Copy a segment of another store into this one under a new identifier.
 
     Every file is compared with its hash. The manifest stays as it is, so its SHA-256 identifies
@@ -42,7 +41,6 @@ def copy_segment(
     if hashlib.sha256(manifest).hexdigest() != reference.manifest:
         raise StoreError(f"{where} differs from the committed manifest; restore it from a copy")
     files = files_from_json(unseal(manifest, where).get("files"), where)
-    identity = uuid.uuid4().hex
     here = segment_folder(identity)
 
     def copy(paths: Sequence[str]) -> None:
@@ -55,7 +53,20 @@ def copy_segment(
     folder.write(f"{here}/{MANIFEST}", manifest)
     folder.sync(here)
     sizes = {path: record.size for path, record in files.items()}
-    return identity, Uncommitted(here, {**sizes, MANIFEST: len(manifest)}, begun)
+    return Uncommitted(here, {**sizes, MANIFEST: len(manifest)}, begun)
+
+
+def bytes_held(nbytes: float, largest: float) -> float:
+    """Most bytes of files in memory while segments of some bytes are copied.
+
+    `largest` is the size of the largest file.
+
+    Examples
+    --------
+    >>> bytes_held(1 << 30, 20 << 20) / (1 << 20), bytes_held(1000, 500)
+    (80.0, 1000)
+    """
+    return min(nbytes, _AT_ONCE * max(_BATCH, largest))
 
 
 def _batches(files: Mapping[str, FileRecord]) -> Iterator[list[str]]:

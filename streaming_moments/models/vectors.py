@@ -19,7 +19,7 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 M = TypeVar("M")
 
 BY_SPECTRUM = 0
-"""Value of an option: as many components or factors as the spectrum separates."""
+"""Value of an option: as many factors as the spectrum separates."""
 
 _LEAST_SHARE = 0.05  # of the variance of a coordinate, added to it
 _LEAST_NOISE = 1e-9  # share of the mean variance
@@ -34,10 +34,10 @@ def tensor_bytes(foundation: VectorsFoundation) -> int:
     return 8 * _COPIES * (tensor + covariances)
 
 
-def require_number(number: int, of: str) -> None:
-    """Raise InvalidInput for a number below `BY_SPECTRUM`."""
-    if number < BY_SPECTRUM:
-        raise InvalidInput(f"{number} {of} asked for; it must be at least 1")
+def require_number(number: int, of: str, least: int = 1) -> None:
+    """Raise InvalidInput for a number below the least; that of factors is `BY_SPECTRUM`."""
+    if number < least:
+        raise InvalidInput(f"{number} {of} are asked for; give at least 1")
 
 
 def fit_of_blocks(

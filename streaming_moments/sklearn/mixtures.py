@@ -25,7 +25,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     """Gaussian mixture, from exact additive statistics of rows.
 
     `X` is (n, d) array_like of finite numbers. `fit` warns if estimated variances are near 0 or
-    below. After `partial_fit`, grid and sketch are those of the first rows.
+    below, or if halves of the rows show other components. After `partial_fit`, grid and sketch are
+    those of the first rows.
 
     Parameters
     ----------
@@ -105,6 +106,9 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     def _read_by_passes(self, records: NDArray[Any]) -> VectorBatch:
         return VectorBatch(records)
 
+    def _started(self, model: GaussianMixture, batch: VectorBatch) -> GaussianMixture:
+        return model  # `_best` has chosen it
+
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)
         options = MixtureOptions(topics=k, covariance=self.covariance_type)
@@ -116,6 +120,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
                 "for fewer components, tie their variances, or add rows",
                 stacklevel=4,
             )
+        if model.n_unsteady and not self.polish:
+            warnings.warn(model.unsteady_sentence, stacklevel=4)
         self.statistics_ = statistics
         return self._shown(model)
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 import click
 from peers.cases import measured
 
-FAMILIES = ("chains", "views", "communities", "tables", "sets", "mixtures", "factors")
+FAMILIES = ("chains", "views", "communities", "tables", "sets", "mixtures", "factors", "counts")
 SPLITS = 3
 
 

@@ -1,6 +1,6 @@
-"""Passes over records beside peers: sequences, communities, mixtures, factors and tables.
+"""Passes over records beside peers: sequences, communities and tables.
 
-`python tests/benchmarks/passes.py mixtures` prints one table of `docs/beside.md`, without a name
+`python tests/benchmarks/passes.py tables` prints one table of `docs/beside.md`, without a name
 all. Needs the extra `bench`. Texts are the State of the Union addresses, or `TEXTS=FILE.jsonl`.
 """
 
@@ -11,7 +11,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,22 +18,8 @@ import numpy as np
 from hidden.sequence_ways import Hmmlearn, OurMarkov
 from hidden.sequences import PlantedSequences, TextSymbols
 from hidden.tables import RealTable
-from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from sklearn.decomposition import FastICA
 
-from streaming_moments.errors import NotIdentifiable
-from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
-from streaming_moments.models.mixtures.passes import polished
-from streaming_moments.models.passes.in_memory import passes_over
-from streaming_moments.sklearn import (
-    MomentCommunities,
-    MomentFactors,
-    MomentGaussianMixture,
-    MomentLatentTree,
-)
-from streaming_moments.statistics.vectors.rows import VectorBatch
-from streaming_moments.synthetic import amari_distance
+from streaming_moments.sklearn import MomentCommunities, MomentLatentTree
 
 DRAWS = 3
 Row = tuple[str, ...]
@@ -68,66 +53,6 @@ def sequences() -> Iterator[Row]:
             scores = source.score(way.result(fitted, prepared)[0], data)
             told = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
             yield source.name, way.name, told, f"{seconds:.1f} s"
-
-
-# rows, numbers, components, length of the means, largest weight over the smallest, variances
-MIXTURES = (
-    (20_000, 64, 20, 5, 20, "spherical"),
-    (20_000, 64, 20, 5, 8, "diag"),
-    (10_000, 10, 10, 4, 1, "spherical"),
-    (20_000, 30, 30, 5, 1, "spherical"),
-    (20_000, 10, 15, 5, 1, "spherical"),
-    (10_000, 256, 30, 6, 8, "spherical"),
-)
-
-
-def distance(found: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
-    """Mean distance of matched means."""
-    apart = np.linalg.norm(found[:, None] - truth, axis=2)
-    return float(apart[linear_sum_assignment(apart)].mean())
-
-
-def mixtures_of(k: int, covariance: str, seed: int) -> dict[str, Any]:
-    """Ours by moments and with passes, and scikit-learn's from five starts."""
-    from sklearn.mixture import GaussianMixture as Peer
-
-    told: dict[str, Any] = {"covariance_type": covariance}
-    return {
-        "moments": MomentGaussianMixture(k, **told),
-        "polish": MomentGaussianMixture(k, polish="auto", **told),
-        "five starts": Peer(k, n_init=5, random_state=seed, **told),
-    }
-
-
-def mixtures() -> Iterator[Row]:
-    """Distance of the means, median and worst of three draws, and median CPU seconds."""
-    for number, d, k, length, ratio, covariance in MIXTURES:
-        errors: dict[str, list[float]] = {}
-        spent: dict[str, list[float]] = {}
-        for seed in range(DRAWS):
-            rng = np.random.default_rng(seed)
-            means = rng.normal(size=(k, d))
-            means *= length / np.linalg.norm(means, axis=1, keepdims=True)
-            weights = np.linspace(1, ratio, k) / np.linspace(1, ratio, k).sum()
-            rows = means[rng.choice(k, number, p=weights)] + rng.normal(size=(number, d))
-            spread = np.ones((k, d if covariance == "diag" else 1))
-            for name, way in mixtures_of(k, covariance, seed).items():
-                try:
-                    fitted, seconds = timed(partial(way.fit, rows))
-                except NotIdentifiable:
-                    continue
-                errors.setdefault(name, []).append(distance(fitted.means_, means))
-                spent.setdefault(name, []).append(seconds)
-            grid = MomentGaussianMixture(2).fit(rows)._foundation.grid
-            begun = GaussianMixture(means, weights, spread, covariance)
-            best = polished(begun, [rows], grid, 20)
-            errors.setdefault("from the truth", []).append(distance(best.means, means))
-        shown = (
-            f"{name} {np.median(one):.3f} ({max(one):.3f})"
-            + (f" {np.median(spent[name]):.1f} s" if name in spent else "")
-            for name, one in errors.items()
-        )
-        yield f"{number:,}, {d}, {k}, length {length}, weights 1:{ratio}, {covariance}", *shown
 
 
 def communities() -> Iterator[Row]:
@@ -164,71 +89,6 @@ def communities() -> Iterator[Row]:
         yield f"{n:,}, {k}, sizes 1:{sizes}, sigma {theta:g}", f"{ours:.2f}", f"Leiden {leiden:.2f}"
 
 
-FACTORS: dict[str, Callable[[Any, int], NDArray[np.float64]]] = {
-    "exponential": lambda rng, size: rng.exponential(size=size) - 1,
-    "gamma, shape 4": lambda rng, size: (rng.gamma(4, size=size) - 4) / 2,
-    "Laplace": lambda rng, size: rng.laplace(size=size) / np.sqrt(2),
-    "Student, 5": lambda rng, size: rng.standard_t(5, size) / np.sqrt(5 / 3),
-    "uniform": lambda rng, size: (rng.random(size) - 0.5) * np.sqrt(12),
-}
-# sources, rows, dimensions, variance of the noise
-PLANTED = (
-    *(([name], 20_000, 12, 0.04) for name in FACTORS),
-    (["exponential", "Laplace", "uniform"], 20_000, 12, 0.04),
-    (["exponential", "Laplace", "uniform"], 20_000, 12, 1.0),
-    (["exponential", "Laplace", "uniform"], 1_000, 12, 0.04),
-    (["exponential", "Laplace", "uniform"], 20_000, 6, 0.0),
-)
-CONTRASTS = ("logcosh", "exp", "cube")
-
-
-def factors() -> Iterator[Row]:
-    """Amari distance of six factors, median and worst of ten draws: ours, and FastICA.
-
-    FastICA has the best of three starts, by the distance that only the truth tells. Passes from the
-    truth are those of `polish`.
-    """
-    for sources, number, d, noise in PLANTED:
-        errors: dict[str, list[float]] = {}
-        spent: dict[str, list[float]] = {}
-        for seed in range(10):
-            rng = np.random.default_rng(seed)
-            own = [FACTORS[sources[at % len(sources)]](rng, number) for at in range(6)]
-            mixing = rng.normal(size=(d, 6))
-            rows = np.stack(own, axis=1) @ mixing.T
-            rows += rng.normal(0, np.sqrt(noise), (number, d))
-            polish = MomentFactors(6, polish="auto", keep_statistics=True)
-            ways: dict[str, list[Any]] = {
-                "moments": [MomentFactors(6)],
-                "polish": [polish],
-                **{
-                    fun: [
-                        FastICA(6, fun=fun, random_state=start, whiten="unit-variance")
-                        for start in range(3)
-                    ]
-                    for fun in CONTRASTS
-                },
-            }
-            for name, tried in ways.items():
-                fits = [timed(partial(one.fit, rows)) for one in tried]
-                found = min(amari_distance(mixing, one.components_.T) for one, _ in fits)
-                errors.setdefault(name, []).append(found)
-                spent.setdefault(name, []).append(fits[0][1])
-            true = replace(
-                polish.model_, mixing=mixing, unmixing=np.linalg.pinv(mixing).T, polishing=None
-            )
-            batches = [VectorBatch(rows)]
-            ideal = passes_over(true, polish.statistics_.foundation, batches, "auto")
-            found = amari_distance(mixing, ideal.unmixing)
-            errors.setdefault("from the truth", []).append(found)
-        shown = (
-            f"{name} {np.median(one):.4f} ({max(one):.4f})"
-            + (f" {np.median(spent[name]):.2f} s" if name in spent else "")
-            for name, one in errors.items()
-        )
-        yield f"{', '.join(sources)}; {number:,}, {d}, noise {noise:g}", *shown
-
-
 def tables() -> Iterator[Row]:
     """Nats a row held out, and CPU seconds: the shape taken, with passes, and peers."""
     from stepmix.stepmix import StepMix
@@ -262,7 +122,7 @@ def tables() -> Iterator[Row]:
         yield which, *told
 
 
-TABLES = {one.__name__: one for one in (sequences, communities, mixtures, factors, tables)}
+TABLES = {one.__name__: one for one in (sequences, communities, tables)}
 
 
 if __name__ == "__main__":

@@ -50,21 +50,23 @@ class Signal:
         dimensions, for the signal or for noise by coordinate, or if too few directions vary.
         """
         C, basis, d = moments.covariance, moments.basis, moments.mean.size
-        if d < r or (d == r and not whole):
-            raise NotIdentifiable(
-                f"rows of {d} numbers have at most {d if whole else d - 1} directions of signal, "
-                f"but {r} are asked for; ask for {d} components or {d} factors at most"
-            )
         scale = np.trace(C) / d
         if not scale > 0:
             raise NotIdentifiable(
                 "all rows are equal, so there is nothing to fit; add rows that differ"
             )
-        diagonal = diagonal and r < d  # no direction is left for noise
+        vary = int(_varying(C).sum())
+        if vary < r or (vary == r and not whole):
+            which = f"{d} numbers" if vary == d else f"{d} numbers, of which {vary} vary,"
+            raise NotIdentifiable(
+                f"rows of {which} have at most {vary if whole else vary - 1} directions of signal, "
+                f"but {r} are asked for; ask for {vary} components or {vary} factors at most"
+            )
+        diagonal = diagonal and r < vary  # no direction is left for noise
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
-                f"{r} directions of signal asked for, but covariances separate at most {most} from "
-                f"noise that differs by coordinate ({_varying(C).sum()} of {d} coordinates vary); "
+                f"{r} directions of signal are asked for, but covariances separate at most {most} "
+                f"from noise that differs by coordinate ({vary} of {d} coordinates vary); "
                 f"ask for {most + 1} components or {most} factors at most, or choose a "
                 "spherical noise or covariance"
             )
@@ -78,7 +80,7 @@ class Signal:
         positive = int((values > _ROUNDING * scale / metric.mean()).sum())
         if positive < r:
             raise NotIdentifiable(
-                f"{r} directions of signal asked for, but the rows vary in {positive} beyond "
+                f"{r} directions of signal are asked for, but the rows vary in {positive} beyond "
                 "noise; "
                 f"ask for {positive + 1} components or {positive} factors at most, or create the "
                 "store with a wider basis"
@@ -194,9 +196,8 @@ def signal_covariance(
     most = min(d - 1, _identified(C)) if diagonal else d - 1
     if r > most:
         raise NotIdentifiable(
-            f"{r} directions of signal asked for, but the rows separate at most {most} from noise; "
-            "ask for "
-            f"{most + 1} components or {most} factors at most"
+            f"{r} directions of signal are asked for, but the rows separate at most {most} from "
+            f"noise; ask for {most + 1} components or {most} factors at most"
         )
     noise = diagonal_noise(C, r) if diagonal else np.full(d, spherical_noise(C, r))
     root = np.sqrt(np.maximum(noise, _LEAST_NOISE * np.trace(C) / d))

@@ -20,12 +20,23 @@ from streaming_moments.decompositions.vectors.lifted_mixture import (
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.deprecation import renamed_fields
-from streaming_moments.models.base import Description, FitOptions, option, require_joint
-from streaming_moments.models.inference import posteriors
+from streaming_moments.models.base import (
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+    takes_n_topics,
+)
 from streaming_moments.models.mixtures.matching import matched_order
-from streaming_moments.models.numbers.number_search import Trial, furthest_apart
+from streaming_moments.models.numbers.number_search import (
+    Trial,
+    furthest_apart,
+    not_found_again,
+)
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.vectors import (
     fit_of_blocks,
@@ -40,13 +51,11 @@ from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
-_MANY = 0.01  # share of clipped rows above which a warning is due
+_MANY = 0.03  # share of clipped rows above which a warning is due
 _FAR = 1e100  # standard deviations: squares of larger ones overflow
 
 
-MOMENTS, PILOT = "moments", "pilot"
-
-
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class MixtureOptions(FitOptions):
     """Options of a fit of a Gaussian mixture."""
@@ -72,13 +81,12 @@ class MixtureOptions(FitOptions):
     @property
     def summary(self) -> str:
         """Summary of the fit for logs."""
-        return f"{self.topics or 'as many as there are'} components"
+        return f"{self.topics} components"
 
     @property
     def label(self) -> str:
         """Label from which a model gets its name."""
-        number = f"k{self.topics}" if self.topics else "auto"
-        return f"{number}-{self.covariance}"
+        return f"k{self.topics}-{self.covariance}"
 
 
 @renamed_fields(
@@ -137,6 +145,7 @@ class GaussianMixture(StoredModel):
     compares_halves: ClassVar[bool] = True
     fewest: ClassVar[tuple[int, int]] = (50, 10)
     numbered: ClassVar[str] = "components"
+    record: ClassVar[str] = "row"
     holds_out: ClassVar[str] = "rows"
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "polishing")
 
@@ -164,7 +173,7 @@ class GaussianMixture(StoredModel):
         rows : Rows
             Of `VectorStatistics`.
         options : MixtureOptions
-            How.
+            Options of the fit.
 
         Raises
         ------
@@ -181,7 +190,7 @@ class GaussianMixture(StoredModel):
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         n_separable = separable(moments, options.covariance)
-        k = options.topics or n_separable
+        k = options.topics
         found = mixture_components(moments, k, options.covariance)
         grid, totals = moments.grid, whole.totals
         halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))
@@ -228,6 +237,17 @@ class GaussianMixture(StoredModel):
     def n_topics(self) -> int:
         """Number of components k."""
         return self.weights.size
+
+    @property
+    def n_unsteady(self) -> int:
+        """Number of components that halves of the rows do not both show.
+
+        Their means differ between the halves by more than half of the distance to the nearest other
+        mean. 0 without error bars, and after passes, which do not depend on the halves.
+        """
+        if self.bars is None or self.polishing is not None:
+            return 0
+        return int(not_found_again(self.bars, self.means, norm=2).size)
 
     @property
     def dimension(self) -> int:
@@ -351,10 +371,20 @@ class GaussianMixture(StoredModel):
                 f"{self.negative} variances were estimated near 0 or below: ask for fewer "
                 "components"
             )
+        if self.n_unsteady:
+            said.append(self.unsteady_sentence)
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)
         return Description(facts, columns, "; ".join(said))
+
+    @property
+    def unsteady_sentence(self) -> str:
+        """What `n_unsteady` says, and what to do."""
+        return (
+            f"{self.n_unsteady} of {self.n_topics} components are not found in both halves of the "
+            "rows, so they are unreliable: ask for fewer, add rows, or polish the model"
+        )
 
 
 def separable(moments: VectorMoments, covariance: str) -> int:

@@ -21,7 +21,7 @@ _MOST = 1 << 62
 _EXACT = 1 << 53  # whole numbers up to here are exact in float64
 _ROWS = 1024  # rows at a time
 _ROUNDING = 1 / 12  # variance added by rounding to the grid
-_LEAST_VARIANCE = 1e-3  # share of the mean variance of all components
+_LEAST_VARIANCE = 1e-3  # share of the mean variance of all components, or of that of rounding
 RULES = (ROW, SUM_BITS)  # rules by which rows are read
 
 
@@ -191,14 +191,22 @@ def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> Gaus
     else:
         seen_spread = seen
     spreads = spreads - rounding
-    least = _LEAST_VARIANCE * max(float(counts @ spreads.mean(axis=1) / counts.sum()), _ROUNDING)
-    found = np.maximum(spreads, least) * grid.step**2
+    found = not_too_small(spreads * grid.step**2, counts, grid)
     return replace(
         model,
         means=np.where(seen[:, None], grid.values(means), model.means),
         weights=counts / counts.sum(),
         variances=np.where(seen_spread[:, None], found, model.variances),
     )
+
+
+def not_too_small(
+    variances: NDArray[np.float64], counts: NDArray[np.float64], grid: Grid
+) -> NDArray[np.float64]:
+    """(k, c) variances of `counts` rows each, raised to a thousandth of their mean."""
+    mean = float(counts @ variances.mean(axis=1) / counts.sum())
+    least = _LEAST_VARIANCE * max(mean, _ROUNDING * grid.step**2)
+    return np.maximum(variances, least)
 
 
 def polished(
@@ -232,7 +240,7 @@ def polished(
            [8., 0.]])
     """
     if passes < 0:
-        raise InvalidInput(f"{passes} passes; it must be 0 or more")
+        raise InvalidInput(f"passes is {passes}; give at least 0")
     held = [grid.quantised(one)[:2] for one in batches]
     if not sum(len(rows) for rows, _ in held):
         raise InvalidInput("there are no rows to polish with; give at least one")

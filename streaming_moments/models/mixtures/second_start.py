@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.models.mixtures.gaussian_mixture import PILOT, GaussianMixture
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, log_sums
 from streaming_moments.models.mixtures.matching import matched_order
-from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.models.mixtures.passes import not_too_small, polished
+from streaming_moments.models.starts import GAIN, PILOT, ROWS, STARTS, gains
+from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
 
-if TYPE_CHECKING:
-    import scipy.cluster.vq as vq
-else:
-    vq = LazyModule("scipy.cluster.vq")
-
-ROWS = 4000
-"""Rows of the pilot, and as many more by which starts are compared."""
-_STARTS = 10
 _KEPT = 3
-_CANDIDATES = 5  # clusters whose split is tried before the search for one ends
-_STEPS = 10  # of K-means after a split, and after a centre is taken away
-_LESS = 1 - 1e-4  # share of the distances that a move leaves at most
+_CANDIDATES = 5  # components whose split is tried before the search for one ends
+_STEPS = 5  # passes after a split, and after a component is taken away
+_BEFORE = 10  # passes before components move
+_LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
+_ORDINARY = 0.95  # share of the rows of which none is clipped: more clipped ones are no outliers
 _FEWEST = 2.0  # rows of the pilot that a component has at least
-_ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
-_GAIN = 1e-3  # nats a row that it gains at least: less is another rounding of the same optimum
 
 
 def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
@@ -43,11 +36,13 @@ def best_start(
 ) -> GaussianMixture:
     """The mixture from which passes over all rows start.
 
-    K-means (k-means++, ten starts) on half of the pilot; the three nearest starts then split wide
-    clusters in exchange for centres that are hardly needed, and passes over that half follow. The
-    best of them, by the other half, is used if it makes the other half more
-    likely than `model` does after as many passes: by two standard errors, and a thousandth of a
-    nat a row.
+    K-means (k-means++, ten starts) on half of the pilot, and passes over that half from the three
+    nearest starts. Between these passes wide components are split in exchange for components that
+    are hardly needed, while that makes the half more likely. The best of the three, by the other
+    half, is used if it makes the other half more likely than `model` does after as many passes: by
+    two standard errors, and a thousandth of a nat a row. Otherwise the passes from `model` are used
+    if they beat `model` itself by as much. Rows that the grid clips are left out if they are few,
+    as a component of outliers makes such rows most likely.
 
     Parameters
     ----------
@@ -71,9 +66,10 @@ def best_start(
     >>> found.start, np.sort(found.means.ravel()).round(0) + 0.0
     ('pilot', array([ 0.,  8., 16.]))
     """
+    pilot = _ordinary(pilot, grid, least=blank.n_topics)
     half = max(blank.n_topics, (len(pilot) + 1) // 2)
     train, held_out = pilot[:half], pilot[half:]
-    tried = [polished(one, [train], grid, _PASSES) for one in _clustered(train, blank)]
+    tried = [_settled(one, train, grid) for one in _clustered(train, blank, grid)]
     compared = held_out if len(held_out) else train
     other = max(tried, key=lambda one: float(one.log_likelihoods(compared).mean()))
     other = replace(other, polishing=None)
@@ -86,9 +82,19 @@ def best_start(
     if strays.any():
         model = _replaced(model, near, strays, other)
         near = polished(model, [train], grid, _PASSES)
-    gains = other.log_likelihoods(held_out) - near.log_likelihoods(held_out)
-    noise = gains.std() / np.sqrt(gains.size)
-    return other if gains.mean() > max(_GAIN, _ERRORS * noise) else model
+    if gains(other.log_likelihoods(held_out) - near.log_likelihoods(held_out)):
+        return other
+    # passes over all rows can end elsewhere than those over the pilot
+    if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
+        return replace(near, polishing=None)
+    return model
+
+
+def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
+    """Rows without those that the grid clips, if these are few and so many are left at least."""
+    away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
+    kept = away <= grid.radius
+    return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
 
 
 def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
@@ -134,70 +140,91 @@ def _replaced(
     return replace(model, means=means, variances=variances, weights=weights / weights.sum())
 
 
-def _clustered(rows: NDArray[Any], blank: GaussianMixture) -> list[GaussianMixture]:
-    """Mixtures of the clusters of K-means with the least distances, after moves of centres."""
+def _settled(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
+    begun = polished(model, [rows], grid, _BEFORE)
+    return polished(_moved(begun, rows, grid), [rows], grid, _PASSES)
+
+
+def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[GaussianMixture]:
+    """Mixtures of the clusters of K-means with the least distances."""
     x, k = rows.astype(np.float64), blank.n_topics
     tried = []
-    for seed in range(_STARTS):
+    for seed in range(STARTS):
         centres, labels = vq.kmeans2(x, k, minit="++", seed=seed, missing="warn")
-        tried.append((_spread(x, centres, labels), seed, centres, labels))
+        away = float(np.square(x - centres[labels]).sum())
+        tried.append((away, seed, centres, labels))
     best = sorted(tried, key=lambda one: one[:2])[:_KEPT]
-    return [_of_clusters(x, *_moved(x, centres, labels), blank) for _, _, centres, labels in best]
+    return [_of_clusters(x, centres, labels, blank, grid) for _, _, centres, labels in best]
 
 
-def _moved(
-    x: NDArray[np.float64], centres: NDArray[np.float64], labels: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Clusters after splits of wide ones, each in exchange for a centre that is hardly needed.
+def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
+    """Mixture after splits of wide components, each in exchange for one that is hardly needed.
 
-    A split stays if the rows are then nearer to their centres.
+    A split stays if the rows are then more likely.
     """
-    k, before = len(centres), _spread(x, centres, labels)
+    k, before = model.n_topics, float(model.log_likelihoods(rows).mean())
     moves = 0
     while k > 1 and moves < 2 * k:
         moves += 1
-        for chosen, apart in _widest(x, centres, labels):
-            split = np.vstack([centres, centres[chosen] + apart])
-            split[chosen] -= apart
-            split, parts = vq.kmeans2(x, split, iter=_STEPS, minit="matrix", missing="warn")
-            fewer = np.delete(split, _least_needed(x, split, parts), axis=0)
-            fewer, parts = vq.kmeans2(x, fewer, iter=_STEPS, minit="matrix", missing="warn")
-            if (found := _spread(x, fewer, parts)) < _LESS * before:
-                centres, labels, before = fewer, parts, found
+        for chosen, apart in _widest(model, rows):
+            split = polished(_split(model, chosen, apart), [rows], grid, _STEPS)
+            kept = np.arange(k + 1) != _least_needed(split, rows)
+            fewer = polished(_only(split, kept), [rows], grid, _STEPS)
+            if (found := float(fewer.log_likelihoods(rows).mean())) > before + GAIN:
+                model, before = fewer, found
                 break
         else:
             break
-    return centres, labels
+    return model
 
 
-def _widest(
-    x: NDArray[np.float64], centres: NDArray[np.float64], labels: NDArray[np.int64]
-) -> list[tuple[int, NDArray[np.float64]]]:
-    """Clusters that hold most variance along one axis, and a standard deviation along it."""
+def _split(model: GaussianMixture, chosen: int, apart: NDArray[np.float64]) -> GaussianMixture:
+    """Mixture with one component in two halves, on both sides of its mean."""
+    halved = model.weights.copy()
+    halved[chosen] /= 2
+    means = np.vstack([model.means, model.means[chosen] + apart])
+    means[chosen] -= apart
+    variances = np.vstack([model.variances, model.variances[chosen]])
+    weights = np.append(halved, halved[chosen])
+    return replace(model, means=means, weights=weights, variances=variances)
+
+
+def _only(model: GaussianMixture, kept: NDArray[np.bool_]) -> GaussianMixture:
+    """Mixture of some of the components."""
+    weights = model.weights[kept] / model.weights[kept].sum()
+    return replace(model, means=model.means[kept], weights=weights, variances=model.variances[kept])
+
+
+def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArray[np.float64]]]:
+    """Components whose rows spread along an axis more than normal ones, and how far.
+
+    Those first that two components would make more likely by most; the spread is in units of the
+    edge that noise of as many rows has (Marchenko and Pastur 1967).
+    """
+    shares, d = model.posterior(rows), model.dimension
     found = []
-    for one in range(len(centres)):
-        own = x[labels == one]
-        if len(own) > 1:
-            values, axes = np.linalg.eigh(np.cov(own.T, bias=True).reshape((x.shape[1],) * 2))
-            found.append((len(own) * values[-1], one, np.sqrt(max(values[-1], 0.0)) * axes[:, -1]))
+    for one, count in enumerate(shares.sum(axis=0).tolist()):
+        if count < _FEWEST:
+            continue
+        root = np.sqrt(model.variances[one])
+        own = (rows - model.means[one]) / root
+        values, axes = np.linalg.eigh((own.T * shares[:, one]) @ own / count)
+        wide = float(values[-1]) / (1 + np.sqrt(d / count)) ** 2
+        if wide > 1:
+            apart = np.sqrt(values[-1] - 1) * axes[:, -1] * root
+            found.append((count * (wide - 1 - np.log(wide)), one, apart))
     found.sort(key=lambda one: (-one[0], one[1]))
     return [(one, apart) for _, one, apart in found[:_CANDIDATES]]
 
 
-def _least_needed(
-    x: NDArray[np.float64], centres: NDArray[np.float64], labels: NDArray[np.int64]
-) -> int:
-    """Centre without which the rows are least further from their nearest centres."""
-    away = np.square(centres).sum(axis=1) - 2 * x @ centres.T
-    own = away[np.arange(len(x)), labels].copy()
-    away[np.arange(len(x)), labels] = np.inf
-    return int(np.bincount(labels, away.min(axis=1) - own, minlength=len(centres)).argmin())
-
-
-def _spread(
-    x: NDArray[np.float64], centres: NDArray[np.float64], labels: NDArray[np.int64]
-) -> float:
-    return float(np.square(x - centres[labels]).sum())
+def _least_needed(model: GaussianMixture, rows: NDArray[Any]) -> int:
+    """Component whose removal lowers the likelihood of the rows least."""
+    logs = np.maximum(model.log_densities(rows), _LEAST)
+    every, places = log_sums(logs), (np.arange(len(logs)), logs.argmax(axis=1))
+    without = np.log1p(-np.minimum(np.exp(logs - every[:, None]), 0.5))
+    logs[places] = -np.inf
+    without[places] = log_sums(logs) - every
+    return int(without.sum(axis=0).argmax())
 
 
 def _of_clusters(
@@ -205,6 +232,7 @@ def _of_clusters(
     centres: NDArray[np.float64],
     labels: NDArray[np.int64],
     blank: GaussianMixture,
+    grid: Grid,
 ) -> GaussianMixture:
     """Mixture of clusters of rows, by decreasing weight."""
     k = blank.n_topics
@@ -220,6 +248,7 @@ def _of_clusters(
     spreads = (spreads + whole) / (counts + 1)[:, None]
     if blank.covariance.startswith("tied"):
         spreads = np.tile(whole, (k, 1))
+    spreads = not_too_small(spreads, counts, grid)
     weights = (counts + 1) / (counts + 1).sum()
     return replace(
         blank, means=centres[order], weights=weights[order], variances=spreads[order], start=PILOT

@@ -24,6 +24,7 @@ _FAR = 4.0
 _STRANGE = 10.0
 _SMALLEST = 1e-90  # its square is still a normal number
 _WITHIN = 0.99
+_MOST = 0.98  # of the rows: tails that are more than a few outliers are not clipped
 # Up to this dimension a row is its own sketch.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # Default number of separable components, and the columns for them.
@@ -57,32 +58,21 @@ def foundation_of(
     """Foundation for vectors like those of a pilot.
 
     The offset is their median, the step a 16th of the median standard deviation of coordinates that
-    vary, the radius 1.3 times the median norm, or more where rows spread in few directions; rows
-    beyond ten median norms are ignored in both. The sketch has the leading directions of a factor
-    model of the pilot (diagonal noise, so that noisy coordinates do not dominate), rounded to int8,
-    and two random columns of +-1; rows of up to 64 numbers are their own sketch. It is shifted so
-    that y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows would not fit.
+    vary, the radius 1.3 times the median norm, or more where rows spread in few directions or a
+    fiftieth of them is beyond; rows beyond ten median norms are ignored in both. The sketch has the
+    leading directions of a factor model of the pilot (diagonal noise, so that noisy coordinates do
+    not dominate), rounded to int8, and two random columns of +-1; rows of up to 64 numbers are
+    their own sketch. It is shifted so that y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows
+    would not fit. Raises InvalidInput if there are fewer than two rows, all rows are
+    equal, a number is NaN or infinite, or there are no columns.
 
-    Parameters
-    ----------
-    rows : (N, d)
-        Finite numbers; 2,000 rows are as good as more.
-    columns : int, optional
-        Columns of the sketch; a good choice is one and a half for each component plus two. By
+    rows : (N, d), finite numbers; 2,000 rows are as good as more
+    columns : columns of the sketch; a good choice is one and a half for each component plus two. By
         default 50, for 32 components, or d up to 64.
-    seed : int
-        Seed of the random columns.
-    squares, fourth, halves : bool
-        Options of the foundation.
-    reach : float, optional
-        Radius in median norms. By default 1.3 or more, so that outliers do not dominate mixtures;
-        with `fourth` 4, as tails separate factors.
-
-    Raises
-    ------
-    InvalidInput
-        There are fewer than two rows, all rows are equal, a number is NaN or infinite, or there are
-        no columns.
+    seed : seed of the random columns
+    squares, fourth, halves : options of the foundation
+    reach : radius in median norms. By default 1.3 or more, so that outliers do not dominate
+        mixtures; with `fourth` 4, as tails separate factors.
 
     Examples
     --------
@@ -97,7 +87,7 @@ def foundation_of(
             "one"
         )
     if columns is not None and columns < 1:
-        raise InvalidInput(f"{columns} columns of a sketch; give at least 1")
+        raise InvalidInput(f"the sketch has {columns} columns; give at least 1")
     grid = grid_of(rows, _FAR if reach is None and fourth else reach)
     found, norms, _ = grid.quantised(rows)
     matrix = _sketch(found.astype(np.float64), columns, fourth, np.random.default_rng(seed))
@@ -165,14 +155,15 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
         )
     middle = _middle(norms)
     # a few outliers would make steps so large that all other rows are equal
-    ordinary = values if norms.max() <= (most := _STRANGE * middle) else values[norms <= most]
+    near = norms <= _STRANGE * middle
+    ordinary = values if near.all() else values[near]
     spread = ordinary.std(axis=0)
     middling = float(np.median(spread[ordinary.min(axis=0) < ordinary.max(axis=0)]))
     whole = middling <= _MOST_WHOLE_STEPS and bool((values == np.rint(values)).all())
     if whole:
         offset = np.rint(offset)
         middle = _middle(np.linalg.norm(values - offset, axis=1))
-    reach = middle * (_reach(ordinary) if reach is None else reach)
+    reach = middle * (_reach(ordinary, norms[near] / _middle(norms)) if reach is None else reach)
     step = 1.0 if whole else middling / _STEPS
     if reach / step > LARGEST_RADIUS:
         step, whole = reach / LARGEST_RADIUS, False
@@ -184,8 +175,11 @@ def _middle(sizes: NDArray[np.float64]) -> float:
     return float(np.median(sizes)) or float(np.median(sizes[sizes > 0]))
 
 
-def _reach(values: NDArray[np.float64]) -> float:
-    """Radius in median norms: 1.3, or enough for 99% of a Gaussian of so few directions."""
+def _reach(values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
+    """Radius in median norms: 1.3, or enough for 98% of the rows.
+
+    Or for 99% of a Gaussian of so few directions.
+    """
     from scipy.special import gammaincinv
 
     centred = values - values.mean(axis=0)
@@ -193,7 +187,7 @@ def _reach(values: NDArray[np.float64]) -> float:
     gram = centred.T @ centred if tall else centred @ centred.T
     directions = 1 / ((gram / np.trace(gram)) ** 2).sum()
     far, middle = (2 * gammaincinv(directions / 2, share) for share in (_WITHIN, 0.5))
-    return max(_RADIUS, float(np.sqrt(far / middle)))
+    return max(_RADIUS, float(np.sqrt(far / middle)), float(np.quantile(norms, _MOST)))
 
 
 def _sketch(

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_runs import run_command
 
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.passes.in_memory import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.sets import feature_sets, probability_error
 
@@ -46,12 +46,6 @@ def shards(drawn, tmp_path_factory):
     return folder
 
 
-def command(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    assert not ended.value.code
-
-
 def lists_of(shards):
     return shards / "0.parquet", shards / "1.parquet", shards / "2.jsonl"
 
@@ -60,9 +54,9 @@ def lists_of(shards):
 def store(shards, tmp_path_factory):
     store = tmp_path_factory.mktemp("kinds") / "sets"
     kind = ("--kind", "sets", "--columns", "codes", "--date-pattern", "none")
-    command("create", store, *lists_of(shards), *kind, "--min-documents", "1")
-    command("update", store, *lists_of(shards)[:2])
-    command("refit", store, "--model", "bernoulli_mixture", "--topics", K, "--name", "first")
+    run_command("create", store, *lists_of(shards), *kind, "--min-documents", "1")
+    run_command("update", store, *lists_of(shards)[:2])
+    run_command("refit", store, "--model", "bernoulli_mixture", "--topics", K, "--name", "first")
     return store
 
 
@@ -107,8 +101,10 @@ def test_bars_are_the_same_where_workers_keep_no_blocks(store, embedded):
 def test_columns_of_0_and_1_count_as_lists_do(store, shards, tmp_path):
     names = ",".join(f"f{place:02d}" for place in range(FEATURES))
     own, one_hot = tmp_path / "store", shards / "columns"
-    command("create", own, one_hot, "--kind", "sets", "--columns", names, "--date-pattern", "none")
-    command("update", own, one_hot / "0.parquet", one_hot / "1.parquet")
+    run_command(
+        "create", own, one_hot, "--kind", "sets", "--columns", names, "--date-pattern", "none"
+    )
+    run_command("update", own, one_hot / "0.parquet", one_hot / "1.parquet")
     found, listed = MomentStore.open(str(own)), MomentStore.open(str(store))
     order = [found.foundation.features.index[one] for one in listed.foundation.features.terms]
     pairs = found.load().pair_counts[np.ix_(order, order)]

@@ -20,8 +20,8 @@ COLUMNS = np.random.default_rng(0).integers(-127, 128, (4096, 32)).astype(np.int
 WORDS = CountsFoundation(Basis(COLUMNS, 10_000), codocuments=True, halves=False)
 JOB = Job(CorpusSize(10**13, 100_000, 10**8), WORDS, 10, n_topics=16, pilot_documents=20_000)
 BLOCKS = BlockCosts(
-    add=1.2e-9, write=0.1, load=0.1, disk_bytes=7e6, core_rows=0, evidence=0, topic_rows=0,
-    whitening=0, rotation=0, finish=0, pairs=0, refinement=0, renewal=0,
+    add=1.2e-9, write=0.1, load=0.1, copy=0.02, disk_bytes=7e6, files=4, core_rows=0, evidence=0,
+    topic_rows=0, whitening=0, rotation=0, finish=0, pairs=0, refinement=0, renewal=0,
 )  # fmt: skip
 COSTS = StepCosts(
     threads=4,

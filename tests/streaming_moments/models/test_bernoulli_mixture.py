@@ -233,7 +233,7 @@ def test_what_rows_do_not_hold_is_refused():
     drawn = feature_sets(3000, 20, 2, seed=1)
     with pytest.raises(NotIdentifiable, match="no row has three features"):
         fitted(statistics_of(CountBatch.from_csr(np.eye(4, dtype=np.int8))), 2)
-    with pytest.raises(NotIdentifiable, match="3 components asked for"):
+    with pytest.raises(NotIdentifiable, match="3 components are asked for"):
         fitted(statistics_of(drawn.batch, columns=1), 3)
     with pytest.raises(InvalidInput, match='moments of sets are decomposed by "joint"'):
         BernoulliMixture.Options(topics=2, method="als")

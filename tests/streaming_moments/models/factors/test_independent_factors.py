@@ -93,6 +93,23 @@ def test_rows_of_noise_have_no_factors() -> None:
         FactorOptions(topics=-1)
 
 
+@pytest.mark.parametrize("noise", ["spherical", "diag"])
+def test_as_many_factors_as_dimensions_have_no_noise_and_more_are_refused(noise) -> None:
+    drawn = factor_rows(10_000, 4, 4, "exponential", seed=5)
+    found = fitted(drawn, 4, noise=noise)
+    assert amari_distance(drawn.mixing, found.unmixing) < 0.05
+    assert not found.noise.any()
+    assert "noise is taken as none" in found.described().sentence
+    with pytest.raises(NotIdentifiable, match="ask for 4 components or 4 factors at most"):
+        fitted(drawn, 5, noise=noise)
+    # a column that never varies is no dimension
+    wide = np.hstack([drawn.rows, np.ones((10_000, 1))])
+    same = fitted(FactorRows(wide, drawn.mixing, drawn.factors), 4, noise=noise)
+    assert amari_distance(drawn.mixing, same.unmixing[:4]) < 0.05
+    with pytest.raises(NotIdentifiable, match="of which 4 vary, have at most 4 directions"):
+        fitted(FactorRows(wide, drawn.mixing, drawn.factors), 5, noise=noise)
+
+
 def test_bars_compare_a_factor_with_itself_whatever_its_sign_and_place() -> None:
     rng = np.random.default_rng(0)
     mixing = rng.standard_normal((6, 3))

@@ -62,6 +62,17 @@ def test_outliers_are_drawn_in_and_hardly_move_the_moments():
     )
 
 
+def test_long_tails_are_clipped_no_more_than_a_few_outliers():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 30)) * np.exp(rng.normal(0, 0.5, (2000, 1)))
+    spoilt = rows.copy()
+    spoilt[:20] *= 8
+    spoilt[:5] *= 1e5
+    for given, least in ((rows, 0), (spoilt, 20)):
+        clipped = grid_of(given).quantised(given)[2]
+        assert least <= clipped <= 60
+
+
 @pytest.mark.parametrize("kind", ["binary", "int8"])
 def test_whole_numbers_are_kept_as_they_are(kind):
     rng = np.random.default_rng(0)
