@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.cluster.cluster import Cluster as Cluster
     from streaming_moments.pipelines.cluster.cluster import connect as connect
     from streaming_moments.pipelines.cluster.run import Run as Run
+    from streaming_moments.pipelines.counting_options import (
+        CountingOptions as CountingOptions,
+    )
+    from streaming_moments.pipelines.counting_options import PilotOptions as PilotOptions
     from streaming_moments.pipelines.jobs.compact import compact as compact
-    from streaming_moments.pipelines.jobs.create import CountingOptions as CountingOptions
-    from streaming_moments.pipelines.jobs.create import PilotOptions as PilotOptions
     from streaming_moments.pipelines.jobs.create import create as create
     from streaming_moments.pipelines.jobs.drift.measure_drift import drift_since as drift_since
     from streaming_moments.pipelines.jobs.forget import forget as forget

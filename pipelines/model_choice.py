@@ -189,10 +189,7 @@ def wants_of(data: str) -> dict[str, Choice]:
 def choice_of(data: str, want: str) -> Choice:
     """Return the choice for some data and a question.
 
-    Raises
-    ------
-    InvalidInput
-        The data has no such question: lists those that it has.
+    Raises InvalidInput if the data has no such question; the message lists those that it has.
 
     Examples
     --------

@@ -20,6 +20,7 @@ from streaming_moments.storage.files.filesystems import (
 from streaming_moments.storage.files.parts import DOCUMENT, whole_of
 from streaming_moments.storage.files.patterns import matches
 from streaming_moments.storage.files.urls import (
+    is_of_origin,
     is_utf8,
     require_no_user,
     shard_name,
@@ -33,7 +34,7 @@ MOST_SHARDS = 4_000_000  # a coordinator needs up to 450 bytes for each to compa
 _SHOWN = 5  # problems
 
 
-class _NothingMatches(ShardError):
+class NothingMatches(ShardError):
     """A pattern that matches nothing."""
 
 
@@ -100,6 +101,11 @@ def list_shards(
         require_kind(kind)
     for url in urls:
         require_no_user(url)
+        if is_of_origin(url):
+            raise InvalidInput(
+                f"{url} is counted by an origin, and only that site can read it",
+                "give it there by its name there, then run {merge} again",
+            )
         if url == "-":
             raise InvalidInput(
                 "- means standard input, which only the command `update` counts; write it to "
@@ -112,7 +118,7 @@ def list_shards(
         found = _expand(url, storage_options, kind, counted, tell, apart)
         try:
             tables.append(ShardTable.of(_at_most(room, found, most)))
-        except _NothingMatches as error:
+        except NothingMatches as error:
             problems += [] if none_is_fine else [error]
         except ShardError as error:
             problems.append(error)
@@ -123,7 +129,7 @@ def list_shards(
     if problems:
         more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
         told = "; ".join(map(str, problems[:_SHOWN]))
-        raise InvalidInput(f"{len(problems):,} problems: {told}{more}")
+        raise InvalidInput(f"there are {len(problems):,} problems: {told}{more}")
     return listed
 
 
@@ -148,7 +154,7 @@ def _expand(url: str, *given: Any) -> Iterator[Shard]:
         yield from _expand_as_given(url, *given)
     except ShardError as error:
         nothing = isinstance(error.__cause__, FileNotFoundError)
-        if single == url or not (nothing or isinstance(error, _NothingMatches)):
+        if single == url or not (nothing or isinstance(error, NothingMatches)):
             raise
         yield from _expand_as_given(single, *given)
 
@@ -181,7 +187,7 @@ def _expand_as_given(
         if not folders:
             if seen:
                 raise ShardError(name, "is neither a file nor a folder; check the URL")
-            raise _NothingMatches(name, "matches nothing; check the URL")
+            raise NothingMatches(name, "matches nothing; check the URL")
         for folder in sorted(folders):
             yield from _expand_folder(fs, folder, kind, apart)
 

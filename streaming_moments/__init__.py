@@ -67,12 +67,14 @@ if TYPE_CHECKING:
     from streaming_moments.models.three_view.multi_view import ViewOptions as ViewOptions
     from streaming_moments.models.topic_options import TopicOptions as TopicOptions
     from streaming_moments.models.topics import TopicModel as TopicModel
+    from streaming_moments.pipelines.counting_options import (
+        CountingOptions as CountingOptions,
+    )
+    from streaming_moments.pipelines.counting_options import PilotOptions as PilotOptions
     from streaming_moments.pipelines.interface.opening import create_store as create_store
     from streaming_moments.pipelines.interface.opening import open_store as open_store
     from streaming_moments.pipelines.interface.store import Store as Store
     from streaming_moments.pipelines.interface.topics_view import Topics as Topics
-    from streaming_moments.pipelines.jobs.create import CountingOptions as CountingOptions
-    from streaming_moments.pipelines.jobs.create import PilotOptions as PilotOptions
     from streaming_moments.pipelines.jobs.kinds.options import KindOptions as KindOptions
     from streaming_moments.sklearn.bernoullis import (
         MomentBernoulliMixture as MomentBernoulliMixture,

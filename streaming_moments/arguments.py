@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -46,7 +46,7 @@ def checked(door: D, spell: Spell = of_arguments) -> D:
     >>> doubled(3)
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: numbers is of type int; doubled takes list[int]
+    streaming_moments.errors.InvalidInput: numbers is of type int; doubled takes a list of int
     """
     if not inspect.isclass(door):
         return cast("D", _naming_arguments(door, spell))
@@ -209,6 +209,13 @@ def _said(hint: Any) -> str:
         return " or ".join(map(repr, inner))
     if hint is NoneType:
         return "None"
+    if isinstance(hint, TypeVar):
+        return _said(hint.__bound__)
+    origin = typing.get_origin(hint)
+    if origin is type and inner:
+        return f"a class of {_said(inner[0])}"
+    if inspect.isclass(origin) and issubclass(origin, Sequence) and origin is not tuple:
+        return f"a list of {_said(inner[0])}"
     if isinstance(hint, type) and not inner:
         return hint.__name__
     return str(hint).replace("typing.", "").replace("collections.abc.", "")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 C = TypeVar("C", bound=type[Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Deprecated(DeprecationWarning):
@@ -82,5 +83,41 @@ def renamed_fields(since: str, removed_in: str, **names: str) -> Callable[[C], C
         for name in names:
             setattr(owner, name, read(name))
         return owner
+
+    return renamed
+
+
+def renamed_arguments(
+    since: str, removed_in: str, level: int = 2, **names: str
+) -> Callable[[F], F]:
+    """Accept the old names of some arguments of a function, with a warning.
+
+    since, removed_in, level : as of `warn_deprecated`; `level` is 2 without other decorators
+    names : the name of the argument, by its old name
+
+    Examples
+    --------
+    >>> @renamed_arguments("0.3.0", "0.4.0", topics="n_topics")
+    ... def refit(n_topics: int) -> int:
+    ...     return n_topics
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     refit(topics=3)
+    3
+    >>> str(told[0].message)
+    'refit(topics=) is deprecated since 0.3.0 and goes in 0.4.0; use n_topics'
+    """
+
+    def renamed(function: F) -> F:
+        @functools.wraps(function)
+        def called(*args: Any, **given: Any) -> Any:
+            for old in [name for name in given if name in names and names[name] not in given]:
+                warn_deprecated(
+                    f"{function.__qualname__}({old}=)", since, removed_in, names[old], level
+                )
+                given[names[old]] = given.pop(old)
+            return function(*args, **given)
+
+        return cast("F", called)
 
     return renamed

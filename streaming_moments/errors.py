@@ -73,7 +73,7 @@ class NoRoom(ShardError):
 
 
 class KillsWorkers(ShardError):
-    """A shard killed every worker that read it while nothing else ran there."""
+    """Every worker died that read a shard alone."""
 
 
 class PiecesOverlap(InvalidInput):

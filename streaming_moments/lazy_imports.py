@@ -44,15 +44,10 @@ def attach(
     The exports are the imports `from MODULE import NAME as NAME` in the `if TYPE_CHECKING:` block
     of its `__init__.py`. Type checkers, editors and import-linter read the same lines.
 
-    Parameters
-    ----------
-    package : str
-        Its `__name__`; the package may still be loading.
-    modules : sequence of str
-        Modules that `from package import module` returns as a `LazyModule`, such as kernels: numba
-        is then loaded when a kernel first runs.
-    needs : mapping
-        Optional dependencies, by the folder whose exports need them. `dir` and `__all__` omit
+    package : its `__name__`; the package may still be loading
+    modules : modules that `from package import module` returns as a `LazyModule`, such as kernels:
+        numba is then loaded when a kernel first runs
+    needs : optional dependencies, by the folder whose exports need them. `dir` and `__all__` omit
         exports that cannot be imported, so that `help` and `import *` work.
 
     Examples

@@ -207,7 +207,7 @@ def _title(axis: Axes, title: str) -> None:
 def _panels(
     number: int, figure: Figure | None, height: float, sharex: bool = False, sharey: bool = False
 ) -> list[Axes]:
-    """Axes of so many panels, each of a height in inches, in rows of a new or given figure."""
+    """Axes of `number` panels of a height in inches, in rows of a new or given figure."""
     across = min(_ACROSS, number)
     rows = -(-number // across)
     if figure is None:

@@ -80,12 +80,14 @@ class Receipt:
     counted : a row for each shard
     spoilt : shards that could not be counted
     totals : totals of all records that the task added
+    seconds : time that the tokeniser took, and all reading with it
     """
 
     nonce: str
     counted: tuple[Counted, ...]
     spoilt: tuple[Spoilt, ...]
     totals: Any
+    seconds: tuple[float, float] = (0.0, 0.0)
 
     def __sizeof__(self) -> int:
         tables = sum(table.nbytes for table in self.totals.tables().values())

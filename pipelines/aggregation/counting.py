@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -62,6 +63,7 @@ def count_shards(
     A lump joins batches of several shards. A shard that fits into a lump is added after it was read
     to its end.
     """
+    begun, cutting = time.perf_counter(), 0.0
     counted: list[Counted] = []
     spoilt: list[Spoilt] = []
     totals: Any = context.store.foundation.totals({})
@@ -78,9 +80,11 @@ def count_shards(
         else:
             counted.append(reading.row())
             totals = totals + reading.totals
+        cutting += reading.cutting
     if ready.batches:
         sums.add(ready.batches, lump_bytes)
-    return Receipt(sums.nonce, tuple(counted), tuple(spoilt), totals)
+    seconds = (cutting, time.perf_counter() - begun)
+    return Receipt(sums.nonce, tuple(counted), tuple(spoilt), totals, seconds)
 
 
 class _Lump:
@@ -112,6 +116,7 @@ class _Reading:
         self.totals: Any = context.store.foundation.totals({})
         self.added: Any = self.totals
         self.outside, self.batches = 0, 0
+        self.cutting = 0.0  # seconds of the tokeniser
 
     def run(self, ready: _Lump) -> _Lump:
         """Read the shard to its end, and return the batches that are not added yet."""
@@ -132,6 +137,7 @@ class _Reading:
             own.append(prepared)
             self.totals = self.totals + prepared.totals if number else prepared.totals
             self.outside += read.outside
+            self.cutting += read.cutting
         reason = foundation.rejection_reason(self.totals)
         # in shards of one document each, or of random documents, some may have no known word
         if reason is not None and not shard.url.endswith((DOCUMENT, SEALED_NAME)):

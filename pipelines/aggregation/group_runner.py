@@ -37,19 +37,16 @@ _LOOK = 5.0  # seconds between two checks for new workers
 class Gathered:
     """Result of one group of shards.
 
-    Parameters
-    ----------
-    segment : Segment or None
-        Segment with the counts of the shards; None if no shard could be read.
-    shards : tuple of Shard
-        Shards of the segment.
-    bad : tuple of ShardError
-        Shards left out.
+    segment : segment with the counts of the shards; None if no shard could be read
+    shards : shards of the segment
+    bad : shards left out
+    seconds : time of all threads that the tokeniser took, and all reading with it
     """
 
     segment: Segment | None
     shards: tuple[Shard, ...]
     bad: tuple[ShardError, ...]
+    seconds: tuple[float, float] = (0.0, 0.0)
 
 
 def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, total: int) -> Gathered:
@@ -62,25 +59,12 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
 
     A dead worker casts suspicion on all shards that it was reading. These shards move to the end of
     `waiting`, to be read alone in a group of their own. They are halved until one shard is left.
-    Only a shard that kills its workers when it is alone is bad.
+    Only a shard that kills its workers when it is alone is bad. Raises ShardError or InvalidInput
+    with the names of all unreadable shards of the group. Raises SumExceeded if a sum could exceed
+    2^62. Raises StoreError if the store cannot be written.
 
-    Parameters
-    ----------
-    gathering : Gathering
-        Options of the job.
-    waiting : deque of Bundle
-        Bundles to read; the group removes its bundles from the front.
-    before, total : int
-        Shards finished before, and all shards, for the progress.
-
-    Raises
-    ------
-    ShardError, InvalidInput
-        Names all unreadable shards of the group.
-    SumExceeded
-        A sum could exceed 2^62.
-    StoreError
-        The store cannot be written.
+    waiting : bundles to read; the group removes its bundles from the front
+    before, total : shards finished before, and all shards, for the progress
     """
     late: list[ShardError] = []
     while True:
@@ -122,7 +106,7 @@ def _gather_group(
                 raise refusal_of(group.bad)
             closed = time.monotonic()
             if not group.rows:
-                return Gathered(None, (), tuple(group.bad))
+                return Gathered(None, (), tuple(group.bad), group.seconds)
             receipts = {number: receipt for number, (_, receipt) in group.receipts.items()}
             settled = settle(run.cluster.client, group.opening, receipts)
             group.opening = replace(group.opening, epoch=group.opening.epoch + 1)
@@ -139,7 +123,7 @@ def _gather_group(
     begun = time.monotonic()
     segment = reduction.seal(run, group.totals(), group.records(), group.dates)
     gathering.pace.close = close + time.monotonic() - begun
-    return Gathered(segment, tuple(group.shards.values()), tuple(group.bad))
+    return Gathered(segment, tuple(group.shards.values()), tuple(group.bad), group.seconds)
 
 
 def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:

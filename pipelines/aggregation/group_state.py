@@ -50,6 +50,8 @@ class Group:
     alone: bool = False  # holds only shards suspected of killing workers
     dates: DateRange | None = None
     context_deaths: int = 0
+    # that the tokeniser took, and all reading with it, of all threads
+    seconds: tuple[float, float] = (0.0, 0.0)
 
     def may_take(self, bundle: Bundle, running: Sized) -> bool:
         """Whether the group may accept this bundle in its first pass."""
@@ -69,6 +71,8 @@ class Group:
     def note(self, number: int, bundle: Bundle, receipt: Receipt) -> None:
         """Check the rows of a receipt against earlier passes; the counts must be the same."""
         self.receipts[number] = (bundle, receipt)
+        (cutting, reading), (more, longer) = self.seconds, receipt.seconds
+        self.seconds = (cutting + more, reading + longer)
         shards = {shard.url: shard for shard in bundle.shards}
         for row in receipt.counted:
             if self.rows.get(row.url, row) != row:

@@ -54,16 +54,16 @@ class ReadingContext:
     ) -> Iterator[tuple[Prepared, ReadBatch[Any]]]:
         """Yield all batches of a shard, prepared for the sums and as they were read.
 
-        Raises
-        ------
-        ShardError
-            The shard is unreadable or changed meanwhile, or a record is too large to add.
+        Raises ShardError if the shard is unreadable or changed meanwhile, or a record is too large
+        to add.
         """
         seen = 0
         for read in self.read(shard, START, content):
             try:
                 prepared = self.store.foundation.prepared(read.batch)
             except BoundExceeded as error:
-                raise ShardError(shard.url, f"from document {seen} on: {error}") from error
+                raise ShardError(
+                    shard.url, f"a record from number {seen} on cannot be counted: {error}"
+                ) from error
             seen += prepared.totals.n_documents
             yield prepared, read

@@ -41,8 +41,9 @@ def suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledW
         waiting.extend(bundle.halves())
     else:
         reason = (
-            "killed every worker that read it, although nothing else ran there. Give workers "
-            "more memory, or split it into smaller shards"
+            "every worker that read it died, even when it read nothing else. If it ran out of "
+            "memory, give workers more or split the shard. If code that reads it crashed, such as "
+            "a tokeniser of your own, mend that code"
         )
         error = KillsWorkers(bundle.shards[0].url, reason)
         if counted:

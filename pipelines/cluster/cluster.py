@@ -44,14 +44,14 @@ _CLOSING = 30.0  # seconds; a worker ends itself within a few
 
 
 class _SilentScheduler(Scheduler):
-    """Worker without an HTTP server, which Dask always starts."""
+    """Scheduler without the HTTP server that Dask always starts."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
         """Start no HTTP server."""
 
 
 class _SilentWorker(Worker):
-    """Scheduler without an HTTP server."""
+    """Worker without the HTTP server that Dask always starts."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
         """Start no HTTP server."""
@@ -91,13 +91,7 @@ def most_of(limit: int) -> int:
 
 
 class SchedulerLost(StreamingMomentsError):
-    """The scheduler died or restarted while a job ran.
-
-    Parameters
-    ----------
-    address : str
-        Address of the scheduler.
-    """
+    """The scheduler at this address died or restarted while a job ran."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
@@ -154,7 +148,7 @@ class Cluster:
 
 
 def identity_of(client: Client) -> dict[str, Any]:
-    """Ask the scheduler for its identity; `workers` has one of each worker, by address.
+    """Ask the scheduler for its identity; `workers` has an identity for each address.
 
     Raises OSError if the scheduler is gone.
     """
@@ -213,7 +207,7 @@ def connect(
     )
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
-            f"{workers} workers asked for{' of a running scheduler' if scheduler else ''}",
+            f"{workers} workers are asked for{' of a running scheduler' if scheduler else ''}",
             "give either {option.scheduler} or a positive {option.workers}",
         )
     if scheduler:
@@ -277,7 +271,7 @@ def _started(workers: int, threads: int, dashboard: bool) -> SpecCluster:
 
 @contextmanager
 def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[None]:
-    """Close the cluster at the end, but do not wait for ever."""
+    """Close the cluster at the end; give up waiting after some seconds."""
     try:
         yield
     finally:

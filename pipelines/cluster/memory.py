@@ -156,25 +156,12 @@ def plan_reading(
 ) -> ReadingPlan:
     """Divide the memory of a worker for a job that reads one shard in each task.
 
-    Parameters
-    ----------
-    threads : int
-        Threads of the worker.
-    memory : int
-        Budget in bytes.
-    limits : ReadLimits
-        Limits of documents and row groups; without a limit of row groups, half of the remaining
-        memory bounds them.
-    job : str
-        Name of the job in messages.
-    held, beside : mapping
-        Bytes of arrays by purpose: those of the worker, and those of a task in addition to its
-        input.
+    Raises BoundExceeded if one task does not fit into the budget; the message names the parts.
 
-    Raises
-    ------
-    BoundExceeded
-        One task does not fit into the budget; the message names the parts.
+    limits : limits of documents and row groups; without a limit of row groups, half of the
+        remaining memory bounds them
+    held, beside : bytes of arrays by purpose: those of the worker, and those of a task in addition
+        to its input
 
     Examples
     --------
@@ -203,24 +190,12 @@ def plan_update(
 ) -> UpdatePlan:
     """Divide the memory of a worker for an update.
 
-    Parameters
-    ----------
-    layout : SegmentLayout
-        Layout of the store.
-    threads : int
-        Threads of the worker.
-    memory : int
-        Budget in bytes.
-    limits : ReadLimits
-        Limits of documents and row groups; without a limit of row groups, half of the remaining
-        memory bounds them.
-    joining : int
-        Bytes that a commit needs to join the counts after the tasks.
+    Raises BoundExceeded if the smallest plan does not fit into the budget; the message names the
+    parts.
 
-    Raises
-    ------
-    BoundExceeded
-        The smallest plan does not fit into the budget; the message names the parts.
+    limits : limits of documents and row groups; without a limit of row groups, half of the
+        remaining memory bounds them
+    joining : bytes that a commit needs to join the counts after the tasks
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming_moments.models import topic_reading
+from streaming_moments.models.reading import topic_reading
 from streaming_moments.pipelines.cluster.memory import (
     LIMITS,
     ReadingPlan,

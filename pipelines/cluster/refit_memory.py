@@ -76,27 +76,15 @@ def plan_refit(
 ) -> RefitPlan:
     """Divide the memory of a worker for a refit.
 
-    Parameters
-    ----------
-    layout : SegmentLayout
-        Layout of the store.
-    model : type
-        A class of `MODELS`.
-    options : FitOptions
-        Its `Options`.
-    workers, threads : int
-        Number of worker processes, and of threads in each.
-    memory : int
-        Budget of a worker in bytes.
-    held : int
-        For documents: number of row blocks in memory while one is read.
-    joining : int
-        For other kinds: bytes to join the segments of a row block while it is read.
+    Raises BoundExceeded if the smallest plan does not fit into the budget; the message names the
+    parts.
 
-    Raises
-    ------
-    BoundExceeded
-        The smallest plan does not fit into the budget; the message names the parts.
+    model : a class of `MODELS`
+    options : its `Options`
+    workers, threads : number of worker processes, and of threads in each
+    memory : budget of a worker in bytes
+    held : for documents: number of row blocks in memory while one is read
+    joining : for other kinds: bytes to join the segments of a row block while it is read
 
     Examples
     --------

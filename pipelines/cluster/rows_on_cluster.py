@@ -155,7 +155,7 @@ class OnCluster:
     def brought(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> OnCluster:
-        """Call it in the process of the job."""
+        """Call the function in the process of the job."""
         parts = replace(self, blocks=self._read_with(halves)).gathered(step, function)
         here = {one.name: getattr(self, one.name) for one in fields(self)}
         return RowsHere(**here | {"blocks": parts, "preparing": None, "keeps_halves": True})
@@ -197,7 +197,7 @@ class OnCluster:
         return self.calls(step, on_aligned, each, keep=True)
 
     def shared(self, value: Any) -> Future[Any]:
-        """Send it to one worker, from which the others get it."""
+        """Send the value to one worker, from which the others get it."""
         placed: Future[Any] = self.run.cluster.client.scatter(value, hash=False)
         return placed
 
@@ -254,7 +254,7 @@ class RowsHere(OnCluster):
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """Call it at once."""
+        """Call the function at once."""
         with _one_thread():
             return function(*values)
 

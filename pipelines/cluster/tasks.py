@@ -159,16 +159,10 @@ def run_bounded(
 ) -> list[Any]:
     """Return results of `function(*call)` for all calls, in order, `in_flight` at a time.
 
-    With `keep` the results stay on the workers and their futures are returned.
-
-    Raises
-    ------
-    Exception
-        The exception of the first failing task; the other tasks are cancelled.
-    WorkersLost
-        The cluster has no workers, or the task kills them.
-    SchedulerLost
-        The scheduler is gone.
+    With `keep` the results stay on the workers and their futures are returned. Raises the
+    exception of the first failing task; the other tasks are cancelled. Raises WorkersLost if
+    the cluster has no workers, or the task kills them. Raises SchedulerLost if the scheduler is
+    gone.
     """
     results: list[Any] = [None] * len(calls)
     with closing(

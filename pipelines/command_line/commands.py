@@ -55,6 +55,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "Add to STORE what each OTHER store holds, without its documents; later what has "
             "changed."
         ),
+        "pull-model": "Copy a model that HUB has fitted to STORE, which has the same foundation.",
     },
     "models": {
         "label": "Name a topic of a model of STORE: TOPIC is shown as TEXT from then on.",
@@ -114,7 +115,7 @@ _ALIASES = {"show": "topics"}
 
 
 class LateGroup(click.Group):
-    """Imports a command when it is asked for: none waits for what only others need."""
+    """Imports a command at its first use, so that no command waits for imports of others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_FOLDERS)

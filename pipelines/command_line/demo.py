@@ -31,7 +31,8 @@ from streaming_moments.pipelines.command_line.shared_options import (
     console,
     running,
 )
-from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.counting_options import PilotOptions
+from streaming_moments.pipelines.jobs.create import create
 from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.refit import coherence, refit
 from streaming_moments.pipelines.jobs.update import update

@@ -47,7 +47,9 @@ def main(arguments: list[str] | None = None) -> None:
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "streaming-moments"
         code = _failed(
-            f"error: {error.format_message()} See `{where} --help`.", given, ExitCode.INPUT
+            f"error: {error.format_message().rstrip('.')}. See `{where} --help`.",
+            given,
+            ExitCode.INPUT,
         )
     except Unfinished as error:
         code = _failed(f"unfinished: {error.said(of_commands)}", given, ExitCode.UNFINISHED)

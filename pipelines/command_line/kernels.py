@@ -53,7 +53,8 @@ def compile_kernels(folder: Path, run: Run) -> None:
     Shards and stores are left in `folder`, which must be empty. The kernels are compiled in the
     workers of `run`.
     """
-    from streaming_moments.pipelines.jobs.create import PilotOptions, create
+    from streaming_moments.pipelines.counting_options import PilotOptions
+    from streaming_moments.pipelines.jobs.create import create
     from streaming_moments.pipelines.jobs.outputs.transform import transform
     from streaming_moments.pipelines.jobs.polish import polish
     from streaming_moments.pipelines.jobs.refit import refit, with_coherence
@@ -82,16 +83,22 @@ def compile_kernels(folder: Path, run: Run) -> None:
 
 
 def _compile_kinds(folder: Path, run: Run) -> None:
-    """Count and fit each other kind, and write outputs for its shards."""
+    """Count, fit and polish each other kind, and write outputs for its shards."""
+    from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
     from streaming_moments.models.chains import HiddenMarkovModel
     from streaming_moments.models.communities.blockmodel import Blockmodel
+    from streaming_moments.models.factors import IndependentFactors
     from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
     from streaming_moments.models.three_view import MultiViewMixture
-    from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+    from streaming_moments.pipelines.counting_options import (
+        CountingOptions,
+        PilotOptions,
+    )
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
     from streaming_moments.pipelines.jobs.kinds.options import KindOptions
     from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS
     from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
+    from streaming_moments.pipelines.jobs.polish import polish
     from streaming_moments.pipelines.jobs.refit import refit_by
     from streaming_moments.pipelines.jobs.update import update
     from streaming_moments.storage.listing import list_shards
@@ -105,6 +112,8 @@ def _compile_kinds(folder: Path, run: Run) -> None:
     (folder / "views.csv").write_text("a,b,c\n" + "".join(rows))
     numbers = [f"{draw.gauss(8 * (one == 'x'), 1)},{draw.gauss(0, 1)}\n" for one in classes]
     (folder / "vectors.csv").write_text("a,b\n" + "".join(numbers))
+    numbers = [f"{draw.expovariate(1)},{draw.expovariate(1)}\n" for _ in range(_DOCUMENTS)]
+    (folder / "factors.csv").write_text("a,b\n" + "".join(numbers))
     pairs = [(one, other) for one in range(_NODES) for other in range(one)]
     ends = [
         f"n{one},n{other}\n"
@@ -112,12 +121,16 @@ def _compile_kinds(folder: Path, run: Run) -> None:
         if draw.random() < _JOINED[one % 2 == other % 2]
     ]
     (folder / "edges.csv").write_text("source,target\n" + "".join(ends))
+    held = [f"{one == 'x':d},{draw.random() < 0.5:d},{one == 'x':d}\n" for one in classes]
+    (folder / "sets.csv").write_text("a,b,c\n" + "".join(held))
     kinds: tuple[tuple[str, KindOptions, Any], ...] = (
         ("sequences.txt", KindOptions("sequences"), HiddenMarkovModel),
         ("views.csv", KindOptions("views", "a:text,b,c"), MultiViewMixture),
         ("vectors.csv", KindOptions("vectors", "a,b"), GaussianMixture),
+        ("factors.csv", KindOptions("vectors", "a,b"), IndependentFactors),
         ("edges.csv", KindOptions("edges"), Blockmodel),
         ("edges.csv", KindOptions("edges", sketch_columns=4), Blockmodel),
+        ("sets.csv", KindOptions("sets", "a,b,c"), BernoulliMixture),
     )
     for place, (name, shape, model) in enumerate(kinds):
         shards = list_shards([str(folder / name)])
@@ -128,6 +141,8 @@ def _compile_kinds(folder: Path, run: Run) -> None:
         store = create_kind(str(folder / f"kind-{place}"), shards, shape, counting, pilot, run)
         store = update(store, shards, run).store
         fitted = refit_by(store, model, model.Options(topics=2), run)
+        store = store.save_model("first", fitted)
+        polish(store, fitted, run, shards, passes=1, parent="first")
         if output := OUTPUTS.get(model.name):
             told = OutputOptions(method=next(iter(output.methods), ""))
             output.write(store, fitted, shards, str(folder / f"read-{place}"), run, told)

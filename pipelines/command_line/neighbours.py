@@ -14,7 +14,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     print_json,
     shards_argument,
 )
-from streaming_moments.pipelines.jobs.create import PilotOptions
+from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
 from streaming_moments.pipelines.option_types import COUNT
 from streaming_moments.pipelines.terminal import say, tell

@@ -22,7 +22,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     storage_option,
 )
 from streaming_moments.pipelines.command_line.stores.create import with_kind
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, Whole, declared_options
@@ -37,6 +37,7 @@ from streaming_moments.pipelines.planning.cost import (
 )
 from streaming_moments.pipelines.planning.job import Job
 from streaming_moments.pipelines.planning.kind_trial import try_out_any
+from streaming_moments.pipelines.planning.merge_cost import MergeCost, merge_cost
 from streaming_moments.pipelines.planning.step_costs import StepCosts
 from streaming_moments.pipelines.planning.update_cost import NETWORK_BYTES, UpdateCost, update_cost
 from streaming_moments.pipelines.quantities import size_text
@@ -59,6 +60,7 @@ class Plan:
     memory : memory of one worker
     network : bytes a second that a worker receives
     disk_bytes : bytes of the store on disk
+    merge : the first merge of the store into a hub
     clusters, updates : by number of workers; updates up to a thousand
     best : the recommended cluster
     """
@@ -68,6 +70,7 @@ class Plan:
     memory: MemoryNeed
     network: int
     disk_bytes: float
+    merge: MergeCost
     clusters: tuple[ClusterCost, ...]
     updates: tuple[UpdateCost, ...]
     best: ClusterCost
@@ -168,6 +171,7 @@ def plan_of(
         memory_need(job, 1, costs.threads, budget),
         network,
         store_bytes(job, costs, budget),
+        merge_cost(job, costs, budget, network),
         tuple(cluster_cost(job, costs, n, budget, network) for n in workers or _WORKERS),
         tuple(update_cost(job, costs, n, budget, network) for n in workers or _MORE_WORKERS),
         recommended(job, costs, budget, within, network=network),
@@ -190,6 +194,7 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
         "state_bytes": job.layout.state_bytes,
         "store_bytes": made.disk_bytes,
         "memory": {**asdict(made.memory), "peak": made.memory.peak, "limit": made.worker_limit},
+        "merge": asdict(made.merge),
         "threads": made.costs.threads,
         "network": made.network,
         "passes": made.updates[0].passes,
@@ -234,6 +239,7 @@ def print_plan(console: Console, made: Plan) -> None:
             f"the shards {_times(made.updates[0].passes)}",
         ),
     ]
+    rows.append(("merge into a hub", _merge_text(made.merge)))
     print_facts(console, rows)
     console.print()
     times = Table(show_edge=False, pad_edge=False)
@@ -243,6 +249,14 @@ def print_plan(console: Console, made: Plan) -> None:
         times.add_row(str(one.workers), *map(_time, (one.create, one.update, one.refit)))
     console.print(times)
     _print_updates(console, made)
+
+
+def _merge_text(cost: MergeCost) -> str:
+    return (
+        f"{mebibytes(cost.copied_bytes)} copied in {cost.requests:,} requests: "
+        f"{_time(cost.seconds)}, {mebibytes(cost.memory)} of files in memory; later merges copy "
+        "only new segments"
+    )
 
 
 def _state_rows(job: Job) -> list[tuple[str, str]]:

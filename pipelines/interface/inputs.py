@@ -26,6 +26,7 @@ from streaming_moments.pipelines.interface.partitions import (
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex, Typed, Whole
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import PERIODS, DateRange, Period
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger
@@ -33,7 +34,7 @@ from streaming_moments.storage.shards import Shard
 
 _PILOT = "pilot"  # source of documents that are only sampled
 _SHOWN = 5
-_LONGEST = 200  # shown characters of texts that are not URLs
+_LONGEST = 80  # shown characters of texts that are not URLs
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,11 @@ class Given:
             elif part.mark and record.fingerprint != part.mark:
                 changed.append(part.shard.url)
         if changed:
+            were = "was" if len(changed) == 1 else "were"
             raise InvalidInput(
-                f"{len(changed)} partitions were counted with other content: {_some(changed)}. "
-                "Give them unchanged, or forget the old ones first with allow_again=True, or "
-                "use a new source name for the new documents"
+                f"{of_number(len(changed), 'partition')} {were} counted with other content: "
+                f"{_some(changed)}. Give the documents unchanged, or forget the old ones first "
+                "with allow_again=True, or use a new source name for the new documents"
             )
         return left
 
@@ -221,9 +223,10 @@ def _listed(
     except (InvalidInput, ShardError) as error:
         if not any(" " in one for one in urls):
             raise
-        told = shorten(str(error), _LONGEST, placeholder=" ...")
+        first = shorten(urls[0], _LONGEST, placeholder=" ...")
         raise InvalidInput(
-            f"texts without a source are read as URLs of shards: {told}; name documents with "
+            f"texts without a source are read as URLs of shards, and these cannot be listed: "
+            f"{first!r}{' and others' if len(urls) > 1 else ''}; name documents with "
             "source='NAME', or check the URLs"
         ) from error
 

@@ -10,13 +10,13 @@ from distributed import Client
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.interface.inputs import given_as, name_of_sampled
 from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.remedies import store_door
 from streaming_moments.pipelines.interface.running import PACKAGE, running
 from streaming_moments.pipelines.interface.store import Store
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import (
     changed_options,
     create_kind,

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
-from distributed import Client, Future
+from distributed import Client, Future, KilledWorker
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import completed
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.interface.records import (
     Encoded,
     Fields,
@@ -59,7 +60,7 @@ class Held:
         return self.documents.mark
 
     def content(self, client: Client) -> Future[Any]:
-        """Content, sent with the task that makes it, so that no death of a worker loses it."""
+        """Content as a task, which Dask can run again if its worker dies."""
         return client.submit(_itself, self.documents, pure=False)
 
 
@@ -171,6 +172,13 @@ def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[La
     in_flight = cluster.workers * cluster.threads
     for done, (place, told) in enumerate(completed(cluster, _described, calls(), in_flight), 1):
         part, content = parts[place], contents.pop(place)
+        if isinstance(told, KilledWorker):
+            raise WorkersLost(
+                f"the workers died repeatedly while they computed {part.shard.url}, a partition of "
+                "the collection.",
+                "Compute it alone to see why, or give the workers more memory; all commits so far "
+                "are stored",
+            ) from told
         if isinstance(told, BaseException):
             raise told
         run.progress.advance("marking partitions", done, len(parts))
@@ -281,8 +289,8 @@ def _require_single(ids: Sequence[int], known: set[int], url: str) -> None:
 
 def _repeated(number: int, url: str) -> InvalidInput:
     return InvalidInput(
-        f"{of_number(number, 'document')} of {url} with the id of another document; "
-        "give each document an id of its own, or none"
+        f"{of_number(number, 'document')} of {url} {'has' if number == 1 else 'have'} the id of "
+        "another document; give each document an id of its own, or none"
     )
 
 

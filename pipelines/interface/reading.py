@@ -32,11 +32,11 @@ def columns_counted(shape: KindOptions, form: ShardFormat) -> tuple[str, ...]:
 
 
 def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
-    """Return options of a model from their names and values.
+    """Return options of a model from their names and values; `n_topics` is the number of states.
 
     Raises InvalidInput for an unknown, missing or refused option; the message lists the options.
     """
-    known = {one.name: one for one in fields(model.Options)}
+    known = {argument_of(one.name): one for one in fields(model.Options)}
     unknown = [name for name in given if name not in known]
     lacking = [name for name, one in known.items() if one.default is MISSING and name not in given]
     if unknown or lacking:
@@ -45,6 +45,17 @@ def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
             f"a model {model.name} was given {problem}; its options are {', '.join(known)}"
         )
     return model.Options(**given)
+
+
+def argument_of(option: str) -> str:
+    """Return what calls in Python name an option of a refit.
+
+    Examples
+    --------
+    >>> argument_of("topics"), argument_of("method")
+    ('n_topics', 'method')
+    """
+    return "n_topics" if option == "topics" else option
 
 
 def require_idle(model: Model, given: Mapping[str, object]) -> None:

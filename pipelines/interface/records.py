@@ -97,7 +97,7 @@ class Encoded:
 
     @classmethod
     def of(cls, lines: Iterable[Line]) -> Encoded:
-        """Make it from lines in their order."""
+        """Encode lines in their order."""
         held = list(lines)
         ids = [line.id for line in held if line.id is not None]
         return cls(b"".join(line.content for line in held), np.array(ids, dtype=np.uint64))

@@ -8,7 +8,8 @@ from functools import cache
 from types import MappingProxyType
 
 from streaming_moments.arguments import D, checked
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
+from streaming_moments.pipelines.interface.reading import argument_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.printing.remedies import ANY, of_commands
 
@@ -17,7 +18,7 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "update": ("id_column", "skip_bad_shards", "unique", "include_forgotten", "memory"),
         "forget": ("origin", "allow_again", "memory"),
-        "merge": ("unique", "least_documents", "memory"),
+        "merge": ("unique", "least_documents", "include_forgotten", "memory"),
         "refit": ("topics", "alpha0", "method", "seed", "refine", "alpha", "name", "memory"),
         "select": ("topics", "alpha0", "method", "seed", "refine", "memory"),
         "transform": (
@@ -32,6 +33,7 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "polish": ("model", "passes", "alpha", "name", "skip_bad_shards", "memory"),
         "topics": (),
+        "pull_model": ("model", "name"),
         "page": ("output", "model"),
         "label": ("model",),
     }
@@ -44,6 +46,8 @@ _OTHERS = {
     "create.like": "create_store(like={})",
     "create.max_topics": "create_store(max_topics={})",
     "merge.as": "merge(name={})",
+    "pull-model": "store.pull_model(...)",
+    "pull-model.as": "pull_model(name={})",
     "refit.model": "store.refit_as(...)",
 }
 
@@ -60,7 +64,8 @@ def _named() -> Mapping[str, str]:
     for name, arguments in METHODS.items():
         named[name] = f"store.{name}(...)"
         for one in arguments:
-            named[f"{name}.{one}"] = f"{name}({one}={'True' if one in _SWITCHES else '{}'})"
+            value = "True" if one in _SWITCHES else "{}"
+            named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
     return named
 
 
@@ -74,13 +79,14 @@ def of_stores(command: str, option: str, value: str) -> str:
     """
     if command == ANY:
         arguments = {one for own in METHODS.values() for one in own}
-        return (
-            option if option in arguments else f"--{option.replace('_', '-')} of the command line"
-        )
+        if option in arguments:
+            return argument_of(option)
+        return f"--{option.replace('_', '-')} of the command line"
     named = _named().get(f"{command}.{option}" if option else command)
     if named is None:
-        return of_commands(command, option, value)
-    given = f'"{value}"' if value else "..."
+        said = of_commands(command, option, value)
+        return said.replace("`", "`streaming-moments ", 1) if option else said
+    given = value if value.isdigit() else f'"{value}"' if value else "..."
     return f"`{named.format(given)}`"
 
 

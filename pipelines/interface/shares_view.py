@@ -13,6 +13,7 @@ from streaming_moments.pipelines.interface.topics_view import Topics
 from streaming_moments.plots import Axes, Figure, plot_shares
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import Period
+from streaming_moments.storage.merging.origin_shares import only_of
 from streaming_moments.storage.operations.lineages import store_counting
 from streaming_moments.storage.operations.shares_over_time import PeriodShares, shares_over_time
 from streaming_moments.storage.segments.models import model_called
@@ -35,9 +36,17 @@ class SharesOverTime:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, store: MomentStore, topics: Topics, name: str | None, by: Period) -> SharesOverTime:
+    def of(
+        cls,
+        store: MomentStore,
+        topics: Topics,
+        name: str | None,
+        by: Period,
+        origin: str | None = None,
+    ) -> SharesOverTime:
         """Compute shares of topics of a stored model; arguments and errors as in `Store`."""
         counted = store_counting(store, model_called(store.commit, name), topics.model)
+        counted = counted if origin is None else only_of(counted, origin)
         return cls(shares_over_time(counted, topics.model, by), tuple(topics.names))
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 from distributed import Client
 
 from streaming_moments.arguments import require_fitting
+from streaming_moments.deprecation import renamed_arguments
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.alpha0 import WITHOUT_HALVES
 from streaming_moments.models.base import Model
@@ -34,7 +35,7 @@ from streaming_moments.pipelines.interface.reading import (
     require_idle,
 )
 from streaming_moments.pipelines.interface.records import Fields
-from streaming_moments.pipelines.interface.remedies import store_door
+from streaming_moments.pipelines.interface.remedies import of_stores, store_door
 from streaming_moments.pipelines.interface.running import PACKAGE, running, warn_caller
 from streaming_moments.pipelines.interface.shares_view import SharesOverTime
 from streaming_moments.pipelines.interface.topics_view import Topics
@@ -51,14 +52,16 @@ from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.sites.merge import merge
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.model_options import finds_number
-from streaming_moments.pipelines.reports.kinds.registry import advice_on
-from streaming_moments.pipelines.reports.outside_words import share_outside
+from streaming_moments.pipelines.reports.kinds.registry import advice_on, record_noun
+from streaming_moments.pipelines.reports.outside_words import share_outside, slow_tokeniser
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.progress import reporter
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.kinds.registry import columns_of
+from streaming_moments.storage.merging.model_copies import pull_model
+from streaming_moments.storage.merging.origin_shares import only_of
 from streaming_moments.storage.merging.pulling import drop_origin
 from streaming_moments.storage.merging.shared_foundation import SharedFoundation
 from streaming_moments.storage.operations.labels import label, succession
@@ -70,6 +73,8 @@ from streaming_moments.storage.shards import PARTITIONS
 from streaming_moments.storage.store.store import MomentStore
 
 M = TypeVar("M", bound=Model)
+# level 3: `store_door` wraps the methods
+_TOPICS = renamed_arguments("0.3.0", "0.4.0", level=3, topics="n_topics")
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 
 
@@ -122,13 +127,14 @@ class Store:
     @property
     def languages(self) -> tuple[str, ...]:
         """Languages of documents whose stop words are not counted; InvalidInput for other kinds."""
+        _ = self.snapshot.counts
         policy = self.snapshot.policy
         return () if policy is None else policy.languages
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Remedies that lower that share for documents if it is above 5%, a sentence each."""
-        return advice_on(self.snapshot, self.outside_share)
+        """Sentences on how to lower `outside_share`; empty if it is below 5%."""
+        return advice_on(self.snapshot, self.outside_share, of_stores)
 
     def update(
         self,
@@ -198,9 +204,12 @@ class Store:
                         include_forgotten=include_forgotten,
                     )
                     at = dataclasses.replace(at, snapshot=done.store)
+                    share = done.tokeniser_share
+                    if slow := slow_tokeniser(at.snapshot.policy, share, "documents"):
+                        run.tell(str(slow))
             merged = compact_when_many(at.snapshot, compact_after, run)
             at = dataclasses.replace(at, snapshot=merged)
-            run.tell(f"version {at.version} holds {of_number(at.documents, 'document')}")
+            run.tell(f"version {at.version} holds {at._held}")
         if source is not None:
             require_all_there(source, there, at.snapshot.ledger())
         return at
@@ -253,6 +262,7 @@ class Store:
         name: str | None = None,
         unique: bool = False,
         least_documents: int = 0,
+        include_forgotten: bool = False,
         compact_after: int = COMPACT_AFTER,
         client: Client | None = None,
         memory: int | None = None,
@@ -273,6 +283,8 @@ class Store:
             Leave out segments of others whose documents are all counted here, by content.
         least_documents : int
             Refuse a new store of fewer documents, and new segments of fewer.
+        include_forgotten : bool
+            Also count documents that were forgotten or purged here, and a store that was purged.
         compact_after, client, memory, verbose
             As in `update`.
 
@@ -297,6 +309,7 @@ class Store:
         60
         """
         told = {"unique": unique, "least_documents": least_documents, "name": name}
+        told |= {"include_forgotten": include_forgotten}
         require_fitting(Store.merge, compact_after=compact_after, **told)
         urls = [one.url if isinstance(one, Store) else one for one in others]
         with self._running(client, memory, verbose) as run:
@@ -308,12 +321,61 @@ class Store:
                 unique,
                 least_documents,
                 compact_after=compact_after,
+                include_forgotten=include_forgotten,
             )
         return dataclasses.replace(self, snapshot=done.store)
 
+    def pull_model(
+        self, hub: str | Store, *, model: str | None = None, name: str | None = None
+    ) -> Store:
+        """Copy a model that another store on the same foundation has fitted.
+
+        `transform`, `topics`, `page` and a service then use it like a model of this store.
+
+        Parameters
+        ----------
+        hub : str or Store
+            The store that fitted the model, or its URL; it is only read.
+        model : str, optional
+            Name or tag there; by default the tag "published", or the latest model without it. A tag
+            moves to the model here, too.
+        name : str, optional
+            Name of the model here; by default as there.
+
+        Raises
+        ------
+        ForeignStatistics
+            The store has another foundation. The error says what differs.
+        InvalidInput
+            The name is that of another model here, or the model has other words.
+        StoreError
+            There is no such model, or a store cannot be read or written.
+
+        Examples
+        --------
+        >>> from streaming_moments import create_store
+        >>> from streaming_moments.pipelines import PilotOptions
+        >>> texts = ["the sea and a ship in the port"] * 30 + ["a law of the tax on trade"] * 30
+        >>> few = PilotOptions(min_documents=2)
+        >>> hub = create_store("memory://whole", texts, source="texts", max_topics=2, pilot=few)
+        >>> hub = hub.update(texts, source="texts")
+        >>> _ = hub.refit(2, 0.1, name="first")
+        >>> oslo = create_store("memory://oslo", like=hub).pull_model(hub)
+        >>> oslo.topics("first").model.n_topics
+        2
+        """
+        require_fitting(Store.pull_model, model=model, name=name)
+        if isinstance(hub, Store):
+            other = hub.snapshot
+        else:
+            other = MomentStore.open(hub, storage_options=self.storage_options, whole=False)
+        done = pull_model(self.snapshot, other, model, name)
+        return dataclasses.replace(self, snapshot=done.store)
+
+    @_TOPICS
     def refit(
         self,
-        topics: int | Literal["auto", "predict"] = "auto",
+        n_topics: int | Literal["auto", "predict"] = "auto",
         alpha0: float | Literal["auto"] = "auto",
         *,
         client: Client | None = None,
@@ -329,7 +391,7 @@ class Store:
 
         Parameters
         ----------
-        topics : int, "auto" or "predict"
+        n_topics : int, "auto" or "predict"
             Number of topics. "auto" chooses the fewest after which one more improves the held-out
             score little, and "predict" the fewest that predict best. Without halves "auto" chooses
             the most coherent number, as in `select`.
@@ -353,20 +415,20 @@ class Store:
         NotIdentifiable, BoundExceeded
             As in `pipelines.refit`; "auto" without co-document counts in the store.
         InvalidInput, StoreError
-            `topics` is not a number, `refine` is "auto" without halves, or the name exists, as in
+            `n_topics` is not a number, `refine` is "auto" without halves, or the name exists, as in
             `MomentStore.save_model`.
         """
         told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
-        require_fitting(Store.refit, topics=topics, alpha0=alpha0, **told)
+        require_fitting(Store.refit, n_topics=n_topics, alpha0=alpha0, **told)
         self._require_documents("refit_as")
         with self._running(client, memory, verbose) as run:
-            if topics == "auto" and refine != "auto" and not self.snapshot.halves:
+            if n_topics == "auto" and refine != "auto" and not self.snapshot.halves:
                 known = WITHOUT_HALVES if alpha0 == "auto" else alpha0
-                topics = most_coherent(self.snapshot, known, run, method, seed, refine)
-            asked = {"topics": topics, "refine": refine}
+                n_topics = most_coherent(self.snapshot, known, run, method, seed, refine)
+            asked = {"topics": n_topics, "refine": refine}
             auto = {option: value for option, value in asked.items() if isinstance(value, str)}
             options = TopicOptions(
-                topics=1 if isinstance(topics, str) else topics,
+                topics=1 if isinstance(n_topics, str) else n_topics,
                 alpha0=alpha0,
                 method=method,
                 seed=seed,
@@ -375,15 +437,16 @@ class Store:
             )
             options = chosen_options(self.snapshot, options, auto, run)
             model = scored_refit(self.snapshot, TopicModel, options, run)
-            run.tell(outcome_of(model, "documents"))
+            run.tell(outcome_of(model))
         if few := too_few_line(model):
             warn_caller(few)
         labels = self._kept(name, model)
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
+    @_TOPICS
     def select(
         self,
-        topics: Sequence[int],
+        n_topics: Sequence[int],
         alpha0: Sequence[float | Literal["auto"]] = ("auto",),
         *,
         client: Client | None = None,
@@ -395,10 +458,10 @@ class Store:
     ) -> Selection:
         """Compare numbers of topics; arguments and errors as in `pipelines.select`."""
         told = {"method": method, "seed": seed, "refine": refine}
-        require_fitting(Store.select, topics=topics, alpha0=alpha0, **told)
+        require_fitting(Store.select, n_topics=n_topics, alpha0=alpha0, **told)
         self._require_documents("select_as")
         with self._running(client, memory, verbose) as run:
-            return select(self.snapshot, topics, alpha0, run, method, seed, refine)
+            return select(self.snapshot, n_topics, alpha0, run, method, seed, refine)
 
     def polish(
         self,
@@ -468,6 +531,7 @@ class Store:
         labels = (done.kept or at).models[name or done.parent].labels
         return Topics(done.model, fitted.vocabulary, fitted.policy, labels)
 
+    @_TOPICS
     def refit_as(
         self,
         model: type[M],
@@ -489,8 +553,8 @@ class Store:
         name : str, optional
             Save the model in the store under this new name.
         **options : object
-            Fields of `model.Options`: `topics` is the number of states. If numbers of the model are
-            compared, `topics` may be "auto" or "predict", as in the command `refit`.
+            `n_topics`, the number of states, and other fields of `model.Options`. If numbers of the
+            model are compared, `n_topics` may be "auto" or "predict", as in the command `refit`.
 
         Raises
         ------
@@ -501,13 +565,13 @@ class Store:
         """
         require_fitting(Store.refit_as, name=name)
         require_kind_of(model, self.snapshot)
-        how = options.get("topics")
+        how = options.get("n_topics")
         auto = {"topics": how} if isinstance(how, str) else {}
         if auto and (how not in ("auto", "predict") or not finds_number(model, "topics")):
             raise InvalidInput(
-                f"topics is {how!r}, which model {model.name} does not support; give a number"
+                f"n_topics is {how!r}, which model {model.name} does not support; give a number"
             )
-        own = options_of(model, {**options, "topics": 1} if auto else options)
+        own = options_of(model, {**options, "n_topics": 1} if auto else options)
         with self._running(client, memory, verbose) as run:
             if auto:
                 own = chosen_options(self.snapshot, own, auto, run, model)
@@ -516,10 +580,11 @@ class Store:
         self._kept(name, fitted)
         return fitted
 
+    @_TOPICS
     def select_as(
         self,
         model: type[Model],
-        topics: Sequence[int],
+        n_topics: Sequence[int],
         *,
         client: Client | None = None,
         memory: int | None = None,
@@ -531,7 +596,7 @@ class Store:
         Parameters
         ----------
         model, client, memory, verbose, **options
-            As in `refit_as`; `topics` are numbers of states.
+            As in `refit_as`; `n_topics` are numbers of states.
 
         Raises
         ------
@@ -541,8 +606,8 @@ class Store:
         NotIdentifiable, BoundExceeded
             As in `pipelines.select`.
         """
-        require_fitting(Store.select_as, topics=topics)
-        tried = [options_of(model, {**options, "topics": number}) for number in topics]
+        require_fitting(Store.select_as, n_topics=n_topics)
+        tried = [options_of(model, {**options, "n_topics": number}) for number in n_topics]
         with self._running(client, memory, verbose) as run:
             return select_states(self.snapshot, model, tried, run)
 
@@ -637,7 +702,9 @@ class Store:
         stale, labels = staleness(latest, chosen), latest.models[chosen].labels
         return Topics(model, fitted.vocabulary, fitted.policy, labels, stale)
 
-    def shares_over_time(self, by: Period = "month", name: str | None = None) -> SharesOverTime:
+    def shares_over_time(
+        self, by: Period = "month", name: str | None = None, origin: str | None = None
+    ) -> SharesOverTime:
         """Return shares of the topics of a stored model over time, with error bars.
 
         They come from the counts of the store, without its documents.
@@ -648,18 +715,22 @@ class Store:
             Length of the periods; weeks begin on Monday.
         name : str, optional
             Name or tag of the model; by default the latest.
+        origin : str, optional
+            Only the documents that a hub has from this origin; its own ones for "".
 
         Raises
         ------
         InvalidInput
-            The store has no dates, or counted several of these periods together.
+            The store has no dates, or counted several of these periods together; or it has no such
+            origin.
         StoreError
             There is no such model, or a file is missing or damaged.
         """
-        require_fitting(Store.shares_over_time, by=by, name=name)
+        require_fitting(Store.shares_over_time, by=by, name=name, origin=origin)
         latest = self.snapshot.latest()
-        dated_segments(latest)  # named before a missing model, as a fit does not mend it
-        return SharesOverTime.of(latest, self.topics(name), name, by)
+        # named before a missing model, as a fit does not mend it
+        dated_segments(latest if origin is None else only_of(latest, origin))
+        return SharesOverTime.of(latest, self.topics(name), name, by, origin)
 
     def shares_by_origin(self, name: str | None = None) -> SharesByOrigin:
         """Return shares of the topics of a stored model in each origin of a hub, with error bars.
@@ -747,19 +818,21 @@ class Store:
         SharedFoundation.of(self.snapshot).save(output, self.storage_options)
 
     def __repr__(self) -> str:
-        return (
-            f"Store({self.url!r}, version {self.version}, {of_number(self.documents, 'document')})"
-        )
+        return f"Store({self.url!r}, version {self.version}, {self._held})"
 
     def _repr_html_(self) -> str:
         rows = [
             ("version", self.version),
-            ("documents", f"{self.documents:,}"),
+            (f"{record_noun(self.snapshot)}s", f"{self.documents:,}"),
             ("shards and partitions", f"{len(self.snapshot.ledger()):,}"),
             ("words", f"{self.snapshot.foundation.rows:,}"),
             ("models", len(self.snapshot.models)),
         ]
         return html_table(f"store {self.url}", ["what", "how many"], rows)
+
+    @property
+    def _held(self) -> str:
+        return of_number(self.documents, record_noun(self.snapshot))
 
     def _running(
         self, client: Client | None, memory: int | None, verbose: int | bool

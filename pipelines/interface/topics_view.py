@@ -58,6 +58,11 @@ class Topics:
     labels: Mapping[int, str] = field(default_factory=dict)
     stale: Staleness | None = None
 
+    @property
+    def n_topics(self) -> int:
+        """Number of topics."""
+        return self.model.n_topics
+
     def __repr__(self) -> str:
         named = ", ".join("-".join(words[:2]) for words in self.top_words(2))
         documents = of_number(self.model.documents, "document")
@@ -86,7 +91,9 @@ class Topics:
         [['law'], ['sea']]
         """
         if not isinstance(number, int) or number < 1:
-            raise InvalidInput(f"{number!r} words; give a whole number of at least 1")
+            raise InvalidInput(
+                f"the number of words is {number!r}; give a whole number of at least 1"
+            )
         scores = relevance(self.model.topics, self.model.word_probabilities, weight)
         terms = self.vocabulary.terms
         return [[terms[word] for word in words] for words in top_words(scores, number)]

@@ -225,12 +225,14 @@ class Selection:
         >>> curve = {1: -9.0, 2: -8.6, 3: -8.2, 5: -8.15}
         >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
         >>> print(Selection(tuple(candidates), 0.0).why_separable)
-        chose 3 topics, alpha0 0.1: one more gains less than a quarter of the mean gain in \
-held-out likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 \
-+0.4, 3 +0.4, 5 +0.025
+        3 topics are separable: one more gains less than a quarter of the mean gain in held-out \
+likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 3 \
++0.4, 5 +0.025
         """
-        apart = self.separable
-        return "" if apart is None else self.search.sentence(beside=self._beside(apart))
+        if (number := self.search.separable) is None:
+            return ""
+        are = f"{self.number} are" if number != 1 else f"{one_of(self.number)} is"
+        return f"{number} {are} separable: {self.search.reasons()}"
 
     def _beside(self, one: Candidate) -> str:
         return f", alpha0 {one.alpha0:g}" if self.number == "topics" or one.alpha0 else ""
@@ -300,7 +302,7 @@ class Fitted:
 
     @classmethod
     def of(cls, model: TopicModel, core: int, seconds: float) -> Fitted:
-        """Make it from a model and the size of the core."""
+        """Select the part of a model that scores need; `core` is the number of core words."""
         most = max(number for one in COHERENCES.values() for number in one.compared)
         words = np.unique(top_words(model.topics[:core], min(most, core)))
         weight = float(model.weights.min())

@@ -84,27 +84,10 @@ def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "da
 
     The sum replaces segments of the same days. Segments of different days stay beside their sum.
     Each merge is a commit. Segments that another writer has merged or subtracted meanwhile are left
-    out.
+    out. Raises BoundExceeded, StoreError as `compact`.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    after : int
-        Number of segments of about the same size at which they are merged; 0: never; 1: all of the
-        same days, as in `compact`.
-    run, by
-        As in `compact`.
-
-    Returns
-    -------
-    MomentStore
-        Store at the new version; unchanged if there was nothing to do.
-
-    Raises
-    ------
-    BoundExceeded, StoreError
-        As in `compact`.
+    after : number of segments of about the same size at which they are merged; 0: never; 1: all of
+        the same days, as in `compact`
     """
     if after == 0:
         return store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.aggregation.aggregation import Gathering, gathering_on
@@ -11,13 +12,12 @@ from streaming_moments.pipelines.aggregation.group_runner import gather_group
 from streaming_moments.pipelines.aggregation.partitioning import as_counted, by_days, with_days
 from streaming_moments.pipelines.cluster.memory import blocks_in_flight
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.compact import replaced_by_sum
+from streaming_moments.pipelines.jobs.compact import replaced_by_sum, summed
 from streaming_moments.pipelines.jobs.rebase import looked_for
-from streaming_moments.pipelines.jobs.recovered import recovered
 from streaming_moments.printing.plural import of_number, plural
-from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.commits import Lineage, SegmentReference
 from streaming_moments.storage.log.covering import covered
-from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord, read_ledger
 from streaming_moments.storage.operations.appended import (
     counted_part,
     counted_shards,
@@ -38,6 +38,7 @@ from streaming_moments.storage.store.changes import (
 from streaming_moments.storage.store.store import MomentStore
 
 _COPIES = 2  # the sum and one segment
+_AT_ONCE = 64  # segments whose records are read together
 _SHOWN = 5
 
 
@@ -164,12 +165,12 @@ def forget_counted(
     run: Run,
     message: str = "",
     old: Sequence[Shard] = (),
-    others_again: bool = False,
 ) -> MomentStore:
     """Subtract counted shards in one commit, whatever their files contain now.
 
-    `urls` are names in the ledger. `old`, `others_again` and the errors are as in
-    `replace_changed`. After an error nothing is forgotten.
+    `urls` are names in the ledger. `old` and the errors are as in `replace_changed`. All other
+    shards of a segment are counted again if there is no other way. After an error nothing is
+    forgotten.
     """
     store = store.latest()
     require_known(store.ledger(), urls)
@@ -177,7 +178,7 @@ def forget_counted(
     records = _with_parts(store, [record for record in found if record is not None])
     copies = dict(zip(_fingerprints(run, old), old, strict=True))
     with gathering_on(store, run) as gathering:
-        gathering, taken = _taken(gathering, records, copies, others_again)
+        gathering, taken = _taken(gathering, records, copies, others_again=True)
         text = message or f"forget: {len(urls)} {plural(len(urls), 'shard')}"
         recount = Recount("forget", text, taken.again, taken.removed, taken.dropped)
         return _checked(gathering, recount)
@@ -204,7 +205,7 @@ def _taken(
     missing = [record for record in records if record.fingerprint not in copies]
     dropped = segments_of(gathering.store.commit, gathering.store.ledger(), missing)
     held = _records_of(gathering.store, dropped)
-    alone = recovered(gathering.store, [one for one in missing if one not in held], gathering.run)
+    alone = _recovered(gathering.store, [one for one in missing if one not in held], gathering.run)
     missing = [one for one in missing if one not in held and one not in alone]
     again: tuple[Segment, ...] = ()
     if missing and not others_again:
@@ -347,3 +348,61 @@ def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
     calls = [(store.folder, parts, store.layout, index) for index in range(store.row_blocks)]
     run.calls("checking row blocks", require_non_negative, calls, each)
     return commit_recount(store, recount, rest)
+
+
+def _recovered(
+    store: MomentStore, records: Sequence[ShardRecord], run: Run
+) -> dict[ShardRecord, Segment]:
+    """Copy the counts of shards to new segments, each from a segment that holds this shard alone.
+
+    After a rollback a version may count content that was replaced or deleted since. Subtracting it
+    needs no copy of that content, because the earlier subtraction stored its statistics.
+
+    Searches all stored versions, the latest first. `records` are those of the latest version.
+    Shards that no segment of the same vocabulary holds alone are left out.
+    """
+    wanted = {record: _words_of(store, record) for record in records}
+    found: dict[ShardRecord, Segment] = {}
+    candidates, looked_at = _alone(store), 0
+    while len(found) < len(wanted) and (parts := list(islice(candidates, _AT_ONCE))):
+        ledger = read_ledger(store.folder, parts, Ledger({}))
+        for part in parts:
+            (record,) = ledger.records(part.id)
+            if record not in found and wanted.get(record, ()) == (part.words,):
+                found[record] = summed(store, [part], ledger, run)
+        looked_at += len(parts)
+        run.progress.advance("looking for counted content in other versions", looked_at, looked_at)
+    return found
+
+
+def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]:
+    """Words of the vocabulary that counted a shard, by which a version names its segments."""
+    ledger, parts = store.ledger(), store.commit.segments
+    return tuple(
+        words
+        for words in dict.fromkeys(part.words for part in parts)
+        if ledger.of_segments([part for part in parts if part.words == words]).find(record.url)
+    )
+
+
+def _alone(store: MomentStore) -> Iterator[SegmentReference]:
+    """Segments of one shard in any version, named as in the latest version."""
+    head = store.commit.lineage
+    words = {head.basis: None, **{era.basis: era.words for era in head.eras}}
+    seen = set[str]()
+    for commit in store.log():
+        lineage = commit.lineage
+        if _cut(lineage) != _cut(head):
+            continue
+        for part in commit.segments:
+            basis = lineage.basis if part.words is None else lineage.era(part.words).basis
+            if part.shards == 1 and part.id not in seen and basis in words:
+                seen.add(part.id)
+                # also a copy of what an origin counted
+                yield replace(part, sign=1, words=words[basis], origin=None)
+
+
+def _cut(lineage: Lineage) -> tuple[object, ...]:
+    """Identity that two lineages share if their segments can be added up."""
+    halves = lineage.halves, lineage.halves_by_content
+    return lineage.kind, lineage.row_blocks, lineage.codocuments, halves

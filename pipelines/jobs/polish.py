@@ -20,7 +20,7 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.model_memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
+from streaming_moments.pipelines.jobs.drawn_records import drawn_records
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.printing.plural import of_number
@@ -116,9 +116,9 @@ def polish(
     it is run again after any failure. Each group counts once, however often it was read. Nothing is
     committed.
 
-    The first passes over a Gaussian mixture begin with the fit, or with K-means on 8,000 rows that
-    are drawn from the shards, whichever makes half of these rows more likely. `start` of the model
-    says which.
+    The first passes of some families begin with the fit, or with another start from 8,000 records
+    that are drawn from the shards, whichever makes half of these records more likely. `start` of
+    the model says which.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def polish(
     family.require(model, alpha)
     most = family.number(passes)
     if isinstance(most, str) or most < 1:
-        raise InvalidInput(f"{passes} passes asked for; give at least 1")
+        raise InvalidInput(f"{passes} passes are asked for; give at least 1")
     store, window = _store_of(source)
     if shards is None and window.half_life is not None:
         raise InvalidInput(
@@ -168,16 +168,23 @@ def polish(
     n_words, n_topics = family.shape(model)
     plan = plan_polish(n_words, n_topics, run.cluster.threads, run.cluster.memory, run.limits)
     marked, bad = _marked(source, shards, run, skip_bad_shards, allow_missing)
-    given, model = model, _better(store, model, marked, run, skip_bad_shards)
-    elsewhere = model is not given
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    client = run.cluster.client
+    reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
+    given = model
+    if family.second is not None and cast("Any", model).polishing is None:
+        drawn = drawn_records(
+            marked, reading, family.second.joined, run, plan.in_flight, skip_bad_shards
+        )
+        # one thread, so that no number of them changes a bit
+        with threadpool_limits(1):
+            model = family.second.start(model, drawn, store.foundation, passes)
+    elsewhere = model is not given
     digest = _digest(
         store, family, model, marked, alpha, skip_bad_shards, run.limits.document_bytes
     )
     work = PolishingFolder(store.folder, digest, family.sums)
     groups = list(_groups(marked, getattr(model, family.arrays[0]).nbytes))
-    client = run.cluster.client
-    reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
     total: PassSums | None = None
     before: Any = None
     model = family.start(model)
@@ -321,22 +328,8 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
     return PassSums(total, 1)
 
 
-def _better(
-    store: MomentStore, model: T, marked: Sequence[_Marked], run: Run, keep_going: bool
-) -> T:
-    """Return the start of the first passes over a model, in its order of states."""
-    better, drawn = passes_of(type(model)).better, KIND_JOBS[store.kind].drawn
-    if better is None or drawn is None or cast("Any", model).polishing is not None:
-        return model
-    rows = drawn(store, [shard for shard, _ in marked], run, keep_going)
-    # one thread, so that no number of them changes a bit
-    with threadpool_limits(1):
-        found: T = better(model, rows, store.foundation)
-    return found
-
-
 def _nothing(model: Any) -> Any:
-    """Return sums without documents."""
+    """Return empty sums."""
     return passes_of(type(model)).sums.zero(model)
 
 

@@ -13,7 +13,7 @@ from streaming_moments.pipelines.aggregation.aggregation import Gathering, gathe
 from streaming_moments.pipelines.aggregation.group_runner import gather_group
 from streaming_moments.pipelines.aggregation.partitioning import by_days, with_days
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.registry import redraw_of
@@ -83,7 +83,7 @@ def rebase(
 
     A store of vectors gets a new grid and sketch; other kinds are refused.
 
-    The new lineage is counted aside, group by group, while readers and writers use the old one. One
+    Its counts grow group by group, while readers and writers use the old lineage. One
     commit adopts it. If the rebase is killed, the next one continues. Earlier versions have the old
     lineage.
 
@@ -108,7 +108,7 @@ def rebase(
         No counted shard exists, the store is of another kind, or options of words are given for
         vectors.
     ShardError, BoundExceeded, StoreError, WorkersLost, SchedulerLost
-        As in `create` and `update`; groups that were counted aside stay.
+        As in `create` and `update`; groups that were counted stay.
     ForeignStatistics, StoreError
         Another rebase replaced this one.
     """
@@ -224,7 +224,7 @@ def present_shards(
 def _gathered(
     store: MomentStore, gathering: Gathering, present: Sequence[Shard]
 ) -> tuple[MomentStore, Ledger, dict[str, str]]:
-    """Count shards aside that are not counted there; return store, ledger and bad shards."""
+    """Count the shards that the new lineage lacks; return store, ledger and bad shards."""
     known = gathering.store.ledger()
     done = set(known.counted([shard.url for shard in present]))
     lacking = [shard for shard in present if shard.url not in done]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.decompositions.moments import require_topics
+from streaming_moments.deprecation import renamed_arguments
 from streaming_moments.errors import (
     BoundExceeded,
     InvalidInput,
@@ -23,12 +24,12 @@ from streaming_moments.errors import (
 )
 from streaming_moments.models.halves import (
     HalfRows,
-    made_there,
     pairs_and_halves,
     predicting_rounds_there,
 )
 from streaming_moments.models.refinement import ROUNDS, pair_topics_of, require_rounds
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.second_start import made_there
 from streaming_moments.models.sweeps import (
     core_by_rows,
 )
@@ -76,9 +77,10 @@ from streaming_moments.storage.operations.windows import StatisticsSource
 _ROW_COPIES = 3  # copies of the topic rows: the parts, their union, and the topics
 
 
+@renamed_arguments("0.3.0", "0.4.0", topics="n_topics")
 def select(
     store: StatisticsSource,
-    topics: Sequence[int],
+    n_topics: Sequence[int],
     alphas: Sequence[float | Literal["auto"]],
     run: Run,
     method: str = "joint",
@@ -97,7 +99,7 @@ def select(
     ----------
     store : MomentStore or WindowedStore
         The version to fit, or a window of it.
-    topics : sequence of int
+    n_topics : sequence of int
         Numbers of topics.
     alphas : sequence of float or "auto"
         Sums of the Dirichlet parameters. "auto" has the best held-out log-likelihood with the
@@ -131,7 +133,7 @@ def select(
         require_halves(store, ["refine"])
     else:
         require_rounds(refine)
-    numbers = sorted(set(topics))
+    numbers = sorted(set(n_topics))
     if not numbers or not alphas:
         raise InvalidInput("give at least one number of topics and one alpha0")
     require_topics(numbers[0])

@@ -30,10 +30,7 @@ M = TypeVar("M", bound=Model)
 def model_selected(store: StatisticsSource) -> Any | None:
     """Return the model whose numbers of states are compared on a store; None for topics.
 
-    Raises
-    ------
-    InvalidInput
-        The store is of a kind without a comparable model.
+    Raises InvalidInput if the store is of a kind without a comparable model.
     """
     foundation = store.layout.foundation
     own = models_of(foundation.kind)

@@ -48,6 +48,7 @@ class UpdateResult:
     copies : shards counted now whose content is counted under another name as well, with that name
     forgotten : shards left out, each with "forgotten" or "purged" as the reason
     unrecorded : shards of `bad` that the next commit names; empty at the end
+    seconds : time of all threads that the tokeniser took, and all reading with it
     """
 
     store: MomentStore
@@ -61,6 +62,14 @@ class UpdateResult:
     copies: tuple[tuple[str, str], ...] = ()
     forgotten: tuple[tuple[str, str], ...] = ()
     unrecorded: tuple[ShardError, ...] = ()
+    seconds: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def tokeniser_share(self) -> float | None:
+        """Share of the reading time that the tokeniser took; None for the default, or no time."""
+        policy, (cutting, reading) = self.store.policy, self.seconds
+        known = policy is not None and not policy.is_compiled and reading
+        return round(cutting / reading, 3) if known else None
 
 
 def update(
@@ -325,7 +334,13 @@ def _committed(
 ) -> UpdateResult:
     """Commit a segment with all bad shards since the last commit; bad ones alone at the end."""
     bad, segment = (*result.unrecorded, *gathered.bad), gathered.segment
-    result = replace(result, bad=(*result.bad, *gathered.bad), unrecorded=bad)
+    cutting, reading = (sum(pair) for pair in zip(result.seconds, gathered.seconds, strict=True))
+    result = replace(
+        result,
+        bad=(*result.bad, *gathered.bad),
+        unrecorded=bad,
+        seconds=(cutting, reading),
+    )
     if segment is None and not (last and bad):
         return result
     records = segment.shards if segment is not None else ()

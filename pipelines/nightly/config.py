@@ -21,8 +21,8 @@ from pydantic.dataclasses import dataclass
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.grow import WORDS
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions

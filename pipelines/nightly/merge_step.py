@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from streaming_moments.errors import StoreError
@@ -12,12 +13,12 @@ from streaming_moments.pipelines.nightly.journal import Journal
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import Origin
 from streaming_moments.storage.log.locks import LockHeld
-from streaming_moments.storage.merging.pulling import pull
+from streaming_moments.storage.merging.pulling import Pull, pull_together
 from streaming_moments.storage.store.store import MomentStore
 
 
 def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal) -> MomentStore:
-    """Take over what every store of the section holds, each in one commit.
+    """Take over what every store of the section holds, as `in_turn` does.
 
     If one cannot be read, the night goes on with what it has of it. Raises StoreError if it has
     nothing of it, or if a site is older than the section allows. A site that is refused needs a
@@ -28,22 +29,26 @@ def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal
         pulls: list[dict[str, object]] = []
         found |= {"told": told, "origins": pulls}
 
-        def take(hub: MomentStore, url: str) -> MomentStore:
+        def take(hub: MomentStore, urls: Sequence[str]) -> tuple[Pull, ...]:
+            options = run.storage_options
             try:
-                other = MomentStore.open(url, storage_options=run.storage_options, whole=False)
-                done = pull(hub, other, None, section.unique, section.least_documents)
+                opened = [
+                    MomentStore.open(url, storage_options=options, whole=False) for url in urls
+                ]
+                done = pull_together(hub, opened, section.unique, section.least_documents)
             except LockHeld:
                 raise  # of this night, not of the site
             except StoreError as error:
                 hub = hub.latest()
-                known = _known(hub, url)
-                if known is None:
-                    raise
-                told.append(f"{url} cannot be read, so version {known.version} stays: {error}")
-                return hub
-            told.append(pull_line(done))
-            pulls.append(pull_as_json(done))
-            return done.store
+                for url in urls:
+                    known = _known(hub, url)
+                    if known is None:
+                        raise
+                    told.append(f"{url} cannot be read, so version {known.version} stays: {error}")
+                return ()
+            told.extend(map(pull_line, done))
+            pulls.extend(map(pull_as_json, done))
+            return done
 
         store = in_turn(store, section.from_, take)
         found["version"] = store.version

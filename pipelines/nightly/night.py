@@ -27,6 +27,7 @@ from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
 from streaming_moments.pipelines.reports.metrics import require_collected
+from streaming_moments.pipelines.reports.outside_words import slow_tokeniser
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.quality.drift import Drift
@@ -283,6 +284,8 @@ def _updated(
         result = update(store, listed, run, section.skip_bad_shards, unique=section.unique)
         store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
         result = replace(result, store=store)
+        if (slow := slow_tokeniser(store.policy, result.tokeniser_share, "shards")) is not None:
+            told.append(str(slow))
         found |= {
             "counted": result.counted,
             "already": result.already,

@@ -27,6 +27,7 @@ from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 _BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
 _BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
 
+_MOST_WORKERS = 1024
 _SWEEPS = 6  # row blocks that a fit of a kind other than documents reads
 
 
@@ -57,12 +58,8 @@ class ClusterCost:
 class MemoryNeed:
     """Largest memory of one worker process within a budget.
 
-    Parameters
-    ----------
-    budget : int
-        Value of `--memory`.
-    create, update, refit : int
-        Projected peaks of the jobs.
+    budget : value of `--memory`
+    create, update, refit : projected peaks of the jobs
     """
 
     budget: int
@@ -79,10 +76,7 @@ class MemoryNeed:
 def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed:
     """Project the memory peaks of the three jobs.
 
-    Raises
-    ------
-    BoundExceeded
-        A job does not fit into the budget; the message names the parts.
+    Raises BoundExceeded if a job does not fit into the budget; the message names the parts.
     """
     return MemoryNeed(
         budget,
@@ -95,10 +89,7 @@ def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed
 def comfortable_budget(job: Job, threads: int) -> int:
     """Return the smallest budget of a worker for all jobs, with the sums of all row blocks.
 
-    Raises
-    ------
-    InvalidInput
-        Even 512 GiB are too little.
+    Raises InvalidInput if even 512 GiB are too little.
 
     Examples
     --------
@@ -147,10 +138,7 @@ def cluster_cost(
 def store_bytes(job: Job, costs: StepCosts, budget: int) -> float:
     """Estimate the bytes of the store after create, one update and one refit.
 
-    Raises
-    ------
-    BoundExceeded
-        The update does not fit into the budget.
+    Raises BoundExceeded if the update does not fit into the budget.
     """
     segments = update_cost(job, costs, 1, budget).groups
     segment = job.row_blocks * costs.blocks.disk_bytes
@@ -169,21 +157,15 @@ def recommended(
     costs: StepCosts,
     budget: int,
     within: float,
-    most: int = 1024,
     network: float = NETWORK_BYTES,
 ) -> ClusterCost:
     """Return the smallest power of two of workers that need at most this many seconds.
 
     If no number is enough, returns the last one whose doubling would still save a quarter of the
-    time.
-
-    Raises
-    ------
-    BoundExceeded
-        A job does not fit into the budget.
+    time. Raises BoundExceeded if a job does not fit into the budget.
     """
     best = cluster_cost(job, costs, 1, budget, network)
-    while best.total > within and best.workers < most:
+    while best.total > within and best.workers < _MOST_WORKERS:
         doubled = cluster_cost(job, costs, 2 * best.workers, budget, network)
         if doubled.total > 0.75 * best.total:
             break

@@ -16,14 +16,9 @@ from streaming_moments.storage.shards import Shard
 class CorpusSize:
     """Size of a corpus of shards.
 
-    Parameters
-    ----------
-    nbytes : int
-        Stored bytes.
-    shards : int
-        Number of shards.
-    largest : int
-        Bytes of the largest shard.
+    nbytes : stored bytes
+    shards : number of shards
+    largest : bytes of the largest shard
     """
 
     nbytes: int
@@ -32,7 +27,7 @@ class CorpusSize:
 
     @classmethod
     def of(cls, shards: Sequence[Shard]) -> CorpusSize:
-        """Make it from shards of `list_shards`."""
+        """Measure shards of `list_shards`."""
         sizes = [shard.size for shard in shards]
         return cls(sum(sizes), len(sizes), max(sizes))
 

@@ -15,7 +15,7 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.counts import policy_of
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
@@ -24,6 +24,7 @@ from streaming_moments.pipelines.planning.step_costs import BlockCosts, PilotCos
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
 from streaming_moments.pipelines.planning.trial import (
     Reading,
+    copying,
     read_some,
     reading_costs,
     spread,
@@ -131,7 +132,9 @@ def _block_costs(
         add=max(adding - zeroing, 0.0) / max(sum(batch.nbytes for batch in batches), 1),
         write=zeroing + writing,
         load=loading,
+        copy=copying(store, writer, written[0]),
         disk_bytes=sum(map(len, content.values())),
+        files=len(content),
         finish=_fit_seconds(job, foundation.of(batches)),
         **dict.fromkeys(
             ("core_rows", "evidence", "topic_rows", "whitening", "rotation", "pairs"), 0.0

@@ -20,20 +20,12 @@ from streaming_moments.statistics.row_block import RowBlock
 class Timed:
     """`Rows` whose first blocks represent all.
 
-    Parameters
-    ----------
-    basis : Basis
-        Q.
-    lengths : RowLengths
-        Rows by which documents count.
-    blocks : sequence of MomentStatistics
-        The first row blocks, one for each thread.
-    pool : ThreadPoolExecutor
-        Threads that work on the blocks in parallel.
-    known : mapping
-        Results of steps for all blocks, if the first blocks cannot represent the others.
-    seconds : dict
-        Seconds of each step so far: of the slowest block, or of the sum.
+    basis : Q
+    lengths : rows by which documents count
+    blocks : the first row blocks, one for each thread
+    pool : threads that work on the blocks in parallel
+    known : results of steps for all blocks, if the first blocks cannot represent the others
+    seconds : seconds of each step so far: of the slowest block, or of the sum
     """
 
     basis: Basis
@@ -48,7 +40,7 @@ class Timed:
     keeps_halves: bool = False
 
     def prepared(self, step: str, function: Callable[..., Any], halves: bool = False) -> Timed:
-        """Call it for the existing blocks."""
+        """Call the function for the existing blocks."""
         return replace(self, blocks=self._on_all(step, function, ()))
 
     brought = prepared
@@ -74,7 +66,7 @@ class Timed:
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> list[Any]:
-        """Run it and measure the time."""
+        """Run the function and measure the time."""
         self.seconds[step], found = timed(lambda: [function(part, *shared) for part in parts])
         return found
 
@@ -83,7 +75,7 @@ class Timed:
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """Run it and measure the time."""
+        """Run the function and measure the time."""
         self.seconds[step], result = timed(lambda: function(*values))
         return result
 

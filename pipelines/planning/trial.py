@@ -29,13 +29,12 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.memory import BATCH_BYTES, LIMITS
-from streaming_moments.pipelines.jobs.create import (
+from streaming_moments.pipelines.counting_options import (
     MOST_TIMES,
     PILOT_DOCUMENTS,
-    Pilot,
     PilotOptions,
-    choose,
 )
+from streaming_moments.pipelines.jobs.create import Pilot, choose
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import (
     BlockCosts,
@@ -64,6 +63,7 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import share_before
 from streaming_moments.storage.files.arrays import StoredGroup, encode_metadata
 from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.log.manifests import FileRecord, read_files
 from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
@@ -325,7 +325,9 @@ def _block_costs(
         add=(max(adding - zeroing, 0.0) + joining / layout.row_blocks) / gathered,
         write=zeroing + writing,
         load=loading,
+        copy=copying(store, writer, records),
         disk_bytes=sum(len(content) for _, content in files),
+        files=len(files),
         core_rows=spent["reading row blocks"],
         evidence=spent["whitened slices"] * fewer,
         topic_rows=spent["topic rows"] * fewer,
@@ -415,6 +417,18 @@ def _core_moments(
     rows = np.hstack([pairs, projected.weighted_counts[: basis.core, None]])
     blocks = [rows[RowBlock(index, store.row_blocks).rows] for index in range(store.row_blocks)]
     return blocks, LengthHistogram.of(projected.lengths, basis.weights)
+
+
+def copying(store: MomentStore, writer: SegmentWriter, records: Sequence[FileRecord]) -> float:
+    """Seconds to copy files of a segment within the folder of a store, with their hashes."""
+    known, place = {one.path: one for one in records}, f"segments/{writer.id}"
+
+    def copy() -> None:
+        found = read_files(store.folder, place, known, known)
+        store.folder.write_all({f"copies/{path}": content for path, content in found.items()})
+        store.folder.sync("copies")
+
+    return _median(lambda: timed(copy)[0])
 
 
 def _path(writer: SegmentWriter, path: str) -> str:

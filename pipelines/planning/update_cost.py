@@ -40,26 +40,15 @@ _TASK_SHARDS = 10_000
 class UpdateCost:
     """An update on a number of workers.
 
-    Parameters
-    ----------
-    workers : int
-        Processes.
-    seconds : float
-        Seconds for the whole corpus.
-    groups : int
-        Segments that an update of an empty store commits.
-    passes : int
-        How often the shards are read.
-    documents_per_second : float
-        Rate with enough shards for all workers, including closes.
-    group_seconds : float
-        Seconds between commits.
-    close_seconds : float
-        Seconds of these between the last shard and the commit.
-    received_bytes : float
-        Largest number of bytes that a worker receives at a close.
-    limit : str
-        Step with most of the time of a group: "reading" or "adding" on the workers, or the
+    workers : processes
+    seconds : seconds for the whole corpus
+    groups : segments that an update of an empty store commits
+    passes : how often the shards are read
+    documents_per_second : rate with enough shards for all workers, including closes
+    group_seconds : seconds between commits
+    close_seconds : seconds of these between the last shard and the commit
+    received_bytes : largest number of bytes that a worker receives at a close
+    limit : step with most of the time of a group: "reading" or "adding" on the workers, or the
         "scheduler" if workers wait for it. At the close it is the "network", the "row blocks" that
         workers share unevenly, or "writing".
     """

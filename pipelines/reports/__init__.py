@@ -1,14 +1,10 @@
 """Reports on a store and a run: tables, a page, a plot, metrics."""
 
-from typing import TYPE_CHECKING
+from streaming_moments.storage.old_exports import old_exports
 
-from streaming_moments.lazy_imports import attach
-
-attach(__name__)
-
-if TYPE_CHECKING:
-    from streaming_moments.pipelines.reports.metrics import RunMetrics as RunMetrics
-    from streaming_moments.pipelines.reports.metrics import write_metrics as write_metrics
-    from streaming_moments.pipelines.reports.page import ReportPage as ReportPage
-    from streaming_moments.pipelines.reports.status import Status as Status
-    from streaming_moments.pipelines.reports.status import status_of as status_of
+old_exports(
+    __name__,
+    metrics="RunMetrics write_metrics",
+    page="ReportPage",
+    status="Status status_of",
+)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def print_top_documents(
     console: Console, lines: Sequence[TopicLine], result: TransformResult
 ) -> None:
-    """Return a table of the documents that show each topic most clearly."""
+    """Print a table of the documents that show each topic most clearly."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("topic", overflow="fold")
     table.add_column("share", justify="right")

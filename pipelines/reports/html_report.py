@@ -130,27 +130,31 @@ def _require_fitting(page: ReportPage) -> None:
     for name, square in (("distances", page.distances), ("correlations", page.correlations)):
         sizes = {len(square), *map(len, square)} if square else {k}
         if sizes != {k}:
-            raise InvalidInput(f"{k} topics and {name} of {sorted(sizes)}; give (k, k) of them")
+            raise InvalidInput(
+                f"there are {k} topics, but {name} of {sorted(sizes)}; give (k, k) of them"
+            )
     for one in (page.shares, page.periods):
         for rows in (one.shares, one.bars or one.shares):
             if len(one.dates) != len(rows) or any(len(row) != k for row in rows):
                 lengths = sorted({len(row) for row in rows})
                 raise InvalidInput(
-                    f"{len(one.dates)} dates, {len(rows)} rows of {lengths} shares and {k} topics; "
-                    "give a row for each date and a share for each topic"
+                    f"there are {len(one.dates)} dates and {k} topics, but {len(rows)} rows of "
+                    f"{lengths} shares; give a row for each date and a share for each topic"
                 )
     for told in page.measures:
         sizes = {len(one) for one in (told.values, told.bars, told.noise) if one}
         if sizes and sizes != {k}:
             raise InvalidInput(
-                f"{k} {page.what}s and {told.name} of {sorted(sizes)}; give one each"
+                f"there are {k} {page.what}s, but {told.name} of {sorted(sizes)}; give one each"
             )
     if page.plane is not None and len(page.plane.places) != k:
-        raise InvalidInput(f"{k} clusters and {len(page.plane.places)} places; give one each")
+        raise InvalidInput(
+            f"there are {k} clusters, but {len(page.plane.places)} places; give one each"
+        )
     if len(page.spectrum) != len(page.exact_spectrum):
         raise InvalidInput(
-            f"{len(page.spectrum)} eigenvalues through the basis and {len(page.exact_spectrum)} "
-            "exact ones; give as many of both"
+            f"the basis gives {len(page.spectrum)} eigenvalues, but there are "
+            f"{len(page.exact_spectrum)} exact ones; give as many of both"
         )
 
 

@@ -9,10 +9,12 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.counting.languages import tokeniser_advice
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.shards import PARTITIONS
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.jobs.create import PilotOptions
+    from streaming_moments.pipelines.counting_options import PilotOptions
 
 MANY = 0.05  # below this share a remedy is not worth another pass
 SLOW = 0.1  # share of the time from which a tokeniser is named
@@ -51,39 +53,62 @@ def pilot_line(store: MomentStore) -> str:
     )
 
 
-def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
+def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
     """Return remedies that lower the share of tokens outside, a sentence each.
 
-    Empty if the share is a few percent, because words that are too common are left out on purpose.
+    Empty if the share is a few percent, because words that are too common are left out on purpose,
+    or if only another tokeniser finds words. A store of collections, which no command can read
+    again, needs another store.
     """
-    wanted = 0.0 if share is None else share - drawn_of(store).get("common_share", 0.0)
-    if wanted <= MANY or store.basis.table is not None:
+    drawn = drawn_of(store)
+    wanted = 0.0 if share is None else share - drawn.get("common_share", 0.0)
+    if wanted <= MANY or store.basis.table is not None or "better_tokeniser" in drawn:
         return ()
     from streaming_moments.pipelines.jobs.create import CHOSEN
     from streaming_moments.pipelines.jobs.grow import WORDS
 
-    options, words, lines = _asked(store), store.basis.n_words, list[str]()
+    options, words, lines = _asked(store), store.basis.n_words, list[Remedy]()
     lacking = options.vocabulary_size - words
+    in_files = not any(one.url.startswith(PARTITIONS) for one in store.ledger())
+    more, rarer = 2 * words, options.min_documents // 2
     if lacking <= 0:
         lines.append(
-            f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words as "
-            f"well: the vocabulary has {words:,} of {options.vocabulary_size:,} requested words"
+            remedy(
+                f"{{create.vocabulary_size:{more}}}{{again}} would count rarer words as well: the "
+                "vocabulary has {words:,} of {asked:,} requested words",
+                again=remedy(f" or {{rebase.vocabulary_size:{more}}}") if in_files else "",
+                words=words,
+                asked=options.vocabulary_size,
+            )
         )
-    elif drawn_of(store).get("stopped") == CHOSEN:
+    elif drawn.get("stopped") == CHOSEN:
         lines.append(
-            "without `--pilot-documents` the pilot of `create` or `rebase` would search for "
-            f"rarer words: it found {words:,} of {options.vocabulary_size:,} requested words"
+            remedy(
+                "without {create.pilot_documents} the pilot of {create}{again} would search for "
+                "rarer words: it found {words:,} of {asked:,} requested words",
+                again=remedy(" or {rebase}") if in_files else "",
+                words=words,
+                asked=options.vocabulary_size,
+            )
         )
     elif options.min_documents > 1:
         lines.append(
-            f"`--min-documents {options.min_documents // 2}` of `create` or `rebase` would "
-            f"count rarer words as well: only {words:,} of {options.vocabulary_size:,} "
-            f"requested words are in {options.min_documents} passages of the pilot or more"
+            remedy(
+                f"{{create.min_documents:{rarer}}}{{again}} would count rarer words as well: only "
+                "{words:,} of {asked:,} requested words are in {most} passages of the pilot or "
+                "more",
+                again=remedy(f" or {{rebase.min_documents:{rarer}}}") if in_files else "",
+                words=words,
+                asked=options.vocabulary_size,
+                most=options.min_documents,
+            )
         )
-    if store.commit.shards:
+    if store.commit.shards and in_files:
         lines.append(
-            f"`grow --words {max(WORDS, lacking)}` would add words that are frequent in the "
-            "latest shards, without counting any shard again"
+            remedy(
+                f"{{grow.words:{max(WORDS, lacking)}}} would add words that are frequent in the "
+                "latest shards, without counting any shard again"
+            )
         )
     return tuple(lines)
 
@@ -115,24 +140,32 @@ def _phrases_found(drawn: Mapping[str, Any]) -> Remedy | None:
 def _tokeniser_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
     if better := drawn.get("better_tokeniser"):
         return remedy("{advice}.", advice=tokeniser_advice(better))
-    if drawn.get("tokeniser_share", 0.0) < SLOW or store.policy is None:
+    share = drawn.get("tokeniser_share")  # stores of other kinds have none, and no rules for words
+    return None if share is None else slow_tokeniser(store.policy, share, "sample")
+
+
+def slow_tokeniser(policy: TokenPolicy | None, share: float | None, read: str) -> Remedy | None:
+    """Which share of the time a tokeniser took, if it is slow; `read` names what was read."""
+    if policy is None or share is None or share < SLOW:
         return None
     return remedy(
-        "Tokeniser {name} took {share:.0%} of the time that reading the sample took.",
-        name=store.policy.tokeniser,
-        share=drawn["tokeniser_share"],
+        "Tokeniser {name} took {share:.0%} of the time that reading the {read} took.",
+        name=policy.tokeniser,
+        share=share,
+        read=read,
     )
 
 
 def _stop_words_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
-    if "languages" not in drawn:
+    found = drawn.get("languages")
+    if found is None or (not found and "better_tokeniser" in drawn):
         return None
-    if not drawn["languages"]:
+    if not found:
         return remedy(
             "Found no language in the sample, so no stop words are removed; otherwise name it by "
             "{create.language}."
         )
-    names, policy = " and ".join(name.title() for name in drawn["languages"]), store.policy
+    names, policy = " and ".join(name.title() for name in found), store.policy
     removed = 0 if policy is None else len(policy.stop_words)
     return remedy(
         "Found {names} in the sample and removed {removed}; {create.language:none} keeps them.",
@@ -150,7 +183,7 @@ def drawn_of(store: MomentStore) -> Mapping[str, Any]:
 def _asked(store: MomentStore) -> PilotOptions:
     """Options for choosing the words; defaults if unrecorded."""
     # imported here because jobs read shards, and not every page of a store does
-    from streaming_moments.pipelines.jobs.create import PilotOptions
+    from streaming_moments.pipelines.counting_options import PilotOptions
 
     written = store.commit.lineage.pilot or {}
     names = {"vocabulary_size", "min_documents", "max_document_fraction"} & written.keys()

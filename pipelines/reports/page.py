@@ -210,80 +210,44 @@ class LedgerRow:
 class ReportPage:
     """Everything that one page shows; empty parts are left out.
 
-    Parameters
-    ----------
-    title : str
-        Title of the page.
-    store : str
-        URL.
-    time : str
-        Time of the run, ISO 8601, UTC.
-    outcome : str
-        "published", "refused", "nothing new", "failed".
-    facts : mapping
-        Names and values at the head of the page: documents, tokens, version and so on.
-    reasons : tuple of str
-        Why the model was rejected, or the store rebased.
-    topics : tuple of TopicReport
-        In the order of their numbers.
-    notes : mapping
-        What happened to topics, by number: "new", "split from 3".
-    distances : tuple of tuple of float
-        (k, k) distances between them, see `topic_map.topic_distances`.
-    correlations : tuple of tuple of float
-        (k, k) correlations of their shares over documents, for a refined model.
-    shares : ShareOverTime
-        Shares of the topics, night by night.
-    periods : ShareOverTime
-        Shares of the topics in the documents of each day, week or month.
-    origins : tuple of OriginShares
-        Shares of the topics at each origin of a hub.
-    tried : tuple of Candidate
-        Candidates for the chart of coherence.
-    chosen : (int, float), optional
-        Number of topics and alpha0 of the shown candidate.
-    spectrum, exact_spectrum : tuple of float
-        Eigenvalues through the basis, and exact ones.
-    runs : tuple of RunPoint
-        The last runs, this one last.
-    gates : tuple of Gate
-        Bounds for publishing.
-    ledger : tuple of LedgerRow
-        Shards, the latest first.
-    shards : int
-        Number of shards in the store; the ledger may show only the latest.
-    steps : tuple of StepReport
-        Steps in their order; a page needs no values of them.
-    version : int, optional
-        Version of the store.
-    sentence : str
-        Description by the model.
-    states : mapping
-        Numbers of the states of a model without topics, by name.
-    state_words : mapping
-        Most probable words of each state of such a model, by view.
-    picture : str
-        Picture of such a model in lines of text.
-    changes : tuple of TopicChange
-        Changes since the model that was published before.
-    since : str
-        Time of that model, ISO 8601.
-    diff : str
-        Command that shows what the store gained since.
-    links : tuple of (str, str)
-        Names and relative URLs of other pages.
-    each : str
-        URL prefix of the pages of topics by number; empty without such pages.
-    what : str
-        Name of the parts: "topic", "cluster", "factor", or "state" if there are `states`.
-    counted : (str, str, str)
-        Names of the counts in the ledger: documents, tokens, and tokens outside.
-    plane : ClusterPlane, optional
-        Plane of the clusters.
-    measures : tuple of Measure
-        Measures of clusters and factors.
-    advice : tuple of str
-        What would improve later models; a page shows it after the model.
+    title : title of the page
+    store : URL
+    time : time of the run, ISO 8601, UTC
+    outcome : "published", "refused", "nothing new", "failed"
+    facts : names and values at the head of the page: documents, tokens, version and so on
+    reasons : why the model was rejected, or the store rebased
+    topics : in the order of their numbers
+    notes : what happened to topics, by number: "new", "split from 3"
+    distances : (k, k) distances between them, see `topic_map.topic_distances`
+    correlations : (k, k) correlations of their shares over documents, for a refined model
+    shares : shares of the topics, night by night
+    periods : shares of the topics in the documents of each day, week or month
+    origins : shares of the topics at each origin of a hub
+    origin_changes : what has changed most over time at each of these origins
+    tried : candidates for the chart of coherence
+    chosen : (int, float), optional, number of topics and alpha0 of the shown candidate
+    spectrum, exact_spectrum : eigenvalues through the basis, and exact ones
+    runs : the last runs, this one last
+    gates : bounds for publishing
+    ledger : shards, the latest first
+    shards : number of shards in the store; the ledger may show only the latest
+    steps : steps in their order; a page needs no values of them
+    version : version of the store
+    sentence : description by the model
+    states : numbers of the states of a model without topics, by name
+    state_words : most probable words of each state of such a model, by view
+    picture : picture of such a model in lines of text
+    changes : changes since the model that was published before
+    since : time of that model, ISO 8601
+    diff : command that shows what the store gained since
+    links : names and relative URLs of other pages
+    each : URL prefix of the pages of topics by number; empty without such pages
+    what : name of the parts: "topic", "cluster", "factor", or "state" if there are `states`
+    counted : (str, str, str), names of the counts in the ledger: documents, tokens, and tokens
+        outside
+    plane : plane of the clusters
+    measures : measures of clusters and factors
+    advice : what would improve later models; a page shows it after the model
     """
 
     title: str
@@ -299,6 +263,7 @@ class ReportPage:
     shares: ShareOverTime = ShareOverTime()
     periods: ShareOverTime = ShareOverTime()
     origins: tuple[OriginShares, ...] = ()
+    origin_changes: tuple[str, ...] = ()
     tried: tuple[Candidate, ...] = ()
     chosen: tuple[int, float] | None = None
     spectrum: tuple[float, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from streaming_moments.quality.differences import bar_of_difference, largest_change
@@ -39,3 +39,11 @@ def change_said(periods: Sequence[PeriodShares], names: Sequence[str]) -> str:
         return f"No change beyond noise {days}."
     points = f"{100 * steps[topic]:+.1f} ± {100 * (bars[topic] or 0.0):.1f} points"
     return f"Largest change {days}: topic {topic} ({names[topic]}), {points}."
+
+
+def changes_said(
+    origins: Mapping[str, Sequence[PeriodShares]], names: Sequence[str]
+) -> tuple[str, ...]:
+    """Describe the change at each origin of a hub, without those of one period."""
+    found = ((origin or "(own)", change_said(one, names)) for origin, one in origins.items())
+    return tuple(f"{origin}: {text[0].lower()}{text[1:]}" for origin, text in found if text)

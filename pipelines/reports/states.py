@@ -19,18 +19,10 @@ from streaming_moments.storage.store.store import MomentStore
 class StateLine:
     """One hidden state.
 
-    Parameters
-    ----------
-    state : int
-        Number of the state.
-    weight : float
-        Share of the state.
-    words : mapping
-        Most probable words of each view, in decreasing order.
-    probabilities : mapping
-        Probabilities of these words.
-    label : str, optional
-        Name given by people.
+    weight : share of the state
+    words : most probable words of each view, in decreasing order
+    probabilities : probabilities of these words
+    label : name given by people
     """
 
     state: int
@@ -100,12 +92,7 @@ def visible(word: str) -> str:
 def no_bars(model: Any, halves: bool) -> str:
     """Return a sentence on missing error bars; empty if they exist or the model never has any.
 
-    Parameters
-    ----------
-    model : Model
-        Fitted model.
-    halves : bool
-        Whether the statistics have halves of the records, which bars need.
+    `halves` says whether the statistics have halves of the records, which bars need.
 
     Examples
     --------

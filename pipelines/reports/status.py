@@ -22,6 +22,7 @@ from streaming_moments.pipelines.reports.outside_words import (
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.operations.staleness import Staleness, staleness
@@ -88,6 +89,7 @@ class Status:
     advice: tuple[str, ...] = ()
     drift: DriftSince | None = None
     counted_at: str | None = None
+    tokeniser: str | None = None
 
 
 def status_of(store: MomentStore) -> Status:
@@ -121,8 +123,9 @@ def status_of(store: MomentStore) -> Status:
         vocabulary=basis.vocabulary,
         basis=basis.fingerprint,
         warning=_warning(histogram, store.policy),
-        advice=advice_of(store, outside),
+        advice=tuple(map(str, advice_of(store, outside))),
         counted_at=counted_at(store),
+        tokeniser=None if store.policy is None else store.policy.tokeniser,
     )
 
 
@@ -204,13 +207,18 @@ def rows_of(status: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("tokens", f"{status['tokens']:,} in the vocabulary, {share} outside"),
         shards_row(status),
-        ("vocabulary", of_number(status["words"], "word")),
+        ("vocabulary", _vocabulary_text(status["words"], status["tokeniser"])),
         *([("new words", _added_text(status["added_words"]))] if status["added_words"] else []),
         *kept_rows(status),
     ]
     if status["drift"] is not None:
         rows.append(("drift", _drift_text(status["drift"])))
     return rows
+
+
+def _vocabulary_text(words: int, tokeniser: str | None) -> str:
+    by = "" if tokeniser in (None, COMPILED) else f", found by tokeniser {tokeniser}"
+    return f"{of_number(words, 'word')}{by}"
 
 
 def details_of(status: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -246,7 +254,7 @@ def warnings_of(status: Mapping[str, Any]) -> list[str]:
 
 
 def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
-    """Make a column of names beside one of values."""
+    """Print a column of names beside one of values."""
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -256,7 +264,7 @@ def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
 
 
 def print_warnings(console: Console, lines: Iterable[str]) -> None:
-    """Return warnings about the shown numbers, a line each."""
+    """Print warnings about the shown numbers, a line each."""
     for line in lines:
         console.print(Text(f"warning: {line}", style="yellow"), soft_wrap=True)
 

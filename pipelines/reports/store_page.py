@@ -41,29 +41,17 @@ def write_page(
 ) -> ReportPage:
     """Write the page of a model of a store, whole or not at all, over an existing file.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Store at a version.
-    output : str
-        Path or fsspec URL of a file.
-    name : str, optional
-        Name or tag of the model; by default the latest.
-    documents : bool
-        Whether to show a document about each topic.
-    top_documents : str, optional
-        URL of a folder to which `transform` wrote documents of topics, or rows nearest to means;
-        the first are shown. By default documents come from some of the shards; see
-        `sample_documents`.
-    storage_options : mapping, optional
-        Options of fsspec for the shards and the file.
+    Raises StoreError if there is no such model, the page cannot be written, or the documents cannot
+    be read. Raises InvalidInput if the documents are from another model, or the model has none.
 
-    Raises
-    ------
-    StoreError
-        There is no such model, the page cannot be written, or the documents cannot be read.
-    InvalidInput
-        The documents are from another model, or the model has none.
+    store : store at a version
+    output : path or fsspec URL of a file
+    name : name or tag of the model; by default the latest
+    documents : whether to show a document about each topic
+    top_documents : URL of a folder to which `transform` wrote documents of topics, or rows nearest
+        to means; the first are shown. By default documents come from some of the shards; see
+        `sample_documents`.
+    storage_options : options of fsspec for the shards and the file
     """
     place, _, file = output.rpartition("/")
     folder = Folder.at(place if place or "/" not in output else "/", storage_options)
@@ -87,6 +75,9 @@ def store_page(
         "model": called,
         "fitted as": model.name,
     }
+    source = commit.models[called].source
+    if source is not None:
+        facts["fitted by"] = f"{source.url}, as {source.name}"
     days = [part.dates for part in commit.segments if part.dates is not None]
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
@@ -130,10 +121,7 @@ def found_of(
 def with_model(page: ReportPage, asked: PageRequest) -> ReportPage:
     """Add a model to a page by the line of its family in `SHOWN`.
 
-    Raises
-    ------
-    StoreError
-        A file of the store cannot be read.
+    Raises StoreError if a file of the store cannot be read.
     """
     model, store = asked.model, asked.store
     said, stale, shown = model.described(), staleness(store, asked.name), shown_of(model)

@@ -127,17 +127,17 @@ def topic_lines(
     return lines
 
 
-def documents_of(model: Model) -> str:
-    """Describe the documents of a model.
+def records_of(model: Model) -> str:
+    """Describe the records of a model: their number and days.
 
     Examples
     --------
     >>> from dataclasses import replace
     >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
-    >>> documents_of(replace(model, since="2026-11-01", half_life=7.0))
+    >>> records_of(replace(model, since="2026-11-01", half_life=7.0))
     '0 documents since 2026-11-01, half as much after every 7 days (in floating point)'
     """
-    words = of_number(model.documents, "document")
+    words = of_number(model.documents, model.record)
     words += f" since {model.since}" if model.since else ""
     words += f" until {model.until}" if model.until else ""
     return words + half_life_text(model.half_life)
@@ -234,7 +234,7 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection) -> None:
-    """Make a table of candidates that marks the most coherent, separable and best number."""
+    """Print a table of candidates that marks the most coherent, separable and best number."""
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
     known_scores = [
@@ -277,7 +277,7 @@ def print_selection(console: Console, selection: Selection) -> None:
 
 
 def print_log(console: Console, lines: Sequence[LogLine]) -> None:
-    """Make a table of commits."""
+    """Print a table of commits."""
     table = Table(show_edge=False, pad_edge=False)
     for name in ("version", "time", "operation", "documents", "shards"):
         table.add_column(name, justify="left" if name in ("time", "operation") else "right")

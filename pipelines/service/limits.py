@@ -1,7 +1,6 @@
 """Limits of a body, a document, and all pending documents.
 
-A body is held against them in `http/bodies.py` as it comes in, a call at its door in
-`http/admission.py`.
+`http/bodies.py` checks a body while it arrives, and `http/admission.py` a call before it starts.
 """
 
 from __future__ import annotations
@@ -73,20 +72,20 @@ class Budget:
     _held: int = field(default=0, repr=False)
 
     def take(self, nbytes: int) -> bool:
-        """Hold more, if there is room."""
+        """Reserve more bytes, if there is room."""
         if self._held + nbytes > self.nbytes:
             return False
         self._held += nbytes
         return True
 
     def give(self, nbytes: int) -> None:
-        """Hold less."""
+        """Release bytes."""
         self._held -= nbytes
 
 
 @dataclass
 class Share:
-    """What bodies of one caller hold of a budget while they come in; at most `most` bytes.
+    """Bytes of a budget that arriving bodies of one caller hold; at most `most`.
 
     `bodies` is their number.
 
@@ -104,17 +103,17 @@ class Share:
     held: int = 0
 
     def take(self, nbytes: int) -> bool:
-        """Hold more, if there is room for this caller."""
+        """Reserve more bytes, if there is room for this caller."""
         if self.held + nbytes > self.most or not self.budget.take(nbytes):
             return False
         self.held += nbytes
         return True
 
     def give(self, nbytes: int) -> None:
-        """Hold less."""
+        """Release bytes."""
         self.came(nbytes)
         self.budget.give(nbytes)
 
     def came(self, nbytes: int) -> None:
-        """Hold less for this caller: a body of these bytes is whole, and the budget holds it."""
+        """Release the bytes of a complete body from this share; the budget still holds them."""
         self.held -= nbytes

@@ -19,7 +19,7 @@ class PageCache:
     >>> pages = PageCache()
     >>> pages.get_or_create(("/", 3), lambda: "made")
     'made'
-    >>> pages.get_or_create(("/", 3), lambda: "made anew")
+    >>> pages.get_or_create(("/", 3), lambda: "made again")
     'made'
     """
 

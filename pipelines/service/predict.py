@@ -42,14 +42,7 @@ _SHARES = frozenset({"proportions", "probabilities"})
 class Answering:
     """A model, and the reader of the store that counts its input. Make one with `of`.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Store at a version that counts the words of the model.
-    model : Model
-        The model.
-    reader : ShardReader
-        Reader of the store.
+    store : store at a version that counts the words of the model
     """
 
     store: MomentStore
@@ -58,18 +51,14 @@ class Answering:
 
     @classmethod
     def of(cls, store: MomentStore, model: Model) -> Answering:
-        """Make it for a model; errors as in `reader_of`."""
+        """Prepare to answer by a model; errors as in `reader_of`."""
         return cls(store, model, reader_of(store, DEFAULT_LIMITS))
 
     def read(self, lines: bytes) -> list[DocumentRead]:
         """Return the answer of the model for documents, each a line of a shard.
 
-        Raises
-        ------
-        InvalidInput
-            The model has no answers for documents.
-        ShardError
-            The lines cannot be read, although they were validated.
+        Raises InvalidInput if the model has no answers for documents. Raises ShardError if the
+        lines cannot be read, although they were validated.
         """
         answer = row_of(ANSWERS, self.model.name, "service")
         with as_shard(lines) as shard:

@@ -75,7 +75,7 @@ class Published:
         return [TextTopics(*row) for row in zip(*columns, strict=True)]
 
     def read(self, lines: bytes) -> list[DocumentRead]:
-        """Return its answers for documents that are not texts, each a line."""
+        """Return the answers of the model for documents other than texts, each a line."""
         assert self.answering is not None
         return self.answering.read(lines)
 

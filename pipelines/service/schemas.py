@@ -16,24 +16,16 @@ State = Literal["accepted", "counted", "uncounted", "set_aside", "refused", "for
 class Receipt:
     """State of documents that were sent.
 
-    Parameters
-    ----------
-    receipt : str
-        Id of the receipt, to ask again.
-    state : str
-        "accepted": stored, and will be counted. "counted": the latest version counts them.
+    receipt : id of the receipt, to ask again
+    state : "accepted": stored, and will be counted. "counted": the latest version counts them.
         "uncounted": an earlier version counted them, and a rollback removed them. "set_aside": the
         store cannot count their shard; it tries again when an admin requests it, or when documents
         of the shard are deleted. "refused": not counted, for the given reason. "forgotten": all
         were deleted on request, and no later version counts them.
-    documents : int or None
-        Number of documents; None if it is not looked up.
-    version : int or None
-        Version of the store that counts them.
-    reason : str
-        Reason if they are refused, set aside or uncounted.
-    left_out : list
-        Documents that were not accepted, if the call allowed that.
+    documents : number of documents; None if it is not looked up
+    version : version of the store that counts them
+    reason : reason if they are refused, set aside or uncounted
+    left_out : documents that were not accepted, if the call allowed that
     """
 
     receipt: str
@@ -48,16 +40,11 @@ class Receipt:
 class Forgetting:
     """State of a deletion.
 
-    Parameters
-    ----------
-    deletion : str
-        Id of the deletion, to ask again.
-    state : str
-        "accepted": it will be done. "done": no later version counts the documents.
-    documents : int or None
-        Number of deleted documents; None until it is done.
-    version : int or None
-        First version of the store without them; None until then, or without any document.
+    deletion : id of the deletion, to ask again
+    state : "accepted": it will be done. "done": no later version counts the documents.
+    documents : number of deleted documents; None until it is done
+    version : first version of the store without them; None until then, or without any
+        document
     """
 
     deletion: str
@@ -70,14 +57,9 @@ class Forgetting:
 class TextTopics:
     """Topics of a text.
 
-    Parameters
-    ----------
-    proportions : list of float
-        Share of each topic, by its number; the shares add up to 1.
-    words, known : int
-        Words of the text without stop words, and those in the vocabulary of the model.
-    foreign : bool
-        Whether fewer than a fifth are known; the topics then mean little.
+    proportions : share of each topic, by its number; the shares add up to 1
+    words, known : words of the text without stop words, and those in the vocabulary of the model
+    foreign : whether fewer than a fifth are known; the topics then mean little
     """
 
     proportions: tuple[float, ...]
@@ -90,14 +72,9 @@ class TextTopics:
 class Transformed:
     """Topics of texts.
 
-    Parameters
-    ----------
-    model : str
-        Name of the model that answered.
-    version : int
-        Version of the store at which the model was loaded.
-    texts : list
-        Answers in the order of the texts.
+    model : name of the model that answered
+    version : version of the store at which the model was loaded
+    texts : answers in the order of the texts
     """
 
     model: str
@@ -109,12 +86,8 @@ class Transformed:
 class DocumentsToForget:
     """Documents to delete, by their receipts or by their ids.
 
-    Parameters
-    ----------
-    receipts : list of str
-        Receipts whose documents are deleted.
-    ids : list of str or int
-        Ids of documents to delete, as they were sent; give one of the two lists.
+    receipts : receipts whose documents are deleted
+    ids : ids of documents to delete, as they were sent; give one of the two lists
     """
 
     receipts: Annotated[list[str], Field(max_length=1000)] = field(default_factory=list)
@@ -126,10 +99,7 @@ class DocumentsToForget:
 class TextsToRead:
     """Texts to read.
 
-    Parameters
-    ----------
-    texts : list of str
-        Texts; each is a document.
+    texts : texts; each is a document
     """
 
     texts: Annotated[list[str], Field(min_length=1)]
@@ -140,26 +110,15 @@ class TextsToRead:
 class DocumentRead:
     """Answer of a model for a document that is not a text; each model has some of these fields.
 
-    Parameters
-    ----------
-    proportions : list of float
-        Shares of topics, states, components or communities; they add up to 1.
-    words, known : int
-        Words or values, and those that the model contains.
-    foreign : bool
-        Whether fewer than a fifth are known.
-    log_likelihood : float
-        Log-likelihood of the known values, in nats.
-    factors : list of float
-        Values of independent factors.
-    states : list of int
-        Most likely sequence of states, one for each symbol.
-    probabilities : list of float
-        Probability of each of these states, or of each completed value of a row.
-    completed : mapping
-        Row with its missing values filled in.
-    memberships : mapping
-        Memberships of both ends of an edge; null for an unknown node.
+    proportions : shares of topics, states, components or communities; they add up to 1
+    words, known : words or values, and those that the model contains
+    foreign : whether fewer than a fifth are known
+    log_likelihood : log-likelihood of the known values, in nats
+    factors : values of independent factors
+    states : most likely sequence of states, one for each symbol
+    probabilities : probability of each of these states, or of each completed value of a row
+    completed : row with its missing values filled in
+    memberships : memberships of both ends of an edge; null for an unknown node
     """
 
     proportions: tuple[float, ...] | None = None
@@ -178,14 +137,9 @@ class DocumentRead:
 class DocumentsRead:
     """Answers of a model for documents that are not texts.
 
-    Parameters
-    ----------
-    model : str
-        Name of the model that answered.
-    version : int
-        Version of the store at which the model was loaded.
-    documents : list
-        Answers in the order of the documents.
+    model : name of the model that answered
+    version : version of the store at which the model was loaded
+    documents : answers in the order of the documents
     """
 
     model: str
@@ -197,10 +151,7 @@ class DocumentsRead:
 class TextTried:
     """A text that was pasted into a page.
 
-    Parameters
-    ----------
-    text : str
-        The whole text.
+    text : the whole text
     """
 
     text: str
@@ -210,10 +161,7 @@ class TextTried:
 class Confirmed:
     """The form of a page that changes something.
 
-    Parameters
-    ----------
-    token : str
-        Token from the page, made for the caller who asked for it.
+    token : token from the page, made for the caller who asked for it
     """
 
     token: str
@@ -223,12 +171,7 @@ class Confirmed:
 class ReturnConfirmed(Confirmed):
     """Form of the page that lists the changes of a rollback.
 
-    Parameters
-    ----------
-    token : str
-        As in `Confirmed`.
-    head : str
-        Latest version when the page was made.
+    head : latest version when the page was made
     """
 
     head: str
@@ -238,12 +181,7 @@ class ReturnConfirmed(Confirmed):
 class LabelGiven(Confirmed):
     """Form that gives a label to a topic.
 
-    Parameters
-    ----------
-    token : str
-        As in `Confirmed`.
-    label : str
-        Up to 100 characters on one line; empty to remove the label.
+    label : up to 100 characters on one line; empty to remove the label
     """
 
     label: str = ""
@@ -253,14 +191,10 @@ class LabelGiven(Confirmed):
 class DocumentSent:
     """A document for a store of texts; other stores have the columns that they count.
 
-    Parameters
-    ----------
-    text : str
-        The whole text.
-    id : str, int or None
-        Id of the document.
-    date : str or None
-        Text that begins with a date, such as 2026-11-23; by default the day of arrival.
+    text : the whole text
+    id : id of the document
+    date : text that begins with a date, such as 2026-11-23; by default the day of
+        arrival
     """
 
     text: str
@@ -272,10 +206,7 @@ class DocumentSent:
 class DocumentsToRead:
     """Documents to read with the model, in the form in which they would be sent.
 
-    Parameters
-    ----------
-    documents : list
-        Documents to read.
+    documents : documents to read
     """
 
     documents: Annotated[list[DocumentSent], Field(min_length=1)]
@@ -286,20 +217,12 @@ class DocumentsToRead:
 class ProblemDetails:
     """Answer to a call that fails (RFC 9457).
 
-    Parameters
-    ----------
-    type, title : str
-        "about:blank", and the meaning of the status.
-    status : int
-        Status code of HTTP.
-    detail : str
-        Error of this call, and the remedy.
-    request_id : str
-        Id of the call in the log of the service.
-    field : str
-        Affected field, parameter or header.
-    document : int
-        Position of the affected document, from 0.
+    type, title : "about:blank", and the meaning of the status
+    status : status code of HTTP
+    detail : error of this call, and the remedy
+    request_id : id of the call in the log of the service
+    field : affected field, parameter or header
+    document : position of the affected document, from 0
     """
 
     type: str
@@ -315,14 +238,10 @@ class ProblemDetails:
 class Models:
     """Models of the store.
 
-    Parameters
-    ----------
-    answering : str or None
-        Name of the model that answers.
-    tags : mapping
-        Models by tag.
-    models : list
-        Names, the latest last, each with the version it was fitted to, and its type.
+    answering : name of the model that answers
+    tags : models by tag
+    models : names, the latest last, each with the version it was fitted to, and `fitted_by`,
+        the URL of the store that fitted it, if that is another one
     """
 
     answering: str | None
@@ -334,13 +253,9 @@ class Models:
 class Versions:
     """Commits of the store.
 
-    Parameters
-    ----------
-    store : str
-        URL of the store.
-    versions : list
-        Commits, the latest first: version, time, operation, documents, shards, message, and skipped
-        shards.
+    store : URL of the store
+    versions : commits, the latest first: version, time, operation, documents, shards,
+        message, and skipped shards
     """
 
     store: str
@@ -351,38 +266,44 @@ class Versions:
 class Shares:
     """Shares of topics over time.
 
-    Parameters
-    ----------
-    model : str
-        Name of the model.
-    by : str
-        "day", "week" or "month".
-    periods : list
-        Periods, the earliest first: first and last day, tokens, shares of the topics, and their
-        errors.
+    model : name of the model
+    by : "day", "week" or "month"
+    origin : origin of a hub whose documents these are; "" for its own ones, null for
+        all
+    periods : periods, the earliest first: first and last day, tokens, shares of the topics,
+        and their errors
     """
 
     model: str
     by: str
     periods: tuple[dict[str, Any], ...]
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
+class SharesByOrigin:
+    """Shares of topics at each origin of a hub.
+
+    model : name of the model
+    origins : the own documents of the store first, with an empty name: origin, tokens, shares
+        of the topics, and their errors
+    """
+
+    model: str
+    origins: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)
 class Readiness:
     """State of the service for readiness probes.
 
-    Parameters
-    ----------
-    ready : bool
-        Whether all following values are true. A store without models needs no model, and counting
-        may pause for `inbox_age`.
-    store, inbox, model : bool
-        The store is readable, the inbox is readable and writable, a model is loaded.
-    counting : bool
-        Sealed documents are being counted; set-aside shards do not matter.
-    problems : list of str
-        Problems. `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read or
-        used. `counting`: documents are not counted. `owner`: the inbox belongs to another store.
+    ready : whether all following values are true. A store without models needs no model, and
+        counting may pause for `inbox_age`.
+    store, inbox, model : the store is readable, the inbox is readable and writable, a model is
+        loaded
+    counting : sealed documents are being counted; set-aside shards do not matter
+    problems : problems. `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read
+        or used. `counting`: documents are not counted. `owner`: the inbox belongs to another store.
         `storage`: no answer for a minute. The log has the reasons.
     """
 

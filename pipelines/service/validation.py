@@ -29,7 +29,7 @@ class Countable:
     store: MomentStore
 
     def why_not(self, line: bytes) -> str | None:
-        """What keeps a line from being counted; None where nothing does."""
+        """Reason why a line cannot be counted; None if it can."""
         try:
             bound = self.bound(line)
         except ShardError as error:
@@ -43,7 +43,7 @@ class Countable:
         )
 
     def bound(self, line: bytes) -> float:
-        """Return a bound of what a line adds to any sum; ShardError if it cannot be counted."""
+        """Return the most that a line adds to any sum; ShardError if it cannot be counted."""
         with as_shard(line) as shard:
             return float(sum(one.bound for one, _ in self._context.prepared(shard)))
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.formats.parquet import is_list
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
+from streaming_moments.storage.lazy_libraries import pa, pc
 
 
 @dataclass(frozen=True, eq=False)

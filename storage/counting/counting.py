@@ -7,6 +7,7 @@ points by a table when the result is the same, and other documents as a whole.
 from __future__ import annotations
 
 import functools
+import time
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from streaming_moments.storage.counting.tokeniser import token_kernels
 from streaming_moments.storage.counting.tokeniser.code_points import symbols_of
 from streaming_moments.storage.counting.tokeniser.phrases import PhraseIndex
 from streaming_moments.storage.counting.tokeniser.words import folded_text
-from streaming_moments.storage.counting.tokenisers.base import Splitter
+from streaming_moments.storage.counting.tokenisers.base import Splitter, TokeniserFailed
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Holds, buffers, encoded
 
@@ -37,6 +38,7 @@ class CountedPassages:
     batch : (passages, n) counts; a passage is in the same half as its document
     outside : (passages,) int64, number of tokens of each that are not in the vocabulary
     passages : (documents,) int64, number of passages of each document, at least 1
+    cutting : seconds that the tokeniser took
 
     Examples
     --------
@@ -49,6 +51,7 @@ class CountedPassages:
     batch: CountBatch
     outside: NDArray[np.int64]
     passages: NDArray[np.int64]
+    cutting: float = 0.0
 
     @property
     def documents(self) -> int:
@@ -87,6 +90,7 @@ class WordIndex:
     starts : (keys + 1,) int64, first lane of each word: of n terms, of words of phrases that are no
         terms, and of stop words
     phrases : finds the phrases of the policy
+    probe : what tells the tokeniser of the process that made it from others, see `probe`
     """
 
     holds: ClassVar[Holds] = "texts"
@@ -97,6 +101,7 @@ class WordIndex:
     pool: NDArray[np.uint64]
     starts: NDArray[np.int64]
     phrases: PhraseIndex
+    probe: str = ""
 
     def count(self, texts: pa.Array | pa.ChunkedArray) -> tuple[CountBatch, int]:
         """Count texts as `count_column`."""
@@ -118,7 +123,7 @@ class WordIndex:
         chosen = slots or 1 << (2 * offsets.size).bit_length()
         table = np.zeros((chosen, 2), dtype=np.uint64)
         pool, starts = token_kernels.index_keys(data, offsets, table)
-        return cls(vocabulary, policy, table, pool, starts, phrases)
+        return cls(vocabulary, policy, table, pool, starts, phrases, policy.probe)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +168,10 @@ class SpelledTexts:
         """Spell texts by a tokeniser in Python, which sees one text at a time."""
         sizes, parts = np.zeros(offsets.size, dtype=np.int64), list[bytes]()
         for document, (start, stop) in enumerate(pairwise(offsets.tolist()), start=1):
-            found = split(data[start:stop].tobytes().decode()) if stop > start else ()
+            try:
+                found = split(data[start:stop].tobytes().decode()) if stop > start else ()
+            except TokeniserFailed as error:
+                raise error.after(document) from None
             parts.append("".join(f"{word}\0" for word in found).encode())
             sizes[document] = len(parts[-1])
         _require_countable(sizes)
@@ -211,7 +219,10 @@ def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> Cou
     ([0, 1, 0], [2, 1])
     """
     vocabulary, policy = index.vocabulary, index.policy
+    begun = time.perf_counter()
     read = SpelledTexts.of(texts, policy)
+    cutting = time.perf_counter() - begun
+    policy.require_probe(index.probe)
     indptr, words, counts, outside, passages = token_kernels.count_words(
         read.spelled,
         read.begins,
@@ -229,5 +240,5 @@ def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> Cou
         index.phrases.marks,
     )
     batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint)
-    counted = CountedPassages(batch, np.diff(outside), passages)
+    counted = CountedPassages(batch, np.diff(outside), passages, cutting)
     return counted if policy.passage_words is None else counted.halved(counted.odd())

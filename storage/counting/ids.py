@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting import id_kernels
@@ -62,7 +63,7 @@ def count_ids(chunk: IdChunk, index: IdIndex) -> tuple[CountBatch, int]:
     ([[2, 1], [3, 0]], 5)
     """
     vocabulary = index.vocabulary
-    columns = id_kernels.places_of(chunk.ids, index.slots)
+    columns = id_kernels.places_of(read_only(chunk.ids), index.slots)
     batch = CountBatch.from_rows(
         chunk.offsets, columns, chunk.counts, vocabulary.n_words, vocabulary.fingerprint
     )

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from stop_words import LANGUAGE_MAPPING, get_stop_words
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.counting.tokeniser.words import words
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = LazyModule("scipy.sparse")
+from streaming_moments.storage.counting.tokenisers.libraries import library
 
 # In place of languages: the languages of a sample, or no language.
 AUTO, NONE = "auto", "none"
@@ -30,12 +26,12 @@ _SHARE_OF_PASSAGES = 0.08
 _FEWEST_WORDS, _FEWEST_LONG_WORDS, _LONG = 3, 2, 3
 _MOST_PASSAGES = 4_000  # that are examined
 # Ranges of code points of the letters of languages whose words need a tokeniser of their own.
-_KANA = "kana"
+_KANA, _THAI = "kana", "thai"
 _SCRIPTS = {
     "chinese": ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0x20000, 0x3FFFF)),
     _KANA: ((0x3041, 0x30FF),),
     "korean": ((0xAC00, 0xD7A3),),
-    "thai": ((0x0E01, 0x0E7F),),
+    _THAI: ((0x0E01, 0x0E7F),),
 }
 _SHARE_OF_LETTERS, _SHARE_OF_KANA = 0.25, 0.1
 
@@ -64,9 +60,17 @@ def language_names(languages: Iterable[str]) -> tuple[str, ...]:
 
 
 def listed_stop_words(languages: Iterable[str]) -> set[str]:
-    """Return the stop words of languages (English names), as written; none without a list."""
-    known = LANGUAGE_MAPPING.values()
-    return {word for name in languages if name in known for word in get_stop_words(name)}
+    """Return the stop words of languages (English names), as written; none without a list.
+
+    Raises InvalidInput for Thai without the library of its tokeniser, which has the list.
+    """
+    known, listed = LANGUAGE_MAPPING.values(), set[str]()
+    for name in languages:
+        if name in known:
+            listed |= {*get_stop_words(name)}
+        elif name == _THAI:
+            listed |= library("pythainlp.corpus", _THAI).thai_stopwords()
+    return listed
 
 
 def stop_words_of(languages: Iterable[str]) -> set[str]:
@@ -164,9 +168,10 @@ def tokeniser_advice(language: str) -> Remedy:
 
 
 def _name(language: str) -> str:
-    name = LANGUAGE_MAPPING.get(language, language)
-    if name not in LANGUAGE_MAPPING.values():
-        known = ", ".join(f"{name} ({code})" for code, name in sorted(LANGUAGE_MAPPING.items()))
+    codes = {**LANGUAGE_MAPPING, "th": _THAI}
+    name = codes.get(language, language)
+    if name not in codes.values():
+        known = ", ".join(f"{name} ({code})" for code, name in sorted(codes.items()))
         raise InvalidInput(
             f"there are no stop words for language {language!r}; choose among {known}, {AUTO} (the "
             f"languages of the texts) and {NONE}"

@@ -49,19 +49,18 @@ _UNFITTING: Mapping[Holds, str] = MappingProxyType(
 class ReadBatch(Generic[_Batch]):
     """Consecutive records of a shard.
 
-    Parameters
-    ----------
-    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch
-        Records for `Foundation.prepared`, each with its half.
-    outside : int
-        Number of words, symbols, rows or edges outside of the foundation, which are not counted.
-    after : Position
-        Position after the records in the shard.
+    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch, records for
+        `Foundation.prepared`, each with its half
+    outside : number of words, symbols, rows or edges outside of the foundation, which are not
+        counted
+    after : position after the records in the shard
+    cutting : seconds that the tokeniser took
     """
 
     batch: _Batch
     outside: int
     after: Position = START
+    cutting: float = field(default=0.0, kw_only=True)
 
 
 def read_shard(
@@ -75,38 +74,21 @@ def read_shard(
 ) -> Iterator[ReadBatch[CountBatch]]:
     r"""Count a shard over a vocabulary, batch by batch, in the order of its documents.
 
-    Parameters
-    ----------
-    shard : Shard
-        A shard from `list_shards`.
-    form : ShardFormat
-        Format of its documents.
-    vocabulary : Vocabulary
-        The n words to count.
-    policy : TokenPolicy or None
-        The policy that made the vocabulary; None for shards of token ids.
-    limits : ReadLimits
-        Bounds on a document and a batch.
-    storage_options : mapping, optional
-        Options of the fsspec file system.
-    start : Position
-        Position to begin at. After any batch of the shard, the same batches follow.
+    Raises InvalidInput if there is a policy for token ids, or none for texts. Raises
+    ForeignStatistics if the policy did not make the vocabulary. Raises ShardError if the shard
+    holds texts for a vocabulary of ids or the reverse, cannot be read, has changed (list it again),
+    or has a document on which the tokeniser fails.
 
-    Returns
-    -------
-    iterator of ReadBatch
-        At least one batch, or an error. Use the batches only after the iteration has ended without
-        an error, which shows that the shard has not changed meanwhile.
+    Yields at least one batch, or raises. Use the batches only after the iteration has ended without
+    an error, which shows that the shard has not changed meanwhile.
 
-    Raises
-    ------
-    InvalidInput
-        There is a policy for token ids, or none for texts.
-    ForeignStatistics
-        The policy did not make the vocabulary.
-    ShardError
-        The shard holds texts for a vocabulary of ids or the reverse, cannot be read, has changed
-        (list it again), or has a document on which the tokeniser fails.
+    shard : a shard from `list_shards`
+    form : format of its documents
+    vocabulary : the n words to count
+    policy : the policy that made the vocabulary; None for shards of token ids
+    limits : bounds on a document and a batch
+    storage_options : options of the fsspec file system
+    start : position to begin at. After any batch of the shard, the same batches follow.
 
     Examples
     --------
@@ -211,17 +193,25 @@ def read_indexed(
     require_fitting(shard, form, index.vocabulary)
     halves = halves or DocumentHalves(by_content=index.holds != "categories")
     chunks = read_chunks(shard, form, limits, storage_options, start, content)
-    counted = _counted(chunks, index, shard.size, halves)
+    counted = _counted(chunks, index, shard.size, start.passed, halves)
     return steadily(counted, shard, storage_options, content)
 
 
 def _counted(
-    chunks: Iterable[tuple[Any, Position]], index: Index, number: int, halves: DocumentHalves
+    chunks: Iterable[tuple[Any, Position]],
+    index: Index,
+    number: int,
+    before: int,
+    halves: DocumentHalves,
 ) -> Iterator[ReadBatch[CountBatch]]:
     for chunk, after in chunks:
-        counted = index.counted(chunk)
-        yield ReadBatch(halves.put(counted, number), int(counted.outside.sum()), after)
+        with after_documents(before):
+            counted = index.counted(chunk)
+        outside = int(counted.outside.sum())
+        batch = halves.put(counted, number)
+        yield ReadBatch(batch, outside, after, cutting=counted.cutting)
         number += counted.documents
+        before += counted.documents
 
 
 def require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
@@ -257,6 +247,15 @@ def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
     if policy is None:
         raise InvalidInput("texts need a token policy; give the policy that made the vocabulary")
     return policy
+
+
+@contextmanager
+def after_documents(number: int) -> Iterator[None]:
+    """Number a document on which the tokeniser fails, after `number` documents of its shard."""
+    try:
+        yield
+    except TokeniserFailed as error:
+        raise error.after(number) from None
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from streaming_moments.storage.counting.counting import SpelledTexts
 from streaming_moments.storage.counting.languages import languages_of, unspaced_language
 from streaming_moments.storage.counting.passages import Passages, words_in
 from streaming_moments.storage.counting.reading import (
+    after_documents,
     of_shard,
     refuse_policy,
     required_policy,
@@ -47,24 +48,14 @@ _OBJECT_BYTES = 300  # size of the Python objects for the ids and counts of a do
 class TermSample:
     """Some passages counted over their own terms.
 
-    Parameters
-    ----------
-    terms : tuple of str
-        The m terms of the sample, sorted. For token ids, the ids in decimal, sorted by number.
-    batch : CountBatch
-        (passages, m) counts over these terms.
-    documents_seen : int
-        Number of passages from which the sample was drawn.
-    token_ids : tuple of int, optional
-        The m token ids; None for a sample of texts.
-    policy : str, optional
-        Fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table.
-    columns : tuple of str, optional
-        Columns of the table.
-    seconds : tuple of float, optional
-        Time of one thread that the tokeniser took, and all reading with it.
-    order : OrderedTerms, optional
-        The terms in the order of the texts, if the policy seeks phrases.
+    terms : the m terms of the sample, sorted. For token ids, the ids in decimal, sorted by number.
+    batch : (passages, m) counts over these terms
+    documents_seen : number of passages from which the sample was drawn
+    token_ids : the m token ids; None for a sample of texts
+    policy : fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table
+    columns : columns of the table
+    seconds : time of one thread that the tokeniser took, and all reading with it
+    order : the terms in the order of the texts, if the policy seeks phrases
     """
 
     terms: tuple[str, ...]
@@ -90,32 +81,15 @@ def sample_shard(
     """Draw passages of a shard, each equally likely, in one pass.
 
     Needs memory for the drawn passages and a chunk. The sample is smaller than the quota if it
-    would take more than `limits.pilot_bytes`.
+    would take more than `limits.pilot_bytes`. Raises InvalidInput if the quota is below 1; or there
+    is a policy for token ids, or none for texts. Raises ShardError if the shard cannot be read, or
+    has changed meanwhile, or the tokeniser fails on it.
 
-    Parameters
-    ----------
-    shard, form, limits, storage_options
-        As for `read_shard`.
-    policy : TokenPolicy or None
-        Token policy; None for shards of token ids.
-    quota : int
-        Largest number of passages, at least 1; of a smaller shard all are drawn.
-    seed : int
-        The same seed draws the same passages of the same shard.
-    chunks : int, optional
-        Number of chunks to draw from, from the beginning; by default all.
-
-    Returns
-    -------
-    TermSample
-        The passages in the order of the shard.
-
-    Raises
-    ------
-    InvalidInput
-        The quota is below 1; or there is a policy for token ids, or none for texts.
-    ShardError
-        The shard cannot be read, or has changed meanwhile, or the tokeniser fails on it.
+    shard, form, limits, storage_options : as for `read_shard`
+    policy : token policy; None for shards of token ids
+    quota : largest number of passages, at least 1; of a smaller shard all are drawn
+    seed : the same seed draws the same passages of the same shard
+    chunks : number of chunks to draw from, from the beginning; by default all
     """
     if quota < 1:
         raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
@@ -311,13 +285,16 @@ def _sample_texts(
     columns: Iterable[pa.Array], given: TokenPolicy | None, quota: int, seed: int, room: int
 ) -> TermSample:
     policy, cutting, begun = required_policy(given), 0.0, time.perf_counter()
+    read = 0
 
     def cut() -> Iterator[Passages]:
-        nonlocal cutting
+        nonlocal cutting, read
         for texts in columns:
             before = time.perf_counter()
-            spelled = SpelledTexts.of(texts, policy)
+            with after_documents(read):
+                spelled = SpelledTexts.of(texts, policy)
             cutting += time.perf_counter() - before
+            read += len(texts)
             yield Passages.of(spelled, policy.passage_words)
 
     drawn, seen = draw(cut(), quota, seed, str, room)

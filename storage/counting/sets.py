@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sets.foundation import SetsFoundation
@@ -20,13 +19,8 @@ from streaming_moments.storage.counting.halves import halved
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
+from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 _COLUMN = "features"
 _FALSE, _TRUE = ["", "0", "0.0", "false"], ["1", "1.0", "true"]

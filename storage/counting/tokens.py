@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +30,11 @@ from streaming_moments.storage.counting.tokenisers.base import (
     words_by,
 )
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
-from streaming_moments.storage.counting.tokenisers.registry import tokeniser_called, tokeniser_of
+from streaming_moments.storage.counting.tokenisers.registry import (
+    probed,
+    tokeniser_called,
+    tokeniser_of,
+)
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,13 @@ class TokenPolicy:
     min_length : int
         Smallest length of tokens in characters (code points), at least 1.
     stop_words : tuple of str
-        Words that are not tokens: sorted, distinct, each as `words` returns it.
+        Words that are not tokens: sorted, distinct, in the form that `words` returns.
     passage_words : int, optional
         Number of words in a passage, at least 1; None makes each document one passage.
     languages : tuple of str
         Languages of the stop words; for information, not in the fingerprint.
     tokeniser : str
-        Name of what cuts texts into words, as `create --tokeniser` takes it.
+        Name of the tokeniser, as `create --tokeniser` takes it.
     tokeniser_version : str
         Its version, which must be the same wherever documents are counted; empty for `words`,
         whose version is that of the package.
@@ -58,14 +63,14 @@ class TokenPolicy:
         Words that are one token where they follow each other, such as `("new", "york")`: two or
         three words each, stop words or not, sorted, distinct.
     phrase_words : int, optional
-        Find phrases of up to so many words, 2 or 3, in a sample of the texts.
+        Find phrases of at most this many words, 2 or 3, in a sample of the texts.
 
     Raises
     ------
     InvalidInput
         A length is below 1, the stop words are not sorted words as `words` returns them, or the
-        tokeniser has no version: make the policy with `for_languages`. Or a phrase has another
-        number of words, or a word that is too short.
+        tokeniser has no version: make the policy with `for_languages`. Or a phrase does not have
+        two or three words, or one of them is too short.
 
     Examples
     --------
@@ -150,7 +155,7 @@ class TokenPolicy:
             What cuts texts into words, as `create --tokeniser` takes it.
         phrases : iterable of str
             Phrases of two or three words, in any spelling. "2" or "3" means those that `create`
-            finds in its sample, of up to so many words.
+            finds in its sample, of at most this many words.
 
         Raises
         ------
@@ -256,6 +261,23 @@ class TokenPolicy:
             return False
         return True
 
+    @property
+    def probe(self) -> str:
+        """Digest of words that the tokeniser finds here; empty for the default, or without it."""
+        return "" if self.is_compiled or not self.runs_here else probed(self.tokeniser)
+
+    def require_probe(self, made: str) -> None:
+        """Raise TokeniserMissing if the tokeniser here finds other words than where `made` is from.
+
+        A function of one's own may have other code there, under the same version.
+        """
+        if made and probed(self.tokeniser) != made:
+            raise TokeniserMissing(
+                f"tokeniser {self.tokeniser} of version {self.tokeniser_version} finds other words "
+                f"on the machine {platform.node()} than on another one; install the same code on "
+                "all, with another version than before if words have changed"
+            )
+
     def splitter(self) -> Splitter:
         """Make the function that cuts texts into words, for one thread.
 
@@ -278,7 +300,7 @@ class TokenPolicy:
 
     @property
     def seeks_languages(self) -> bool:
-        """Whether its languages must still be found in a sample of the texts."""
+        """Whether languages must still be found in a sample of the texts."""
         return AUTO in self.languages
 
     def in_languages(self, found: Iterable[str]) -> TokenPolicy:

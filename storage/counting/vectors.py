@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.halves import halved
@@ -19,13 +18,8 @@ from streaming_moments.storage.counting.views import sample_rows
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
 from streaming_moments.storage.formats.parquet import is_list
+from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 BadRows = Literal["skip", "refuse"]
 BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
@@ -192,21 +186,12 @@ def pilot_of(
 ) -> tuple[NDArray[np.float64], int]:
     """(N, d) rows of the most common width, and the number of other rows.
 
-    Parameters
-    ----------
-    samples : sequence of NumberRows
-        Samples of shards.
-    most : int
-        Largest number of rows, within `PILOT_BYTES`; if there are more, some are drawn.
-    seed : int
-        Seed of the draw.
-    room : int, optional
-        Size of the rows in bytes, if less than `PILOT_BYTES`.
+    Raises InvalidInput if no row holds numbers.
 
-    Raises
-    ------
-    InvalidInput
-        No row holds numbers.
+    samples : samples of shards
+    most : largest number of rows, within `PILOT_BYTES`; if there are more, some are drawn
+    seed : seed of the draw
+    room : size of the rows in bytes, if less than `PILOT_BYTES`
     """
     widths = np.concatenate([one.widths for one in samples])
     known, counts = np.unique(widths[widths > 0], return_counts=True)

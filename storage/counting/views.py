@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary
 from streaming_moments.statistics.views.foundation import ViewsFoundation
@@ -23,13 +22,8 @@ from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
+from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 _TEXT = ":text"
 

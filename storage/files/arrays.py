@@ -15,19 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import StoreError
-from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.storage.lazy_libraries import blosc, cpu, stores, zarr
 
 if TYPE_CHECKING:
-    import numcodecs.blosc as blosc
-    import zarr
-    import zarr.core.buffer.cpu as cpu
-    import zarr.storage as stores
     from zarr.core.buffer import Buffer
-else:
-    blosc = LazyModule("numcodecs.blosc")
-    zarr = LazyModule("zarr")
-    cpu = LazyModule("zarr.core.buffer.cpu")
-    stores = LazyModule("zarr.storage")
 
 _Read = TypeVar("_Read")
 

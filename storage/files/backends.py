@@ -6,16 +6,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import fsspec
 
-from streaming_moments.lazy_imports import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-else:
-    pa = LazyModule("pyarrow")
+from streaming_moments.storage.lazy_libraries import pa
 
 
 @dataclass(frozen=True)

@@ -37,17 +37,11 @@ _SHORTEST_SECRET = 4  # characters; masking shorter values would garble the mess
 class FileState:
     """State of one file in a listing, which differs after the file is written again.
 
-    Parameters
-    ----------
-    path : str
-        Path within the file system. Never shown, as it may be a whole presigned URL.
-    size : int
-        Stored size in bytes.
-    etag : str, optional
-        The storage's ETag of the content.
-    modified : str
-        Time of the last change as the storage writes it. On a local disk also the inode, which
-        changes with a replacement. Empty if the storage has neither.
+    path : path within the file system. Never shown, as it may be a whole presigned URL.
+    size : stored size in bytes
+    etag : the storage's ETag of the content
+    modified : time of the last change as the storage writes it. On a local disk also the inode,
+        which changes with a replacement. Empty if the storage has neither.
     """
 
     path: str = field(repr=False)
@@ -88,12 +82,8 @@ def open_file_system(
 ) -> tuple[fsspec.AbstractFileSystem, str]:
     """Return the file system of a URL, without cached listings, and the path within it.
 
-    Raises
-    ------
-    ShardError
-        The protocol is unknown, or its package is not installed.
-    InvalidInput
-        The URL has a user name or a password.
+    Raises ShardError if the protocol is unknown, or its package is not installed. Raises
+    InvalidInput if the URL has a user name or a password.
     """
     require_no_user(url)
     scheme, mark, rest = url.partition("://")
@@ -188,7 +178,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
 
 
 def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
-    """Raise a failure whose cause can be pickled, and does not show a signature."""
+    """Raise an error whose cause can be pickled and hides signatures of URLs."""
     cause: Exception | None = error
     if url.lower().startswith(("http://", "https://")):
         # a client's error holds the request, which cannot be pickled and has the whole URL

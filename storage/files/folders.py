@@ -50,12 +50,8 @@ class StoredFile:
 class Folder:
     """Files under a URL. Opened again wherever it is unpickled. Make one with `at`.
 
-    Parameters
-    ----------
-    url : str
-        URL of the folder; an absolute path for a local folder.
-    storage_options : mapping, optional
-        Options of the file system; never shown, never stored.
+    url : URL of the folder; an absolute path for a local folder
+    storage_options : options of the file system; never shown, never stored
 
     Examples
     --------
@@ -72,10 +68,7 @@ class Folder:
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Folder:
         """Return the folder at a URL; a local path is made absolute, for use in other processes.
 
-        Raises
-        ------
-        StoreError
-            The URL holds credentials, or its protocol is unknown or not installed.
+        Raises StoreError if the URL holds credentials, or its protocol is unknown or not installed.
         """
         try:
             require_no_secret(url)
@@ -100,10 +93,7 @@ class Folder:
     def require_bucket(self) -> None:
         """Raise StoreError if the URL names a missing bucket.
 
-        Raises
-        ------
-        StoreError
-            The bucket does not exist. The error names it.
+        Raises StoreError if the bucket does not exist. The error names it.
         """
         try:
             require_bucket(self._file_system, self._path, self.url)
@@ -113,10 +103,7 @@ class Folder:
     def find(self, name: str) -> bytes | None:
         """Read the content of a file; None if it does not exist.
 
-        Raises
-        ------
-        StoreError
-            The file cannot be read for another reason, which the error names.
+        Raises StoreError if the file cannot be read for another reason, which the error names.
         """
         with self._errors("read", name):
             try:
@@ -129,27 +116,17 @@ class Folder:
     def read(self, name: str) -> bytes:
         """Read the content of a file.
 
-        Raises
-        ------
-        StoreError
-            The file is missing or cannot be read.
+        Raises StoreError if the file is missing or cannot be read.
         """
         return self.read_all([name])[0]
 
     def read_all(self, names: Sequence[str], limits: Sequence[int] | None = None) -> list[bytes]:
         """Read the contents of some files, at the same time if the storage can.
 
-        Parameters
-        ----------
-        names : sequence of str
-            The files.
-        limits : sequence of int, optional
-            Upper bounds of the bytes to read of each file.
+        Raises StoreError if a file is missing or cannot be read. The error names the first.
 
-        Raises
-        ------
-        StoreError
-            A file is missing or cannot be read. The error names the first.
+        names : the files
+        limits : upper bounds of the bytes to read of each file
         """
         contents = []
         for name, content in zip(names, self.find_all(names, limits), strict=True):
@@ -196,10 +173,7 @@ class Folder:
     def files(self, name: str) -> list[StoredFile]:
         """List every file in a folder and below, by path, including partial files.
 
-        Raises
-        ------
-        StoreError
-            The folder cannot be listed, or the storage has no modification times.
+        Raises StoreError if the folder cannot be listed, or the storage has no modification times.
         """
         with self._errors("list", name):
             root = self._place(name)
@@ -221,10 +195,7 @@ class Folder:
     def clock(self) -> datetime:
         """Read the clock of the storage, for comparison with times of `files`.
 
-        Raises
-        ------
-        StoreError
-            The storage cannot be written, or has no modification times.
+        Raises StoreError if the storage cannot be written, or has no modification times.
         """
         with self._errors("write", CLOCK):
             place = self._place(CLOCK)
@@ -237,10 +208,7 @@ class Folder:
     def delete(self, names: Sequence[str]) -> None:
         """Delete files, and on local disks also the folders that become empty.
 
-        Raises
-        ------
-        StoreError
-            A file cannot be deleted. Missing files are skipped.
+        Raises StoreError if a file cannot be deleted. Missing files are skipped.
         """
         for name in names:
             place = self._place(name)
@@ -267,10 +235,7 @@ class Folder:
     def write(self, name: str, content: bytes) -> None:
         """Write a file atomically: readers see its whole content or nothing.
 
-        Raises
-        ------
-        StoreError
-            The file cannot be written. The error says why.
+        Raises StoreError if the file cannot be written. The error says why.
         """
         with self._errors("write", name):
             if self.is_local:
@@ -301,12 +266,8 @@ class Folder:
     def create(self, name: str, content: bytes) -> None:
         """Write a file atomically unless it exists; of several writers one succeeds.
 
-        Raises
-        ------
-        FileExistsError
-            The file exists. After a lost reply it may be the file just written.
-        Exception
-            Any error of the storage. The file may be written nevertheless.
+        Raises FileExistsError if the file exists. After a lost reply it may be the file just
+        written. After any other error of the storage the file may be written nevertheless.
         """
         place, fs, how = self._place(name), self._file_system, self._backend.creates
         if how == "link":
@@ -328,10 +289,7 @@ class Folder:
     def sync(self, name: str) -> None:
         """Make all files in a folder and below durable; only local disks need it.
 
-        Raises
-        ------
-        StoreError
-            A folder cannot be synced, so a power cut may lose written files.
+        Raises StoreError if a folder cannot be synced, so a power cut may lose written files.
         """
         if not self.is_local:
             return

@@ -15,7 +15,7 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.files.filesystems import open_file_system, require_bucket, url_of
 from streaming_moments.storage.files.finding import glob_each
 from streaming_moments.storage.files.parts import DOCUMENT, whole_of
-from streaming_moments.storage.files.urls import shard_name, single_slashed
+from streaming_moments.storage.files.urls import is_of_origin, shard_name, single_slashed
 
 
 def matches(
@@ -91,7 +91,8 @@ def names_among(
     [('/corpus/a.txt',), ('/corpus/a.txt', '/corpus/b.txt'), ('/corpus/c/',)]
     """
     # a name in the ledger of a hub may have no file here
-    name = url if url in known else shard_name(url_of(*open_file_system(url, storage_options)))
+    is_name = url in known or is_of_origin(url)
+    name = url if is_name else shard_name(url_of(*open_file_system(url, storage_options)))
     spelled = (name, f"{name.rstrip('/')}/", single_slashed(name), f"{name}{DOCUMENT}")
     own = tuple(dict.fromkeys(one for one in spelled if one in known))
     if own:

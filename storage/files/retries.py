@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from streaming_moments.lazy_imports import LazyModule
-
-if TYPE_CHECKING:
-    import tenacity
-else:
-    tenacity = LazyModule("tenacity")
+from streaming_moments.storage.lazy_libraries import tenacity
 
 CREATE_ATTEMPTS = 4  # for a file
 COMMIT_ATTEMPTS = 6  # for the file of a version

@@ -31,17 +31,10 @@ def seal(content: Mapping[str, Any]) -> bytes:
 def unseal(data: bytes, where: str) -> dict[str, Any]:
     """Decode a sealed object, without its hash.
 
-    Parameters
-    ----------
-    data : bytes
-        The whole file.
-    where : str
-        Name of the file for the error.
+    Raises StoreError if the bytes have changed since they were written.
 
-    Raises
-    ------
-    StoreError
-        The bytes have changed since they were written.
+    data : the whole file
+    where : name of the file for the error
     """
     body = data[_BODY:]
     if data[:_BODY] != _HEAD + hashlib.sha256(body).hexdigest().encode() + _NECK:

@@ -6,6 +6,8 @@ import re
 
 from streaming_moments.errors import InvalidInput
 
+OF_ORIGIN = "origin://"  # names of shards that other stores counted begin with it
+
 # Parameters of signed requests, by a parameter that is always among them.
 _SIGNATURES = {
     # Azure's shared access signatures, of an account, a container or a user
@@ -90,7 +92,7 @@ def is_utf8(url: str) -> bool:
 
 
 def require_no_user(url: str) -> str:
-    """Return a URL; InvalidInput, which does not repeat it, if it holds a user or password.
+    """Return a URL; raises InvalidInput, without the URL, if it holds a user or password.
 
     The account of an Azure container, `abfs://container@account`, is allowed.
 
@@ -138,6 +140,11 @@ query; give credentials in the storage options
             "give credentials in the storage options"
         )
     return url
+
+
+def is_of_origin(url: str) -> bool:
+    """Whether a name is that of a shard that another store counted on its own disk."""
+    return url.startswith(OF_ORIGIN)
 
 
 def is_signed(url: str) -> bool:

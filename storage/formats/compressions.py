@@ -9,17 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import fsspec
 
-from streaming_moments.lazy_imports import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-else:
-    pa = LazyModule("pyarrow")
+from streaming_moments.storage.lazy_libraries import pa
 
 _BLOCK_BYTES = 1 << 16
 _LONGEST = 6  # bytes by which a compression is recognised

@@ -23,14 +23,9 @@ _LINES = 2  # of a header and its checksum
 class Piece:
     """Documents of one day in a submission.
 
-    Parameters
-    ----------
-    day : date
-        Day of the documents, or of their arrival.
-    documents : int
-        Number of documents.
-    nbytes : int
-        Size of their lines in bytes.
+    day : day of the documents, or of their arrival
+    documents : number of documents
+    nbytes : size of their lines in bytes
     """
 
     day: date
@@ -42,18 +37,12 @@ class Piece:
 class Submission:
     """Documents of one request.
 
-    Parameters
-    ----------
-    receipt : str
-        Identity of the submission.
-    digest : str
-        SHA-256 of the request in hexadecimal. Another request with the same receipt differs in it.
-    keyed : bool
-        Whether the request had an idempotency key, so that it may arrive again.
-    pieces : tuple of Piece
-        Documents by day.
-    content : bytes
-        JSON Lines of the documents, in the order of `pieces`.
+    receipt : identity of the submission
+    digest : SHA-256 of the request in hexadecimal. Another request with the same receipt differs in
+        it.
+    keyed : whether the request had an idempotency key, so that it may arrive again
+    pieces : documents by day
+    content : JSON Lines of the documents, in the order of `pieces`
     """
 
     receipt: ReceiptId

@@ -32,14 +32,9 @@ class _Waiting:
 class GroupCommit:
     r"""Joins submissions to batches, which a separate thread writes one after the other.
 
-    Parameters
-    ----------
-    inbox : Inbox
-        Inbox for the batches.
-    window : float
-        Seconds that the first submission of a batch waits for others.
-    most_bytes : int
-        A batch of this size is written without waiting.
+    inbox : inbox for the batches
+    window : seconds that the first submission of a batch waits for others
+    most_bytes : a batch of this size is written without waiting
 
     Examples
     --------
@@ -74,23 +69,9 @@ class GroupCommit:
     def submit(self, submission: Submission, after: int) -> Future[str]:
         """Add a submission to the next batch.
 
-        Parameters
-        ----------
-        submission : Submission
-            Documents of one request.
-        after : int
-            Number of an existing seal.
-
-        Returns
-        -------
-        Future of str
-            Its receipt, once the batch is durable. Otherwise `KeyReused`, or the errors of
-            `Inbox.put` and `Inbox.claim`: then the submission is not acknowledged.
-
-        Raises
-        ------
-        InboxClosed
-            After `close`.
+        The future holds its receipt, once the batch is durable. Otherwise `KeyReused`, or the
+        errors of `Inbox.put` and `Inbox.claim`: then the submission is not acknowledged. `after` is
+        the number of an existing seal. Raises InboxClosed after `close`.
         """
         with self._changed:
             if self._closed:

@@ -77,19 +77,11 @@ class Claims:
     def claim(self, receipt: str, digest: str, after: int) -> Claim:
         """Bind a key to a content, and return the claim in force, which may be an earlier one.
 
-        Parameters
-        ----------
-        receipt : str
-            Receipt of the key.
-        digest : str
-            SHA-256 of the content.
-        after : int
-            Number of an existing seal.
+        Raises StoreError if the claim cannot be written or read.
 
-        Raises
-        ------
-        StoreError
-            The claim cannot be written or read.
+        receipt : receipt of the key
+        digest : SHA-256 of the content
+        after : number of an existing seal
         """
         mine = Claim(digest, after)
         name = claim_file(receipt)

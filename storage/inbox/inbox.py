@@ -45,12 +45,8 @@ class PendingBatch:
 class Backlog:
     """Pending documents and batches.
 
-    Parameters
-    ----------
-    batches, documents, nbytes : int
-        Numbers of batches, documents and bytes.
-    age : timedelta
-        Age of the oldest batch, by the clock of the storage; 0 without batches.
+    batches, documents, nbytes : numbers of batches, documents and bytes
+    age : age of the oldest batch, by the clock of the storage; 0 without batches
     """
 
     batches: int = 0
@@ -66,10 +62,6 @@ class Inbox(Claims):
     Several processes may write batches at once, and any process may seal them: see
     `sealing.SealLog`. Create an inbox with `open`.
 
-    Parameters
-    ----------
-    folder : Folder
-        Folder of the inbox.
 
     Examples
     --------
@@ -92,21 +84,13 @@ class Inbox(Claims):
     ) -> Inbox:
         """Open the inbox at a URL, and create it if it is missing.
 
-        Parameters
-        ----------
-        url, storage_options
-            Place of the inbox.
-        owner : Owner, optional
-            The store that counts its documents. An inbox without an owner adopts this store. By
-            default the owner is not checked.
+        Raises InboxOfAnother if the inbox belongs to another store. Raises StoreError if the
+        storage cannot be written, lets two writers create the same file, or holds an inbox of a
+        later version.
 
-        Raises
-        ------
-        InboxOfAnother
-            The inbox belongs to another store.
-        StoreError
-            The storage cannot be written, lets two writers create the same file, or holds an
-            inbox of a later version.
+        url, storage_options : place of the inbox
+        owner : the store that counts its documents. An inbox without an owner adopts this store. By
+            default the owner is not checked.
         """
         inbox = cls(Folder.at(url, storage_options))
         folder = inbox.folder
@@ -137,24 +121,10 @@ class Inbox(Claims):
     def put(self, submissions: Sequence[Submission], identity: str | None = None) -> str:
         """Write a batch; it survives a power cut once this returns.
 
-        Parameters
-        ----------
-        submissions : sequence of Submission
-            At least one.
-        identity : str, optional
-            32 hexadecimal digits; random by default.
+        Raises CreationUnknown if the batch may or may not exist: do not acknowledge it. Raises
+        StoreError if the batch was not written.
 
-        Returns
-        -------
-        str
-            Name of the batch.
-
-        Raises
-        ------
-        CreationUnknown
-            The batch may or may not exist: do not acknowledge it.
-        StoreError
-            The batch was not written.
+        Returns the name of the batch. `identity` has 32 hexadecimal digits, random by default.
         """
         documents = sum(one.documents for one in submissions)
         name = f"{identity or uuid.uuid4().hex}-{documents}.batch"
@@ -165,10 +135,7 @@ class Inbox(Claims):
     def pending(self) -> list[PendingBatch]:
         """List the batches, the oldest first.
 
-        Raises
-        ------
-        StoreError
-            The storage cannot list them.
+        Raises StoreError if the storage cannot list them.
         """
         found = []
         for file in self.folder.files(BATCHES):
@@ -190,10 +157,7 @@ class Inbox(Claims):
     def read(self, name: str) -> tuple[Submission, ...]:
         """Read the submissions of a batch.
 
-        Raises
-        ------
-        StoreError
-            The batch is missing or damaged.
+        Raises StoreError if the batch is missing or damaged.
         """
         return self.read_all([name])[0]
 

@@ -34,15 +34,9 @@ class Unreadable:
 class RecordRefused(InvalidInput):
     """A document is invalid.
 
-    Parameters
-    ----------
-        Place of the document in the request, from 0.
-    field : str
-        Name of the field; empty for the document itself.
-    reason : str
-        What is wrong with it, and what is accepted.
-    id : str, optional
-        The id of the document.
+    field : name of the field; empty for the document itself
+    reason : what is wrong with it, and what is accepted
+    id : the id of the document
     """
 
     def __init__(self, place: int, field: str, reason: str, id: str | None = None) -> None:
@@ -60,21 +54,13 @@ class RecordShape:
 
     A document is sent as an object with the `counted` fields, and optionally `id` and `date`.
 
-    Parameters
-    ----------
-    counted : tuple of RecordField
-        The text, or the fields that a store of another kind counts.
-    date_column : str, optional
-        Name under which the reader finds the date; None if each shard holds a single day.
-    line_bytes : int
-        Largest size of a line.
-    days : int, optional
-        Largest age of a document's date in days. The day after arrival is also accepted. None
+    counted : the text, or the fields that a store of another kind counts
+    date_column : name under which the reader finds the date; None if each shard holds a single day
+    line_bytes : largest size of a line
+    days : largest age of a document's date in days. The day after arrival is also accepted. None
         accepts any date. Each day is counted separately.
-    judge : callable, optional
-        Says why a line that is large or has many tokens cannot be counted; None if it can.
-    light : int
-        Lines of at most this many bytes and tokens are not judged.
+    judge : says why a line that is large or has many tokens cannot be counted; None if it can
+    light : lines of at most this many bytes and tokens are not judged
 
     Examples
     --------
@@ -123,19 +109,12 @@ class RecordShape:
     def line(self, record: object, place: int, today: date) -> tuple[date, bytes]:
         """Return the day of a document and its line; without a date the day is `today`.
 
-        Parameters
-        ----------
-        record : object
-            The document as decoded JSON.
-        place : int
-            Place of the document in the request.
-        today : date
-            Day of arrival.
+        Raises RecordRefused if the document is invalid. The error names the field and the accepted
+        values.
 
-        Raises
-        ------
-        RecordRefused
-            The document is invalid. The error names the field and the accepted values.
+        record : the document as decoded JSON
+        place : place of the document in the request
+        today : day of arrival
         """
         if isinstance(record, Unreadable):
             raise RecordRefused(place, "", record.reason)
@@ -180,25 +159,13 @@ class RecordShape:
     ) -> tuple[Submission, tuple[RecordRefused, ...]]:
         """Return the submission of a request, and the documents that were rejected.
 
-        Parameters
-        ----------
-        records : iterable
-            Documents as decoded JSON.
-        receipt : str
-            Receipt of the request.
-        keyed : bool
-            Whether the request has an idempotency key.
-        today : date
-            Day of arrival.
-        skip_bad : bool
-            Whether to skip invalid documents; otherwise the first raises its error.
+        Raises RecordRefused as `line`. Raises InvalidInput if there are no valid documents, or
+        their dates span more than 31 days.
 
-        Raises
-        ------
-        RecordRefused
-            As `line`.
-        InvalidInput
-            There are no valid documents, or their dates span more than 31 days.
+        records : documents as decoded JSON
+        keyed : whether the request has an idempotency key
+        today : day of arrival
+        skip_bad : whether to skip invalid documents; otherwise the first raises its error
         """
         days: dict[date, list[bytes]] = {}
         digest, bad = hashlib.sha256(), list[RecordRefused]()

@@ -19,16 +19,10 @@ _AT_ONCE = 64  # notes fetched together
 class LeftOut:
     """A rejected document.
 
-    Parameters
-    ----------
-    document : int
-        Place of the document in the request, from 0.
-    field : str
-        Name of the field; empty for the document itself.
-    reason : str
-        What is wrong with it, and what is accepted.
-    id : str, optional
-        The id of the document. A deletion of that id deletes this note, too.
+    document : place of the document in the request, from 0
+    field : name of the field; empty for the document itself
+    reason : what is wrong with it, and what is accepted
+    id : the id of the document. A deletion of that id deletes this note, too.
     """
 
     document: Count

@@ -61,10 +61,7 @@ _Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # of batches, by name
 class SealLog:
     r"""The seals of an inbox.
 
-    Parameters
-    ----------
-    inbox : Inbox
-        Inbox whose batches are sealed.
+    inbox : inbox whose batches are sealed
 
     Examples
     --------
@@ -84,10 +81,7 @@ class SealLog:
     def latest(self) -> int:
         """Number of the latest seal; 0 without any.
 
-        Raises
-        ------
-        StoreError
-            The storage cannot be read, or a note is damaged.
+        Raises StoreError if the storage cannot be read, or a note is damaged.
         """
         folder = self.inbox.folder
         number = self._noted(_REACHED)
@@ -107,10 +101,7 @@ class SealLog:
     def read(self, number: int) -> Seal:
         """Read a seal, from memory if possible.
 
-        Raises
-        ------
-        StoreError
-            The seal is missing or damaged.
+        Raises StoreError if the seal is missing or damaged.
         """
         held = self._held.get(number)
         return self.read_anew(number) if held is None else held
@@ -135,24 +126,16 @@ class SealLog:
     def find(self, receipt: str, after: int, last: int) -> Seal | None:
         """Find the seal with a receipt; None if no stored seal has it.
 
-        Parameters
-        ----------
-        receipt : str
-            Receipt of a submission.
-        after, last : int
-            The search covers the seals `after + 1` to `last`.
+        receipt : receipt of a submission
+        after, last : the search covers the seals `after + 1` to `last`
         """
         return self.find_all({receipt: after}, last).get(receipt)
 
     def find_all(self, receipts: Mapping[str, int], last: int) -> dict[str, Seal]:
         """Find the seals with some receipts, in one pass; raises as `read`.
 
-        Parameters
-        ----------
-        receipts : mapping
-            For each receipt the number of a seal; the search begins after it.
-        last : int
-            Number of the last seal to search.
+        receipts : for each receipt the number of a seal; the search begins after it
+        last : number of the last seal to search
         """
         found = dict[str, Seal]()
 
@@ -178,17 +161,11 @@ class SealLog:
     ) -> Seal | None:
         """Seal the oldest batches; None without batches.
 
-        Parameters
-        ----------
-        most_documents, most_bytes : int
-            Upper bounds of the sealed documents and bytes. The oldest batch may exceed them.
+        Raises SealedByAnother if another process has sealed batches meanwhile. Raises StoreError if
+        a batch is damaged, or the storage fails. The next call continues.
 
-        Raises
-        ------
-        SealedByAnother
-            Another process has sealed batches meanwhile.
-        StoreError
-            A batch is damaged, or the storage fails. The next call continues.
+        most_documents, most_bytes : upper bounds of the sealed documents and bytes. The oldest
+            batch may exceed them.
         """
         number = self.latest()
         if number:
@@ -215,10 +192,8 @@ class SealLog:
     def finish(self, number: int) -> None:
         """Write the missing shards of a seal, and delete its batches.
 
-        Raises
-        ------
-        StoreError
-            A batch is damaged or missing before its shards exist, or the storage fails.
+        Raises StoreError if a batch is damaged or missing before its shards exist, or the storage
+        fails.
         """
         sealed = self.read(number)
         names = [one.name for one in sealed.batches]

@@ -60,16 +60,10 @@ class SealedShard:
 class Seal:
     """Content of one seal.
 
-    Parameters
-    ----------
-    number : int
-        Numbers begin with 1 and have no gaps.
-    transaction : str
-        Identity of the process call that made it.
-    batches : tuple of SealedBatch
-        Batches that it seals.
-    shards : tuple of SealedShard
-        Shards that it makes; empty if all submissions were repetitions.
+    number : numbers begin with 1 and have no gaps
+    transaction : identity of the process call that made it
+    batches : batches that it seals
+    shards : shards that it makes; empty if all submissions were repetitions
     """
 
     number: Count
@@ -123,10 +117,7 @@ class Seal:
     def unsealed(cls, data: bytes, where: str) -> Seal:
         """Decode the seal in a file.
 
-        Raises
-        ------
-        StoreError
-            The file is damaged.
+        Raises StoreError if the file is damaged.
         """
         return checked(_SEAL, unseal(data, where), f"{where} is not a valid seal")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter
 
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.log.commits import Commit, Lineage, SegmentReference
+from streaming_moments.storage.log.commits import Commit, Lineage, ModelSource, SegmentReference
 from streaming_moments.storage.log.schema import Extensible, checked
 
 _EXPIRED = "expired"
@@ -111,6 +111,8 @@ def _flat(part: Extensible) -> dict[str, Any]:
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):
         written["dates"] = written["dates"].to_json()
+    if isinstance(written.get("source"), ModelSource):
+        written["source"] = _flat(written["source"])
     for name in _LEFT_OUT:
         if not written.get(name, True):  # as in commits before the field existed
             del written[name]

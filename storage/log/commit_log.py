@@ -38,17 +38,10 @@ class CommitConflict(StoreError):
 class CommitLog:
     """The commits of a store.
 
-    Parameters
-    ----------
-    folder : Folder
-        Folder of the store.
-    single_writer : bool
-        Whether the user guarantees that there is a single writer. Required if the storage lets two
-        writers create the same file.
-    attempts : int
-        Number of attempts for a put that wrote nothing.
-    delay : float
-        Scale of the growing random waits between attempts, in seconds.
+    single_writer : whether the user guarantees that there is a single writer. Required if the
+        storage lets two writers create the same file.
+    attempts : number of attempts for a put that wrote nothing
+    delay : scale of the growing random waits between attempts, in seconds
     """
 
     folder: Folder
@@ -59,10 +52,7 @@ class CommitLog:
     def latest_version(self) -> int | None:
         """The latest version; None without a commit.
 
-        Raises
-        ------
-        StoreError
-            The file of a later version has disappeared.
+        Raises StoreError if the file of a later version has disappeared.
         """
         # read before the listing: a commit made in between would seem lost
         reached = version = self._reached()
@@ -83,10 +73,7 @@ class CommitLog:
     def read(self, version: int) -> Commit:
         """Read the commit of a version.
 
-        Raises
-        ------
-        StoreError
-            The commit is missing, damaged or expired.
+        Raises StoreError if the commit is missing, damaged or expired.
         """
         commit = self._parse(version, self.folder.read(commit_file(version)))
         if commit is None:
@@ -96,10 +83,7 @@ class CommitLog:
     def holds(self, commit: Commit) -> bool:
         """Whether the file of a version holds this commit, expired or not.
 
-        Raises
-        ------
-        StoreError
-            The file cannot be read, or is damaged.
+        Raises StoreError if the file cannot be read, or is damaged.
         """
         return self.has(commit.version, commit.transaction)
 
@@ -134,10 +118,7 @@ class CommitLog:
     def history(self, version: int, first: int = 0) -> tuple[Commit, ...]:
         """Read the commits from one version to another, the latest first, without expired ones.
 
-        Raises
-        ------
-        StoreError
-            A commit is missing or damaged.
+        Raises StoreError if a commit is missing or damaged.
         """
         # only the latest commit lists all versions that have expired
         latest = self.latest()
@@ -149,10 +130,7 @@ class CommitLog:
     def probe(self) -> None:
         """Check that the storage refuses to create an existing file.
 
-        Raises
-        ------
-        StoreError
-            The storage overwrites files, or cannot be written.
+        Raises StoreError if the storage overwrites files, or cannot be written.
         """
         if not self.folder.creates_exclusively and self.single_writer:
             return
@@ -176,14 +154,9 @@ class CommitLog:
     def put(self, commit: Commit) -> None:
         """Write a commit unless its version exists.
 
-        Raises
-        ------
-        CommitConflict
-            Another writer has committed the version.
-        CreationUnknown
-            As `create_once`, or the existing file is damaged.
-        StoreError
-            All attempts failed, and nothing was written.
+        Raises CommitConflict if another writer has committed the version. Raises CreationUnknown as
+        `create_once`, or the existing file is damaged. Raises StoreError if all attempts failed,
+        and nothing was written.
         """
         self._require_writer()
         name, content = commit_file(commit.version), seal(commit_to_json(commit))
@@ -210,19 +183,11 @@ class CommitLog:
     def extend(self, head: Commit, change: Callable[[Commit], Commit]) -> Commit:
         """Commit the result of `change` on the latest version; repeats it after a conflict.
 
-        Parameters
-        ----------
-        head : Commit
-            The latest version that the caller has read.
-        change : callable
-            Makes the successor of a commit, or raises an error.
+        Raises CommitConflict if too many other writers committed first. Raises StoreError as `put`
+        and `change`.
 
-        Raises
-        ------
-        CommitConflict
-            Too many other writers committed first.
-        StoreError
-            As `put` and `change`.
+        head : the latest version that the caller has read
+        change : makes the successor of a commit, or raises an error
         """
         heads = iter([head])
 
@@ -239,10 +204,7 @@ class CommitLog:
     def latest(self) -> Commit:
         """The latest commit.
 
-        Raises
-        ------
-        StoreError
-            There are no commits, as the creation was interrupted.
+        Raises StoreError if there are no commits, as the creation was interrupted.
         """
         version = self.latest_version()
         if version is None:

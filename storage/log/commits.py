@@ -48,32 +48,19 @@ class Era(Extensible):
 class Lineage(Extensible):
     """Definition of the statistics of a version.
 
-    Parameters
-    ----------
-    vocabulary, basis : str
-        Fingerprints. A kind other than counts has its foundation's as `basis`, and no vocabulary.
-    row_blocks : int
-        Number of row blocks B.
-    codocuments : bool
-        Whether co-document counts are stored.
-    form : mapping
-        JSON of the shard format.
-    dates : mapping, optional
-        JSON of the place of the documents' dates.
-    pilot : mapping, optional
-        JSON of how the vocabulary and basis were made.
-    eras : tuple of Era
-        Earlier, smaller vocabularies of the same core and matrix, the oldest first.
-    kind : str, optional
-        Kind of the statistics; None, also in old stores, means counts.
-    halves : bool
-        Whether the pair counts of half of the documents are stored separately.
-    halves_by_content : bool
-        Whether the half of a record depends on its content; otherwise on its place.
-    like : bool
-        Whether the store was created on the foundation of another, with which it adds up.
-    unknown : mapping
-        Keys of later versions, preserved.
+    vocabulary, basis : fingerprints. A kind other than counts has its foundation's as `basis`, and
+        no vocabulary.
+    row_blocks : number of row blocks B
+    codocuments : whether co-document counts are stored
+    form : JSON of the shard format
+    dates : JSON of the place of the documents' dates
+    pilot : JSON of how the vocabulary and basis were made
+    eras : earlier, smaller vocabularies of the same core and matrix, the oldest first
+    kind : kind of the statistics; None, also in old stores, means counts
+    halves : whether the pair counts of half of the documents are stored separately
+    halves_by_content : whether the half of a record depends on its content; otherwise on its place
+    like : whether the store was created on the foundation of another, with which it adds up
+    unknown : keys of later versions, preserved
     """
 
     vocabulary: Digest | Literal[""]
@@ -93,10 +80,7 @@ class Lineage(Extensible):
     def era(self, words: int) -> Era:
         """Return the era whose vocabulary had this many words.
 
-        Raises
-        ------
-        StoreError
-            No era has that number.
+        Raises StoreError if no era has that number.
         """
         for one in self.eras:
             if one.words == words:
@@ -117,27 +101,16 @@ def foundation_of(lineage: Lineage) -> tuple[object, ...]:
 class SegmentReference(Extensible):
     """A segment of a version.
 
-    Parameters
-    ----------
-    id : str
-        32 hexadecimal digits.
-    manifest : str
-        SHA-256 of its manifest.
-    documents, tokens, shards : int
-        Numbers of counted documents, tokens and shards.
-    largest : int
-        Upper bound of the magnitude of all entries of its arrays.
-    sign : int
-        1 if its statistics are added, -1 if they are subtracted.
-    dates : DateRange, optional
-        Days of its documents, if they have dates.
-    words : int, optional
-        Vocabulary size of the era in which it was counted; None means all words of the lineage.
-    origin : str, optional
-        Name of the origin that counted its documents, followed by "/" and the name there if that
-        store has it from an origin of its own; None if this store counted them.
-    unknown : mapping
-        Keys of later versions, preserved.
+    id : 32 hexadecimal digits
+    manifest : SHA-256 of its manifest
+    documents, tokens, shards : numbers of counted documents, tokens and shards
+    largest : upper bound of the magnitude of all entries of its arrays
+    sign : 1 if its statistics are added, -1 if they are subtracted
+    dates : days of its documents, if they have dates
+    words : vocabulary size of the era in which it was counted; None means all words of the lineage
+    origin : name of the origin that counted its documents, followed by "/" and the name there if
+        that store has it from an origin of its own; None if this store counted them
+    unknown : keys of later versions, preserved
     """
 
     id: Identity
@@ -218,13 +191,33 @@ class Staging(Extensible):
 
 
 @dataclass(frozen=True)
+class ModelSource(Extensible):
+    """Another store from which a model was copied.
+
+    id : transaction of its first commit, which no other store has
+    url : where it was read
+    name : name of the model there
+    version : the version there whose statistics it was fitted to
+    unknown : keys of later versions, preserved
+    """
+
+    id: Identity
+    url: str
+    name: Name
+    version: Count
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ModelReference(Extensible):
     """A model of a version.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
-    version : the version whose statistics it was fitted to
+    version : the version whose statistics it was fitted to; of a copied model the one that was the
+        latest when it came
     labels : names that users gave its topics, by number
+    source : the store that fitted it; None if it is this one
     unknown : keys of later versions, preserved
     """
 
@@ -232,6 +225,7 @@ class ModelReference(Extensible):
     manifest: Digest
     version: Count
     labels: Mapping[Annotated[int, Field(ge=0)], Label] = field(default_factory=dict)
+    source: ModelSource | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -239,45 +233,25 @@ class ModelReference(Extensible):
 class Commit(Extensible):
     """One version of a store.
 
-    Parameters
-    ----------
-    version : int
-        0, 1, 2, ...
-    parent : str
-        Transaction of the previous version; empty for version 0.
-    transaction : str
-        32 hexadecimal digits by which a writer recognises its own commit.
-    time : str
-        Time of the commit by the writer's clock, ISO 8601 in UTC.
-    operation : str
-        "create", "append", "model", ...
-    message : str
-        The user's message.
-    lineage : Lineage
-        Definition of the statistics.
-    segments : tuple of SegmentReference
-        Segments whose signed sum is the state.
-    models : mapping
-        Models by name, the latest last.
-    tags : mapping
-        Name of the model of each tag.
-    skipped : tuple of (str, str)
-        URLs of shards that this commit skipped, each with the reason.
-    staged : Staging, optional
-        A lineage that will replace this one.
-    fence : int
-        Fence of the latest lock under which any version so far was committed; 0 without a lock.
-    expired : tuple of (int, int)
-        First and last of each range of expired versions, in order.
-    forgotten : Forgotten
-        Shards that must not be counted again.
-    sums : tuple of SegmentSum
-        Sums of its segments. Old writers also leave sums of removed segments here, which
+    version : 0, 1, 2, ..
+    parent : transaction of the previous version; empty for version 0
+    transaction : 32 hexadecimal digits by which a writer recognises its own commit
+    time : time of the commit by the writer's clock, ISO 8601 in UTC
+    operation : "create", "append", "model", ..
+    message : the user's message
+    lineage : definition of the statistics
+    segments : segments whose signed sum is the state
+    models : models by name, the latest last
+    tags : name of the model of each tag
+    skipped : URLs of shards that this commit skipped, each with the reason
+    staged : a lineage that will replace this one
+    fence : fence of the latest lock under which any version so far was committed; 0 without a lock
+    expired : first and last of each range of expired versions, in order
+    forgotten : shards that must not be counted again
+    sums : sums of its segments. Old writers also leave sums of removed segments here, which
         `live_sums` ignores.
-    origins : mapping
-        Other stores whose documents it holds, by name.
-    unknown : mapping
-        Keys of later versions, preserved.
+    origins : other stores whose documents it holds, by name
+    unknown : keys of later versions, preserved
     """
 
     always: ClassVar[frozenset[str]] = frozenset({"segments", "models", "skipped"})

@@ -53,6 +53,7 @@ class Forgotten(Extensible):
     shards : forgotten shards, sorted
     key : key of the hashes in hexadecimal digits, drawn once for each store
     purged : maps the keyed hash of each purged name to hashes of its contents
+    withdrawn : keyed hashes of purged origins, by the identifier of their store and by name
     unknown : keys of later versions, preserved
 
     Examples
@@ -68,10 +69,11 @@ class Forgotten(Extensible):
     shards: tuple[ForgottenShard, ...] = ()
     key: _Digits = ""
     purged: Mapping[_Digits, tuple[_Digits, ...]] = field(default_factory=dict)
+    withdrawn: tuple[_Digits, ...] = ()
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.shards or self.purged)
+        return bool(self.shards or self.purged or self.withdrawn)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -110,6 +112,10 @@ class Forgotten(Extensible):
         """Whether a shard of exactly this name was purged."""
         return bool(self.purged) and self._hash(url) in self.purged
 
+    def has_withdrawn(self, origin: str) -> bool:
+        """Whether an origin of this name, or the store of this identifier, was purged."""
+        return bool(self.withdrawn) and self._hash(origin) in self.withdrawn
+
     def with_forgotten(self, shards: Iterable[ForgottenShard]) -> Forgotten:
         """Return the list with more forgotten shards."""
         return replace(self, shards=tuple(sorted({*self.shards, *shards})))
@@ -130,6 +136,18 @@ class Forgotten(Extensible):
         )
         purged = _merged(self.purged, {name: tuple(found) for name, found in hashes.items()})
         return replace(keyed, shards=left, purged=purged)
+
+    def with_withdrawn(self, origins: Iterable[str]) -> Forgotten:
+        """Return the list with the names and identifiers of purged origins as keyed hashes."""
+        keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
+        return replace(
+            keyed, withdrawn=tuple(sorted({*self.withdrawn, *map(keyed._hash, origins)}))
+        )
+
+    def without_withdrawn(self, origins: Iterable[str]) -> Forgotten:
+        """Return the list without some purged origins, which may be merged again."""
+        gone = {self._hash(one) for one in origins} if self.withdrawn else set()
+        return replace(self, withdrawn=tuple(one for one in self.withdrawn if one not in gone))
 
     def without(self, names: Iterable[str]) -> Forgotten:
         """Return the list without all entries that forbid shards of some names."""
@@ -152,14 +170,18 @@ class Forgotten(Extensible):
         """Return the union with the list of another version of the store."""
         shards = tuple(sorted({*self.shards, *other.shards}))
         purged = _merged(self.purged, other.purged)
-        return replace(self, shards=shards, key=self.key or other.key, purged=purged)
+        withdrawn = tuple(sorted({*self.withdrawn, *other.withdrawn}))
+        key = self.key or other.key
+        return replace(self, shards=shards, key=key, purged=purged, withdrawn=withdrawn)
 
     def to_json(self) -> dict[str, Any]:
         """Convert the list to an object for JSON."""
         content: dict[str, Any] = {"shards": [list(one) for one in self.shards]}
-        if self.purged:
+        if self.purged or self.withdrawn:
             purged = {name: list(found) for name, found in self.purged.items()}
             content |= {"key": self.key, "purged": purged}
+        if self.withdrawn:
+            content["withdrawn"] = list(self.withdrawn)
         return {**content, **self.unknown}
 
     @cached_property
@@ -196,10 +218,7 @@ class Forgotten(Extensible):
 class ShardsForgotten(StoreError):
     """Some shards were forgotten or purged, so they must not be counted; `reasons` names them.
 
-    Parameters
-    ----------
-    reasons : tuple of (str, str)
-        Names of the shards, each with the reason.
+    reasons : names of the shards, each with the reason
     """
 
     def __init__(self, reasons: tuple[tuple[str, str], ...]) -> None:

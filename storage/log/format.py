@@ -20,8 +20,9 @@ READS = 6
 WRITES = 6
 # The first version of the package that reads and writes each format. A store gets the lowest format
 # that it needs: 2 for length weights, 3 for halves, 4 for tables of categorical columns. Format 5
-# is for a list of forgotten shards, a column of dates whose texts may have zones, or documents of
-# other stores. Earlier versions may read such a store, but as writers they would ignore the list,
+# is for a list of forgotten shards, a column of dates whose texts may have zones, and documents or
+# models of other stores. Earlier versions may read such a store, but as writers they would ignore
+# the list, keep such models in a purge,
 # use other days, or merge segments of several origins.
 # Format 6 is for halves by content: earlier versions may read it, but would assign halves by place.
 _NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
@@ -39,16 +40,13 @@ class FormatError(StoreError):
 class StoreFormat(Extensible):
     """Content of `format.json`.
 
-    Parameters
-    ----------
-    format, min_reader, min_writer : int
-        Format of the store, and the lowest formats that readers and writers must support.
-    single_writer : bool
-        Whether the user guarantees a single writer, on storage that cannot exclude a second one.
-    install : str
-        Version of the package that supports these formats, to name in errors; empty if unknown.
-    unknown : mapping
-        Keys of later versions, preserved.
+    format, min_reader, min_writer : format of the store, and the lowest formats that readers and
+        writers must support
+    single_writer : whether the user guarantees a single writer, on storage that cannot exclude a
+        second one
+    install : version of the package that supports these formats, to name in errors; empty if
+        unknown
+    unknown : keys of later versions, preserved
     """
 
     always: ClassVar[frozenset[str]] = frozenset(
@@ -95,10 +93,7 @@ class StoreFormat(Extensible):
     def require_writable(self, url: str) -> None:
         """Refuse to write a store that only a later version of the package may write.
 
-        Raises
-        ------
-        FormatError
-            Names the version to install.
+        Raises FormatError with the version to install.
         """
         if self.min_writer > WRITES:
             raise FormatError(
@@ -133,7 +128,7 @@ def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
 
 
 def raise_writer(folder: Folder) -> None:
-    """Exclude writers that would count forgotten shards again, or mix up origins.
+    """Exclude writers that would count forgotten shards again, mix up origins, or keep models.
 
     Raises as `raise_format`.
     """

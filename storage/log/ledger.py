@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import Remedy, Spell, remedy
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import DOCUMENT, FROM_BYTE, first_byte, whole_of
+from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.log.commits import SegmentReference, SegmentSum
 from streaming_moments.storage.log.content_marks import OF_CONTENT, tells_content
 from streaming_moments.storage.log.covering import Part, Summed, covered, segments_in
@@ -33,13 +33,6 @@ from streaming_moments.storage.log.record_files import (
     tables_to_parquet,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa = LazyModule("pyarrow")
-    pc = LazyModule("pyarrow.compute")
-
 _SHOWN = 5
 _ROWS = 1 << 14  # records converted to objects at a time
 
@@ -48,13 +41,7 @@ Urls: TypeAlias = "Sequence[str] | pa.ChunkedArray"
 
 
 class ShardsAlreadyCounted(StoreError):
-    """Some shards of a segment are counted already; `urls` names them.
-
-    Parameters
-    ----------
-    urls : tuple of str
-        Names of the shards.
-    """
+    """Some shards of a segment are counted already; `urls` names them."""
 
     def __init__(self, urls: tuple[str, ...]) -> None:
         super().__init__(urls)
@@ -70,10 +57,7 @@ class ShardsAlreadyCounted(StoreError):
 class CopiesCounted(StoreError):
     """Some shards have the same content as shards counted under other names.
 
-    Parameters
-    ----------
-    pairs : tuple of (str, str)
-        Each shard, and the counted shard of the same content.
+    pairs : each shard, and the counted shard of the same content
     """
 
     def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
@@ -98,25 +82,14 @@ def copy_of(other: str) -> Remedy:
 class ShardRecord:
     """A counted shard.
 
-    Parameters
-    ----------
-    url : str
-        URL of the shard.
-    size : int
-        Stored size in bytes.
-    fingerprint : str
-        Fingerprint of the content: "etag:..." or "sha256:...".
-    documents : int
-        Number of counted documents; number of passages if documents are cut.
-    tokens : int
-        Number of counted tokens in the vocabulary.
-    outside : int
-        Number of tokens outside the vocabulary, which were not counted.
+    Raises InvalidInput if the fingerprint has another form, a number is negative, or the URL holds
+    a password.
 
-    Raises
-    ------
-    InvalidInput
-        The fingerprint has another form, a number is negative, or the URL holds a password.
+    size : stored size in bytes
+    fingerprint : fingerprint of the content: "etag:..." or "sha256:..."
+    documents : number of counted documents; number of passages if documents are cut
+    tokens : number of counted tokens in the vocabulary
+    outside : number of tokens outside the vocabulary, which were not counted
     """
 
     url: str
@@ -149,12 +122,8 @@ def table_of(records: Iterable[ShardRecord]) -> pa.Table:
 class Ledger:
     """The shards of a version.
 
-    Parameters
-    ----------
-    tables : mapping
-        Arrow table of the records of each segment, by the segment's id.
-    removed : frozenset of str
-        Identifiers of subtracted segments, whose records do not count.
+    tables : arrow table of the records of each segment, by the segment's id
+    removed : identifiers of subtracted segments, whose records do not count
 
     Examples
     --------
@@ -170,10 +139,10 @@ class Ledger:
     __repr__ = short_repr
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[ShardRecord]:
-        batches = self._table.to_batches(_ROWS)
+        batches = self.table.to_batches(_ROWS)
         return (ShardRecord(**row) for batch in batches for row in batch.to_pylist())
 
     def records(self, segment: str) -> tuple[ShardRecord, ...]:
@@ -205,7 +174,7 @@ class Ledger:
         place = self._places.get(url)
         if place is None:
             return None
-        return ShardRecord(**{name: self._table[name][place].as_py() for name in [*COLUMNS]})
+        return ShardRecord(**{name: self.table[name][place].as_py() for name in [*COLUMNS]})
 
     def beside(self, urls: Urls, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """Return the records of some URLs in order; a row of nulls for each uncounted URL.
@@ -218,14 +187,14 @@ class Ledger:
         """
         given = _column(urls)
         # filters the counted URLs by the given ones, as there may be few given and many counted
-        table = self._table.select(list(dict.fromkeys(["url", *columns])))
+        table = self.table.select(list(dict.fromkeys(["url", *columns])))
         counted = table.filter(pc.is_in(table["url"], given))
         return counted.select(columns).take(pc.index_in(given, counted["url"]))
 
     @cached_property
     def parts(self) -> Mapping[str, tuple[ShardRecord, ...]]:
         """Records of parts appended to counted files, by the URL of the file, in order."""
-        table = self._table
+        table = self.table
         table = table.filter(pc.match_substring(table["url"], FROM_BYTE))
         found: dict[str, list[ShardRecord]] = {}
         for row in table.to_pylist():
@@ -239,13 +208,13 @@ class Ledger:
     def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
         """Return the URLs that are counted already, in their order."""
         given = pa.array(urls, pa.string())
-        counted = self._table["url"]
+        counted = self.table["url"]
         found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
         return tuple(url for url in urls if url in found)
 
     def under(self, beginning: str) -> tuple[str, ...]:
         """Return counted URLs that begin with a text, sorted."""
-        urls = self._table["url"]
+        urls = self.table["url"]
         return tuple(sorted(urls.filter(pc.starts_with(urls, beginning)).to_pylist()))
 
     def copies(
@@ -258,7 +227,7 @@ class Ledger:
         """
         telling = [record for record in records if tells_content(record.fingerprint)]
         marks = pa.array([record.fingerprint for record in telling], pa.string())
-        alike = self._table.filter(pc.is_in(self._table["fingerprint"], marks))
+        alike = self.table.filter(pc.is_in(self.table["fingerprint"], marks))
         first: dict[tuple[str, int], str] = {}
         given = away | {record.url for record in telling}
         columns = (alike[name].to_pylist() for name in ("url", "fingerprint", "size"))
@@ -277,7 +246,7 @@ class Ledger:
 
         Only fingerprints that identify content are used. `sizes` limits the sizes of the contents.
         """
-        table = self._table
+        table = self.table
         if sizes is not None:
             table = table.filter(pc.is_in(table["size"], pa.array(np.unique(sizes))))
         table = table.filter(pc.match_substring_regex(table["fingerprint"], OF_CONTENT))
@@ -287,13 +256,32 @@ class Ledger:
                 first.setdefault((mark, size), url)
         return first
 
+    def same_content(self, records: pa.Table) -> pa.ChunkedArray:
+        """Return the name of a counted shard with the content of each record; null without one.
+
+        Only fingerprints that identify content are compared.
+
+        Examples
+        --------
+        >>> md5 = "etag:d41d8cd98f00b204e9800998ecf8427e"
+        >>> ledger = Ledger({"0a": table_of([ShardRecord("a.txt", 10, md5, 2, 7)])})
+        >>> news = [ShardRecord("b.txt", 10, md5, 2, 7), ShardRecord("c.txt", 11, md5, 2, 7)]
+        >>> ledger.same_content(table_of(news)).to_pylist()
+        ['a.txt', None]
+        """
+        # compares the fingerprints first, as most of them occur once
+        marks = records["fingerprint"]
+        marks = marks.filter(pc.match_substring_regex(marks, OF_CONTENT))
+        alike = self.table.filter(pc.is_in(self.table["fingerprint"], marks))
+        return alike["url"].take(pc.index_in(_contents(records), _contents(alike)))
+
     def overlaps(self, urls: Urls) -> tuple[tuple[str, str], ...]:
         """Pair URLs with counted shards that hold the same documents.
 
         These are counted folders that contain a URL, and counted shards in a given folder. Also
         files that are counted as one document or in parts, and the reverse.
         """
-        given, counted = _column(urls), self._table["url"]
+        given, counted = _column(urls), self.table["url"]
         folders, above = set(_folders(counted)), set(_folders(given))
         within: dict[str, list[str]] = {}
         for other in _texts(counted) if above else ():
@@ -315,7 +303,7 @@ class Ledger:
 
     def repeated(self) -> tuple[str, ...]:
         """Return URLs that are counted more than once; an intact ledger has none."""
-        counts = self._table["url"].combine_chunks().value_counts()
+        counts = self.table["url"].combine_chunks().value_counts()
         twice = pc.greater(counts.field("counts"), 1)
         return tuple(counts.field("values").filter(twice).to_pylist())
 
@@ -325,7 +313,8 @@ class Ledger:
         return tuple(net["url"].filter(pc.less(net["sign_sum"], 0)).to_pylist())
 
     @cached_property
-    def _table(self) -> pa.Table:
+    def table(self) -> pa.Table:
+        """Records of the counted shards as an Arrow table."""
         if self.removed.isdisjoint(self.tables):
             tables = list(self.tables.values())
             return (
@@ -353,7 +342,14 @@ class Ledger:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {url: place for place, url in enumerate(self._table["url"].to_pylist())}
+        return {url: place for place, url in enumerate(self.table["url"].to_pylist())}
+
+
+def _contents(records: pa.Table) -> pa.ChunkedArray:
+    """Fingerprint and size of each record as one text."""
+    return pc.binary_join_element_wise(
+        records["fingerprint"], pc.cast(records["size"], pa.string()), " "
+    )
 
 
 def _column(urls: Urls) -> pa.ChunkedArray:

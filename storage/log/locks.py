@@ -9,20 +9,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.lazy_libraries import tenacity
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.processes import is_gone, mark_of_process
-
-if TYPE_CHECKING:
-    import tenacity
-else:
-    tenacity = LazyModule("tenacity")
 
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
@@ -44,18 +39,10 @@ class Lock:
     Each change of the lock is a note with the next number, created only if it does not exist. If
     two runs find a lock free or expired, only one of them creates the note.
 
-    Parameters
-    ----------
-    folder : Folder
-        Folder of the notes.
-    number : int
-        Number of the note that gives this run the lock.
-    holder : str
-        32 hexadecimal digits.
-    expiry : timedelta
-        Time from each renewal until the lock expires.
-    fence : int
-        Number of the note that acquired the lock; higher than that of all earlier holders.
+    number : number of the note that gives this run the lock
+    holder : 32 hexadecimal digits
+    expiry : time from each renewal until the lock expires
+    fence : number of the note that acquired the lock; higher than that of all earlier holders
 
     Examples
     --------
@@ -76,26 +63,14 @@ class Lock:
     def acquire(cls, folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Lock:
         """Acquire the lock if it is free, or has expired by the storage's clock.
 
-        The lock of a dead process of this machine is free at once. If the clock was set
-        back, a lock is free when it was not renewed for its expiry after the first look at it.
+        The lock of a dead process of this machine is free at once. If the clock was set back, a
+        lock is free when it was not renewed for its expiry after the first look at it. Raises
+        InvalidInput if the expiry is not above 0, or is above a year. Raises LockHeld if another
+        run holds the lock. The error says until when. Raises StoreError if the storage cannot be
+        read or written, or the latest note is damaged.
 
-        Parameters
-        ----------
-        folder : Folder
-            Folder of the notes.
-        expiry : timedelta
-            Time from each renewal until the lock expires.
-        patience : timedelta
-            Longest time to wait for another holder.
-
-        Raises
-        ------
-        InvalidInput
-            The expiry is not above 0, or is above a year.
-        LockHeld
-            Another run holds the lock. The error says until when.
-        StoreError
-            The storage cannot be read or written, or the latest note is damaged.
+        expiry : time from each renewal until the lock expires
+        patience : longest time to wait for another holder
         """
         if not timedelta(0) < expiry <= LONGEST_EXPIRY:
             raise InvalidInput(
@@ -144,12 +119,8 @@ class Lock:
     def above(self, fence: int) -> Lock:
         """Return the lock with a fence above a used one, for a log whose notes were deleted.
 
-        Raises
-        ------
-        LockHeld
-            Another run took over the lock.
-        StoreError
-            The storage cannot be written.
+        Raises LockHeld if another run took over the lock. Raises StoreError if the storage cannot
+        be written.
         """
         self._require_latest(self.number)
         lock = replace(self, number=max(self.number, fence))._next()
@@ -158,12 +129,8 @@ class Lock:
     def renewed(self) -> Lock:
         """Renew the lock: its expiry begins again.
 
-        Raises
-        ------
-        LockHeld
-            The lock had expired, and another run took it over.
-        StoreError
-            The storage cannot be written.
+        Raises LockHeld if the lock had expired, and another run took it over. Raises StoreError if
+        the storage cannot be written.
         """
         return self._next()
 

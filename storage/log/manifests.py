@@ -27,16 +27,8 @@ _FilesJson = dict[Path, tuple[Count, Digest]]
 class FileRecord:
     """One file as it was written.
 
-    Parameters
-    ----------
-    path : str
-        Path within the folder of the manifest.
-    size : int
-        Size in bytes.
-    sha256 : str
-        64 hexadecimal digits.
-    largest : int
-        Largest magnitude of its numbers, for files whose sums must stay below a bound.
+    sha256 : 64 hexadecimal digits
+    largest : largest magnitude of its numbers, for files whose sums must stay below a bound
     """
 
     path: str

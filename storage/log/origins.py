@@ -8,19 +8,11 @@ use it for other documents. The ledger therefore puts the origin before such nam
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from streaming_moments.lazy_imports import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa = LazyModule("pyarrow")
-    pc = LazyModule("pyarrow.compute")
+from streaming_moments.storage.files.urls import OF_ORIGIN
+from streaming_moments.storage.lazy_libraries import pa, pc
 
 MERGE = "merge"  # operation of a commit that takes over what an origin holds
-_BEFORE = "origin://"
 _SHARED = "(?i)^[a-z][a-z0-9+.-]*://"
 _OF_A_SITE = "(?i)^(?:(?:file|local|memory|partition|hdfs)://|https?://(?:localhost|127[.]0[.]0[.]1)(?:[:/]|$))"
 
@@ -36,7 +28,12 @@ def name_in(origin: str, url: str) -> str:
     ('origin://emea/http://localhost:80/a.txt', 'http://localhost.org/a.txt')
     """
     shared = re.match(_SHARED, url) and not re.match(_OF_A_SITE, url)
-    return url if shared else f"{_BEFORE}{origin}/{url}"
+    return url if shared else f"{names_of(origin)}{url}"
+
+
+def names_of(origin: str) -> str:
+    """Return what names of an origin's own shards begin with."""
+    return f"{OF_ORIGIN}{origin}/"
 
 
 def name_there(origin: str, url: str) -> str:
@@ -47,7 +44,7 @@ def name_there(origin: str, url: str) -> str:
     >>> name_there("emea", "origin://emea//data/a.txt"), name_there("emea", "s3://data/a.txt")
     ('/data/a.txt', 's3://data/a.txt')
     """
-    return url.removeprefix(f"{_BEFORE}{origin}/")
+    return url.removeprefix(names_of(origin))
 
 
 def renamed(table: pa.Table, origin: str) -> pa.Table:
@@ -57,5 +54,5 @@ def renamed(table: pa.Table, origin: str) -> pa.Table:
         pc.match_substring_regex(urls, _SHARED),
         pc.invert(pc.match_substring_regex(urls, _OF_A_SITE)),
     )
-    own = pc.binary_join_element_wise(f"{_BEFORE}{origin}", urls, "/")
+    own = pc.binary_join_element_wise(f"{OF_ORIGIN}{origin}", urls, "/")
     return table.set_column(0, table.schema.field("url"), pc.if_else(shared, urls, own))

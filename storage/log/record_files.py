@@ -5,22 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streaming_moments.errors import StoreError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.urls import shard_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-else:
-    pa = LazyModule("pyarrow")
-    pc = LazyModule("pyarrow.compute")
-    pq = LazyModule("pyarrow.parquet")
+from streaming_moments.storage.lazy_libraries import pa, pc, pq
 
 COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
 _SEGMENT = "segment"  # column with the segment of each record

@@ -66,7 +66,7 @@ class Extensible:
             if not isinstance(content, dict):
                 return content
             if lacking := sorted(cls.always - content.keys()):
-                raise ValueError(f"missing keys: {', '.join(lacking)}")
+                raise ValueError(f"it lacks the keys {', '.join(lacking)}")
             known = {name: value for name, value in content.items() if name in names}
             rest = {name: value for name, value in content.items() if name not in names}
             return {**known, "unknown": rest}

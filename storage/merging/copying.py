@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,13 +19,14 @@ from streaming_moments.storage.log.manifests import (
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
-_AT_ONCE = 4  # batches in memory at the same time, as most of the time is waiting for the storage
-_BATCH = 16 << 20  # bytes of files, or one file
+_AT_ONCE = 8  # batches at the same time, as most of the time is waiting for the storage
+_BATCH = 4 << 20  # bytes of files, or one file
+_HELD = 64 << 20  # bytes of files in memory, or two files
 
 
 def copy_segment(
-    source: Folder, reference: SegmentReference, folder: Folder
-) -> tuple[str, Uncommitted]:
+    source: Folder, reference: SegmentReference, folder: Folder, identity: str
+) -> Uncommitted:
     """Copy a segment of another store into this one under a new identifier.
 
     Every file is compared with its hash. The manifest stays as it is, so its SHA-256 identifies
@@ -42,20 +42,37 @@ def copy_segment(
     if hashlib.sha256(manifest).hexdigest() != reference.manifest:
         raise StoreError(f"{where} differs from the committed manifest; restore it from a copy")
     files = files_from_json(unseal(manifest, where).get("files"), where)
-    identity = uuid.uuid4().hex
     here = segment_folder(identity)
 
     def copy(paths: Sequence[str]) -> None:
         contents = read_files(source, there, files, paths)
         folder.write_all({f"{here}/{path}": content for path, content in contents.items()})
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    largest = max((record.size for record in files.values()), default=0)
+    with ThreadPoolExecutor(_at_once(largest)) as pool:
         for _ in pool.map(copy, _batches(files)):
             pass
     folder.write(f"{here}/{MANIFEST}", manifest)
     folder.sync(here)
     sizes = {path: record.size for path, record in files.items()}
-    return identity, Uncommitted(here, {**sizes, MANIFEST: len(manifest)}, begun)
+    return Uncommitted(here, {**sizes, MANIFEST: len(manifest)}, begun)
+
+
+def bytes_held(nbytes: float, largest: float) -> float:
+    """Most bytes of files in memory while segments of some bytes are copied.
+
+    `largest` is the size of the largest file.
+
+    Examples
+    --------
+    >>> bytes_held(1 << 30, 20 << 20) / (1 << 20), bytes_held(1000, 500)
+    (60.0, 1000)
+    """
+    return min(nbytes, _at_once(largest) * max(_BATCH, largest))
+
+
+def _at_once(largest: float) -> int:
+    return int(max(2, min(_AT_ONCE, _HELD // max(_BATCH, largest))))
 
 
 def _batches(files: Mapping[str, FileRecord]) -> Iterator[list[str]]:

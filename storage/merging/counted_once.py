@@ -2,124 +2,178 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.storage.log.commits import Commit, SegmentReference
-from streaming_moments.storage.log.content_marks import tells_content
-from streaming_moments.storage.log.forgotten import said_of_forgotten
-from streaming_moments.storage.log.ledger import Ledger, ShardRecord
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.forgotten import Forgotten, said_of_forgotten
+from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.operations.compaction import linked_groups
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa = LazyModule("pyarrow")
+    pc = LazyModule("pyarrow.compute")
+
 _SHOWN = 5
+_ROWS = 1 << 14  # records converted to objects at a time
+
+
+class ShardsRefused(InvalidInput):
+    """Shards of other stores would count twice, or must not be counted here.
+
+    Parameters
+    ----------
+    problem, remedy : str
+        As of any InvalidInput.
+    stores : tuple of str
+        URLs of the stores that count such shards.
+    """
+
+    def __init__(self, problem: str, remedy: str, stores: tuple[str, ...] = ()) -> None:
+        super().__init__(problem, remedy)
+        self.stores = stores
 
 
 def fresh_records(
     ledger: Ledger, news: Sequence[SegmentReference], theirs: Sequence[SegmentReference]
-) -> tuple[ShardRecord, ...]:
+) -> pa.Table:
     """Return the records of shards that segments count and earlier ones of the origin did not."""
-    if {part.id for part in news} == {part.id for part in theirs}:
-        return ()
-    before = set(ledger.of_segments(theirs))
-    return tuple(one for one in ledger.of_segments(news) if one not in before)
+    before, after = ({part.id for part in parts} for parts in (theirs, news))
+    added = [part for part in news if part.id not in before]
+    gone = [replace(part, sign=-part.sign) for part in theirs if part.id not in after]
+    return ledger.of_segments([*added, *gone]).table
 
 
-def require_counted_once(
-    head: Commit, ledger: Ledger, fresh: Sequence[ShardRecord], name: str
-) -> None:
-    """Refuse new shards of an origin that are counted elsewhere, by name or content, or forgotten.
+def refusal(
+    parts: Sequence[SegmentReference],
+    ledger: Ledger,
+    forgotten: Forgotten,
+    fresh: pa.Table,
+    name: str,
+    again: bool = False,
+) -> tuple[str, str] | None:
+    """Say why new shards of an origin are refused, and what to do; None if they are not.
 
-    Raises InvalidInput with the names of the first few.
+    Shards are refused if another origin or this store counts them, by name or content, or if they
+    are `forgotten` here, unless `again` permits these. `parts` are all segments of the new version.
     """
-    rest = [part for part in head.segments if not part.is_of(name)]
-    found = counted_elsewhere(ledger.of_segments(rest), fresh)
-    if found:
+    if not fresh.num_rows:
+        return None
+    rest = [part for part in parts if not part.is_of(name)]
+    places, others = counted_elsewhere(ledger.of_segments(rest), fresh)
+    if places.size:
+        shown = zip(fresh["url"].take(places[:_SHOWN]).to_pylist(), others, strict=True)
         lines = "; ".join(
-            f"{url} {_is_counted(url, other)} by {_counter(head, ledger, other)}"
-            for url, other in list(found.items())[:_SHOWN]
+            f"{url} {_is_counted(url, other)} by {_counter(rest, ledger, other)}"
+            for url, other in shown
         )
-        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise InvalidInput(
+        more = f"; and {places.size - _SHOWN:,} more" if places.size > _SHOWN else ""
+        return (
             f"shards of {name} would count twice: {lines}{more}",
-            "forget them on one side, or leave out segments that hold nothing else by "
-            "{merge.unique}",
+            "if they have moved, give both stores to one {merge}; otherwise forget them on one "
+            "side, or leave out segments that hold nothing else by {merge.unique}",
         )
-    reasons = (
-        (one.url, head.forgotten.reason(one.url, (one.fingerprint, one.size))) for one in fresh
-    )
-    unwanted = [(url, why) for url, why in reasons if why is not None] if head.forgotten else []
+    unwanted = [] if again else list(_unwanted(forgotten, fresh))
     if unwanted:
-        raise InvalidInput(
+        return (
             f"{name} counts what is not to be counted here: {said_of_forgotten(unwanted)}",
-            "forget or purge it there, too, or permit it here by {forget.allow_again}",
+            "forget or purge it there, too, or permit it here by {merge.include_forgotten}",
         )
+    return None
 
 
-def counted_elsewhere(others: Ledger, records: Iterable[ShardRecord]) -> dict[str, str]:
-    """Map the names of shards that other segments count, by name or content, to the names there.
+def counted_elsewhere(others: Ledger, records: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
+    """Find records whose shards other segments count, by name or content.
 
-    Shards without documents may have the same content.
+    The first value has their places, the second what the first few are called there. Shards without
+    documents may have the same content.
     """
-    records = list(records)
-    urls = [one.url for one in records]
-    found = {url: url for url in others.counted(urls)}
-    found.update(others.overlaps(urls))
-    telling = [one for one in records if one.documents and tells_content(one.fingerprint)]
-    if telling:
-        sizes = np.array([one.size for one in telling], dtype=np.int64)
-        contents = others.contents(sizes)
-        for one in telling:
-            other = contents.get((one.fingerprint, one.size))
-            if other is not None:
-                found.setdefault(one.url, other)
-    return found
+    urls = records["url"]
+    overlaps = dict(others.overlaps(urls))
+    # the new records are few if many are counted
+    counted = others.table["url"]
+    same = pc.is_in(urls, counted.filter(pc.is_in(counted, urls)))
+    within = pc.is_in(urls, pa.array(list(overlaps), pa.string()))
+    names = _unless_empty(records, others.same_content(records))
+    found = pc.or_(pc.or_(same, within), pc.is_valid(names))
+    places = np.flatnonzero(found.to_numpy())
+    first = places[:_SHOWN]
+    shown = zip(*(one.take(first).to_pylist() for one in (urls, same, names)), strict=True)
+    return places, [url if own else overlaps.get(url, name) for url, own, name in shown]
 
 
 def without_copies(
     segments: Sequence[SegmentReference], ledger: Ledger, others: Ledger
-) -> tuple[tuple[SegmentReference, ...], tuple[str, ...]]:
-    """Return the segments of an origin without those whose shards are all counted elsewhere.
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Find the segments of an origin whose shards are all counted elsewhere.
 
-    A segment is left out with those that subtract its shards. The second value names the shards.
-    `ledger` has the records of the segments, by the names here.
+    Returns their identifiers and the names of the shards. A segment is left out with those that
+    subtract its shards. `ledger` has the records of the segments, by the names here.
     """
-    kept: list[SegmentReference] = []
-    left_out: list[str] = []
-    for group in linked_groups(segments, ledger):
-        # shards without documents may stay or not
-        records = [one for one in ledger.of_segments(group) if one.documents]
-        found = _copied(others, records)
-        if records and len(found) == len(records):
-            left_out += found
-        else:
-            kept += group
-    chosen = {(part.id, part.sign) for part in kept}
-    return tuple(one for one in segments if (one.id, one.sign) in chosen), tuple(left_out)
+    groups = linked_groups(segments, ledger)
+    # shards without documents may stay or not
+    tables = [_with_documents(ledger.of_segments(group).table) for group in groups]
+    if not tables:
+        return frozenset(), ()
+    numbers = np.repeat(np.arange(len(groups)), [table.num_rows for table in tables])
+    records = pa.concat_tables(tables)
+    copied = _copied(others, records)
+    rest = np.bincount(numbers[~copied], minlength=len(groups))
+    out = [
+        bool(table.num_rows) and not left for table, left in zip(tables, rest.tolist(), strict=True)
+    ]
+    gone = frozenset(
+        part.id for group, is_out in zip(groups, out, strict=True) if is_out for part in group
+    )
+    names = records["url"].filter(pa.array(np.array(out)[numbers])).to_pylist()
+    return gone, tuple(names)
 
 
-def _copied(others: Ledger, records: Sequence[ShardRecord]) -> list[str]:
-    """Return the names of shards whose content other segments count, too."""
-    sizes = np.array([one.size for one in records], dtype=np.int64)
-    contents = others.contents(sizes) if records else {}
-    found = []
-    for one in records:
-        same = others.find(one.url)
-        is_same = same is not None and same.fingerprint == one.fingerprint
-        if is_same or (one.fingerprint, one.size) in contents:
-            found.append(one.url)
-    return found
+def _copied(others: Ledger, records: pa.Table) -> NDArray[np.bool_]:
+    """Whether other segments count the content of each record.
+
+    A shard of the same name and fingerprint has the same content, whatever the fingerprint.
+    """
+    known = others.beside(records["url"], ("fingerprint",))["fingerprint"]
+    same = pc.fill_null(pc.equal(known, records["fingerprint"]), False)
+    found = pc.or_(same, pc.is_valid(others.same_content(records)))
+    return np.asarray(found.to_numpy(), dtype=bool)
+
+
+def _unless_empty(records: pa.Table, names: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.if_else(pc.equal(records["documents"], 0), pa.scalar(None, pa.string()), names)
+
+
+def _with_documents(records: pa.Table) -> pa.Table:
+    return records.filter(pc.greater(records["documents"], 0))
+
+
+def _unwanted(forgotten: Forgotten, records: pa.Table) -> Iterator[tuple[str, str]]:
+    """Yield the shards that are forgotten or purged here, with the reason."""
+    chosen = records.select(("url", "fingerprint", "size"))
+    for batch in chosen.to_batches(_ROWS) if forgotten else ():
+        for url, *content in zip(*map(pa.Array.to_pylist, batch), strict=True):
+            why = forgotten.reason(url, (content[0], content[1]))
+            if why is not None:
+                yield url, why
 
 
 def _is_counted(url: str, other: str) -> str:
     return "is counted" if url == other else f"is counted as {other}"
 
 
-def _counter(head: Commit, ledger: Ledger, url: str) -> str:
+def _counter(parts: Sequence[SegmentReference], ledger: Ledger, url: str) -> str:
     """Say who counts a shard."""
-    for name in head.origins:
-        theirs = ledger.of_segments(part for part in head.segments if part.is_of(name))
-        if theirs.find(url) is not None:
+    for name in {part.origin.partition("/")[0]: None for part in parts if part.origin}:
+        if ledger.of_segments(part for part in parts if part.is_of(name)).counted([url]):
             return f"origin {name}"
     return "this store"

@@ -114,5 +114,11 @@ def _of_words(store: Snapshot, other: Snapshot) -> Iterator[str]:
             f"it has {theirs.n_words:,} words and this store {mine.n_words:,}, and neither comes "
             "from the other by `grow`"
         )
+    elif _steps(store) != _steps(other):
+        yield "the same words were added there in other steps"
     elif mine.fingerprint == theirs.fingerprint or mine.policy == theirs.policy:
         yield "its basis, or the weight of its documents by length, is another"
+
+
+def _steps(store: Snapshot) -> list[int]:
+    return [era.words for era in store.commit.lineage.eras]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
@@ -40,13 +40,41 @@ def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShare
     >>> [(one.origin, one.tokens) for one in shares_by_origin(hub, model_of(1))]
     [('', 16), ('rome', 14)]
     """
-    if not store.commit.origins:
-        raise InvalidInput(
-            f"version {store.version} of {store.url} has no origins",
-            "add stores of other sites by {merge}",
-        )
+    _require_origins(store)
     parts: dict[str, list[SegmentReference]] = {}
     for part in store.commit.segments:
         parts.setdefault((part.origin or "").partition("/")[0], []).append(part)
     found = ((name, shares_in(store, model, own)) for name, own in sorted(parts.items()))
     return tuple(OriginShares(name, *one) for name, one in found if one is not None)
+
+
+def only_of(store: MomentStore, origin: str) -> MomentStore:
+    """Return a version with the documents of one origin, for reading; of the store itself for "".
+
+    Raises InvalidInput for a store without origins, or without this one.
+
+    Examples
+    --------
+    >>> from streaming_moments.storage.merging.pulling import pull
+    >>> from streaming_moments.testing.small_store import append, create
+    >>> hub = pull(append(create(), {"a": 1}), append(create(), {"b": 2}), "rome").store
+    >>> [record.url for record in only_of(hub, "rome").ledger()]
+    ['origin://rome/b']
+    """
+    _require_origins(store)
+    if origin and origin not in store.commit.origins:
+        raise InvalidInput(
+            f"version {store.version} of {store.url} has no origin {origin!r}; it has "
+            f"{', '.join(store.commit.origins)}"
+        )
+    parts = store.commit.segments
+    own = tuple(part for part in parts if (part.origin or "").partition("/")[0] == origin)
+    return replace(store, commit=replace(store.commit, segments=own, sums=()))
+
+
+def _require_origins(store: MomentStore) -> None:
+    if not store.commit.origins:
+        raise InvalidInput(
+            f"version {store.version} of {store.url} has no origins",
+            "add stores of other sites by {merge}",
+        )

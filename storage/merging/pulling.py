@@ -1,6 +1,6 @@
-"""Pulling: takes over what another store holds, as one commit of an origin.
+"""Pulling: takes over what other stores hold, each as an origin.
 
-The segments of the origin are copied as they are, each with the sign and the days that it has
+The segments of an origin are copied as they are, each with the sign and the days that it has
 there, so the sum of all segments is that of one store that counted everything. A later pull copies
 the segments that are new there, and drops those that are gone. Equal segments have the same SHA-256
 of their manifest.
@@ -8,36 +8,34 @@ of their manifest.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
-from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.printing.plural import of_number, plural
+from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.files.retries import CONFLICT_ATTEMPTS
-from streaming_moments.storage.inbox.owners import Owner
-from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, Origin, SegmentReference
 from streaming_moments.storage.log.covering import parts_of
-from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.ledger import Ledger, read_ledger
-from streaming_moments.storage.log.origins import MERGE, name_in, name_there
-from streaming_moments.storage.log.uncommitted import Uncommitted
+from streaming_moments.storage.log.origins import MERGE
 from streaming_moments.storage.merging.copying import copy_segment
 from streaming_moments.storage.merging.counted_once import (
+    ShardsRefused,
     fresh_records,
-    require_counted_once,
+    refusal,
     without_copies,
 )
-from streaming_moments.storage.merging.matching import followed, require_adding_up, words_here
-from streaming_moments.storage.operations.purging import (
-    holdings_of,
-    ledger_of_all,
-    planned_purge,
+from streaming_moments.storage.merging.matching import followed, words_here
+from streaming_moments.storage.merging.purged_there import Purged, purge_of
+from streaming_moments.storage.merging.sources import (
+    OriginChanged,
+    Source,
+    require_large,
+    require_later,
+    require_not_purged,
+    sources_of,
 )
 from streaming_moments.storage.operations.traces import erase_unnamed
 from streaming_moments.storage.segments.blocks import require_apart
@@ -45,15 +43,14 @@ from streaming_moments.storage.store.changes import require_bound
 from streaming_moments.storage.store.garbage import sweep, unswept
 from streaming_moments.storage.store.store import MomentStore
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _Copied = tuple[str, str | None]
 
 
-class _Changed(StoreError):
-    """Another writer has changed this store, so that segments must be copied again."""
-
-
 class _Pulled(StoreError):
-    """Another writer has pulled this version, or a later one."""
+    """Another writer has pulled these versions."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,7 @@ class Pull:
     added, removed : numbers of segments that were copied, and dropped
     left_out : shards that are counted elsewhere, with `unique`
     purged : shards that were purged there and now here, with the versions that held them
+    withdrawn : number of origins of that store that were purged there and now here
     """
 
     store: MomentStore = field(repr=False)
@@ -79,23 +77,7 @@ class Pull:
     removed: int = 0
     left_out: tuple[str, ...] = ()
     purged: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Source:
-    """What is pulled: a version of another store under a name.
-
-    wanted : its segments, with the names of their origins here; without those that count nothing
-        new
-    least : fewest documents of a segment that is copied
-    """
-
-    other: MomentStore
-    name: str
-    origin: Origin
-    wanted: tuple[SegmentReference, ...]
-    least: int = 0
-    left_out: tuple[str, ...] = ()
+    withdrawn: int = 0
 
 
 def pull(
@@ -105,6 +87,7 @@ def pull(
     unique: bool = False,
     least_documents: int = 0,
     message: str = "",
+    include_forgotten: bool = False,
 ) -> Pull:
     """Take over what another store holds, in one commit; the result is its sum with this store.
 
@@ -126,6 +109,8 @@ def pull(
         there is purged here in any case.
     message : str
         Message for the log.
+    include_forgotten : bool
+        Count shards that were forgotten or purged here, and an origin that was purged here.
 
     Raises
     ------
@@ -133,7 +118,8 @@ def pull(
         The two have another foundation. The error says what differs.
     InvalidInput
         The other store is this one, holds this one, is a copy of an origin, or has too few
-        documents; the name is used; or a shard is counted twice. The error names it.
+        documents; the name is used; it was purged here; or a shard is counted twice, or was
+        forgotten here. The error names it.
     StoreError
         A store cannot be read or written, or the other one is at an earlier version than before.
 
@@ -149,31 +135,55 @@ def pull(
     >>> pull(found.store, site).store.version == found.store.version
     True
     """
-    store = store.writable().latest()
-    other = other.latest()
-    identity = Owner.at(other.url, other.folder.storage_options).birth
+    [found] = pull_together(
+        store, [other], unique, least_documents, message, include_forgotten, name
+    )
+    return found
+
+
+def pull_together(
+    store: MomentStore,
+    others: Sequence[MomentStore],
+    unique: bool = False,
+    least_documents: int = 0,
+    message: str = "",
+    include_forgotten: bool = False,
+    name: str | None = None,
+) -> tuple[Pull, ...]:
+    """Take over what other stores hold, in one commit, so that shards may move between them.
+
+    Arguments and errors as for `pull`; a name is that of a single other store. A ShardsRefused
+    names the stores with shards that would count twice.
+
+    Examples
+    --------
+    >>> from streaming_moments.testing.small_store import append, create, forget
+    >>> one, two = append(create(), {"s3://x/a": 1}), append(create(), {"s3://x/b": 2})
+    >>> hub = pull(pull(create(), one, "one").store, two, "two").store
+    >>> one = append(forget(one, {"s3://x/a": 1}), {"s3://x/b": 2})
+    >>> two = append(forget(two, {"s3://x/b": 2}), {"s3://x/a": 1})
+    >>> [(found.name, found.added) for found in pull_together(hub, [one, two])]
+    [('one', 2), ('two', 2)]
+    """
+    store, others = store.writable().latest(), [other.latest() for other in others]
     for _ in range(CONFLICT_ATTEMPTS):
         _require_no_rebase(store, store.commit)
-        require_adding_up(store, other)
-        called = _name_here(store, other, identity, name)
-        origin = _origin(other, identity)
-        _require_separate(store, origin, called)
-        if called not in store.commit.origins:
-            _require_enough(other, least_documents)
-        source = _Source(other, called, origin, _named(called, other.commit), least_documents)
+        sources = sources_of(store, others, name, least_documents, include_forgotten)
         try:
-            store = followed(store, other)
-            return _pulled(store, source, unique, message)
-        except _Changed:
-            store, other = store.latest(), other.latest()
+            for other in others:
+                store = followed(store, other)
+            return _taken_over(store, sources, unique, message)
+        except OriginChanged:
+            store, others = store.latest(), [other.latest() for other in others]
         except StoreError:
             # an expiry or a purge there may have deleted files of the version, and another pull may
-            # have added the same words here; the origin comes last, as it may not be the earlier
-            here, there = store.latest(), other.latest()
-            if (here.version, there.version) == (store.version, other.version):
+            # have added the same words here; the origins come last, as none may be the earlier
+            here, there = store.latest(), [other.latest() for other in others]
+            if _versions([here, *there]) == _versions([store, *others]):
                 raise
-            store, other = here, there
-    raise StoreError(f"other writers keep changing {store.url} or {other.url}; run this again")
+            store, others = here, there
+    told = ", ".join(other.url for other in others)
+    raise StoreError(f"other writers keep changing {store.url} or {told}; run this again")
 
 
 def drop_origin(store: MomentStore, name: str, message: str = "") -> MomentStore:
@@ -194,280 +204,224 @@ def drop_origin(store: MomentStore, name: str, message: str = "") -> MomentStore
     return store.extended(change)
 
 
-def _pulled(store: MomentStore, source: _Source, unique: bool, message: str) -> Pull:
+def _versions(stores: Iterable[MomentStore]) -> list[int]:
+    return [store.version for store in stores]
+
+
+@dataclass(frozen=True)
+class _Incoming:
+    """Segments of a source as they are in the new version.
+
+    parts : with their identifiers here
+    copies : those that are new, as they are there, by their identifiers here
+    """
+
+    source: Source
+    parts: tuple[SegmentReference, ...]
+    copies: Mapping[str, SegmentReference]
+
+    @classmethod
+    def at(cls, head: Commit, source: Source, copies: Mapping[str, SegmentReference]) -> _Incoming:
+        """Find the segments of a source in a version, or among copies.
+
+        Raises OriginChanged for a segment that is in neither.
+        """
+        ours = {_copied(part): identity for identity, part in copies.items()}
+        ours |= {_copied(part): part.id for part in _held(head, source)}
+        if any(_copied(part) not in ours for part in source.wanted):
+            raise OriginChanged(f"segments of {source.name} are gone; run this again")
+        there = source.other.commit.lineage
+        parts = tuple(
+            replace(part, id=ours[_copied(part)], words=words_here(head.lineage, there, part.words))
+            for part in source.wanted
+        )
+        needed = {part.id for part in parts}
+        used = {identity: part for identity, part in copies.items() if identity in needed}
+        return cls(source, parts, used)
+
+
+def _taken_over(
+    store: MomentStore, sources: Sequence[Source], unique: bool, message: str
+) -> tuple[Pull, ...]:
     """Copy what is new, and commit it."""
-    name, other = source.name, source.other
     _swept(store)
-    _require_later(store, store.commit, source)
-    theirs = [part for part in store.commit.segments if part.is_of(name)]
+    head = store.commit
+    for source in sources:
+        require_later(head, source)
+    incoming = [_new_in(head, source) for source in sources]
     if unique:
-        ledger = read_ledger(other.folder, source.wanted, Ledger({}))
-        rest = [part for part in store.commit.segments if not part.is_of(name)]
-        others = store.ledger().of_segments(rest)
-        kept, left_out = without_copies(source.wanted, ledger, others)
-        source = replace(source, wanted=kept, left_out=left_out)
-    same = _counted(theirs) == _counted(source.wanted)
-    if same and store.commit.origins.get(name) == source.origin:
-        return _told(store, source, store.commit)
-    if purged := _purge_of(store, store.commit, source, store.ledger())[0]:
-        erase_unnamed(store.folder, purged)  # before there are copies that no version names
-    held = {_copied(part) for part in theirs}
-    news = [part for part in source.wanted if _copied(part) not in held]
-    _require_large(store.commit, source, news)
-    copies: dict[_Copied, tuple[str, Uncommitted]] = {}
-    for part in news:
-        if _copied(part) not in copies:
-            copies[_copied(part)] = copy_segment(other.folder, part, store.folder)
-    done: list[frozenset[str]] = []
+        known = _records(store, incoming)
+        incoming = _without_copies(head, incoming, known)
+    if all(_is_here(head, one) for one in incoming):
+        return tuple(_told(store, one.source, head) for one in incoming)
+    if not unique:
+        known = _records(store, incoming)
+    for one in incoming:
+        require_large(head, one.source, one.copies.values())
+    # refused before anything is copied
+    purged = _merged(store, head, incoming, known, message)[1]
+    if purged:
+        erase_unnamed(store.folder, purged.shards)  # before there are copies that no version names
+    written = [
+        copy_segment(one.source.other.folder, part, store.folder, identity)
+        for one in incoming
+        for identity, part in one.copies.items()
+    ]
+    done: list[Purged] = []
 
     def change(head: Commit) -> Commit:
-        successor, purged = _merged(store, head, source, copies, message)
+        for one in incoming:
+            require_not_purged(head, one.source)
+            require_later(head, one.source)
+        found = [_Incoming.at(head, one.source, one.copies) for one in incoming]
+        if all(_is_here(head, one) for one in found):
+            raise _Pulled("these versions are here already")
+        successor, purged = _merged(store, head, found, known, message)
+        if store.foundation.joins:
+            require_apart(store.folder, parts_of(successor), store.layout)
         done.append(purged)
         return successor
 
     try:
-        after = store.extended(change, [written for _, written in copies.values()])
-    except _Pulled:
-        return _told(store.latest(), source, store.commit)
+        after = store.extended(change, written)
+    except (_Pulled, OriginChanged, ForeignStatistics, InvalidInput) as error:
+        # nothing names these copies, which may hold what was purged meanwhile
+        store.folder.delete([f"{one.folder}/{path}" for one in written for path in one.sizes])
+        if not isinstance(error, _Pulled):
+            raise
+        return tuple(_told(store.latest(), one.source, head) for one in incoming)
     purged = done[-1]
     if purged:
         sweep(after.folder)
-        erase_unnamed(after.folder, purged)
+        erase_unnamed(after.folder, purged.shards)
         after = after.latest()
-    return _told(after, source, store.commit, purged)
+    after = after.knowing(known)
+    return tuple(_told(after, one.source, head, purged) for one in incoming)
+
+
+def _new_in(head: Commit, source: Source) -> _Incoming:
+    """Choose the segments of a source to copy, and their identifiers here."""
+    held = {_copied(part) for part in _held(head, source)}
+    news = [part for part in source.wanted if _copied(part) not in held]
+    return _Incoming.at(head, source, {uuid.uuid4().hex: part for part in news})
+
+
+def _records(store: MomentStore, incoming: Sequence[_Incoming]) -> Ledger:
+    """Return the records of this store and of the segments to copy, by their names here."""
+    tables = dict(store.ledger().tables)
+    for one in incoming:
+        there = read_ledger(one.source.other.folder, [*one.copies.values()], Ledger({})).tables
+        tables |= {identity: there[part.id] for identity, part in one.copies.items()}
+    return Ledger(tables)
+
+
+def _without_copies(head: Commit, incoming: Sequence[_Incoming], known: Ledger) -> list[_Incoming]:
+    """Leave out the segments whose shards others count; of two sources, the one that has them."""
+    names = [one.source.name for one in incoming]
+    others = [part for part in head.segments if not any(map(part.is_of, names))]
+    held = [[part for part in one.parts if part.id not in one.copies] for one in incoming]
+    kept = list[_Incoming]()
+    for place, one in enumerate(incoming):
+        before = [part for other in kept for part in other.parts]
+        later = [part for parts in held[place + 1 :] for part in parts]
+        elsewhere = known.of_segments([*others, *before, *later])
+        gone, left_out = without_copies(one.parts, known.of_segments(one.parts), elsewhere)
+        pairs = zip(one.source.wanted, one.parts, strict=True)
+        wanted = tuple(there for there, here in pairs if here.id not in gone)
+        source = replace(one.source, wanted=wanted, left_out=left_out)
+        kept.append(_Incoming.at(head, source, one.copies))
+    return kept
 
 
 def _merged(
     store: MomentStore,
     head: Commit,
-    source: _Source,
-    copies: Mapping[_Copied, tuple[str, Uncommitted]],
+    incoming: Sequence[_Incoming],
+    known: Ledger,
     message: str,
-) -> tuple[Commit, frozenset[str]]:
-    """Make the commit of a pull on top of a version, and name the shards that it purges."""
-    name, other = source.name, source.other.commit
-    before = head.origins.get(name)
+) -> tuple[Commit, Purged]:
+    """Make the commit of a pull on top of a version, and say what it purges."""
     _require_no_rebase(store, head)
-    _require_later(store, head, source)
-    theirs = [part for part in head.segments if part.is_of(name)]
-    held = {_copied(part): part.id for part in theirs}
-    ours = {key: identity for key, (identity, _) in copies.items()} | held
-    if any(_copied(part) not in ours for part in source.wanted):
-        raise _Changed(f"segments of {name} are gone; run this again")
+    names = [one.source.name for one in incoming]
+    rest = [part for part in head.segments if not any(map(part.is_of, names))]
+    before = [_held(head, one.source) for one in incoming]
     news = [
-        replace(
-            part,
-            id=ours[_copied(part)],
-            words=words_here(head.lineage, other.lineage, part.words),
-        )
-        for part in source.wanted
+        # in the order of before if there are no others
+        theirs if _keys(one.parts) == _keys(theirs) else one.parts
+        for one, theirs in zip(incoming, before, strict=True)
     ]
-    if Counter(map(_key, news)) == Counter(map(_key, theirs)):
-        if before == source.origin:
-            raise _Pulled(f"version {other.version} of {name} is here already")
-        news = theirs
-    rest = [part for part in head.segments if not part.is_of(name)]
-    ledger = read_ledger(store.folder, [*rest, *theirs, *news], store.ledger(), head.sums)
-    fresh = fresh_records(ledger, news, theirs)
-    require_counted_once(head, ledger, fresh, name)
-    require_bound([*rest, *news])
-    change = _documents(news) - _documents(theirs)
-    text = message or f"{MERGE} {name}: version {other.version}, {change_text(change)}"
-    purged, changes = _purge_of(store, head, source, ledger)
-    if purged:
-        text += f", {of_number(len(purged), 'shard')} purged"
-    origins = {**head.origins, name: source.origin}
-    successor = head.successor(MERGE, text, segments=(*rest, *news), origins=origins, **changes)
-    if store.foundation.joins:
-        require_apart(store.folder, parts_of(successor), store.layout)
-    return successor, purged
-
-
-def _purge_of(
-    store: MomentStore, head: Commit, source: _Source, known: Ledger
-) -> tuple[frozenset[str], dict[str, Any]]:
-    """Names here of shards that were purged there since, and what their purge changes here.
-
-    As `purge`, it drops the versions that held them and the models that were fitted to these.
-    """
-    forgotten, before = source.other.commit.forgotten, head.origins.get(source.name)
-    if not forgotten.purged or (before and before.purged == source.origin.purged):
-        return frozenset(), {}
-    log = CommitLog(store.folder).history(head.version)
-    ledger = ledger_of_all(store.folder, log, known)
-    there = {
-        url: _name_at(part.origin, url)
-        for part in {
-            part.id: part for commit in log for part in _parts_of(commit, source.origin.id)
-        }.values()
-        if part.origin is not None
-        for url in ledger.tables[part.id]["url"].to_pylist()
-    }
-    gone = {url for url, name in there.items() if forgotten.has_purged(name)}
-    # neither shards that were counted again since, nor those of others, which purge them first
-    again = set(source.other.ledger().counted([there[url] for url in gone]))
-    rest = [part for part in head.segments if not part.is_of(source.name)]
-    others = {url for part in rest for url in ledger.held(part.id, gone)} if gone else set()
-    names = frozenset(url for url in gone if there[url] not in again and url not in others)
-    if not names:
-        return names, {}
-    holdings = holdings_of(log, ledger, names)
-    purge = planned_purge(head, holdings)
-    return names, {
-        "models": {name: one for name, one in head.models.items() if name not in purge.models},
-        "tags": {name: one for name, one in head.tags.items() if name not in purge.tags},
-        "expired": head.without(holdings.versions),
-        "forgotten": head.forgotten.with_purged(names, holdings.shards),
-    }
-
-
-def _parts_of(commit: Commit, identity: str) -> list[SegmentReference]:
-    """Return the segments of a store in a version, which may have another name for it."""
-    names = [name for name, one in commit.origins.items() if one.id == identity]
-    return [part for part in commit.segments if any(part.is_of(name) for name in names)]
-
-
-def _named(name: str, commit: Commit) -> tuple[SegmentReference, ...]:
-    """Return the segments of another store with the names of their origins here."""
-    return tuple(
-        replace(part, origin=name if part.origin is None else f"{name}/{part.origin}")
-        for part in commit.segments
-    )
-
-
-def _name_at(origin: str, url: str) -> str:
-    """Return the name in the ledger of the other store for a shard here."""
-    _, _, within = origin.partition("/")
-    name = name_there(origin, url)
-    return name_in(within, name) if within else name
-
-
-def _name_here(store: MomentStore, other: MomentStore, identity: str, given: str | None) -> str:
-    """Return the name of an origin here: as before, or as given, or by its URL."""
-    origins = store.commit.origins
-    known = next((name for name, one in origins.items() if one.id == identity), None)
-    if known is not None:
-        if given not in (None, known):
-            raise InvalidInput(
-                f"{other.url} is origin {known} of {store.url}, not {given}",
-                "leave out {merge.as}, or remove that origin before by {forget.origin}",
+    parts = [*rest, *(part for own in news for part in own)]
+    both = {part.id: part for part in (*head.segments, *parts)}
+    ledger = read_ledger(store.folder, list(both.values()), known, head.sums)
+    fresh = [fresh_records(ledger, own, theirs) for own, theirs in zip(news, before, strict=True)]
+    _require_counted_once(head, incoming, fresh, parts, ledger)
+    require_bound(parts)
+    purged = purge_of(store, head, [one.source for one in incoming], parts, ledger)
+    changes = {"forgotten": head.forgotten, **purged.changes}
+    for one, table in zip(incoming, fresh, strict=True):
+        if one.source.again:
+            origin = one.source.origin
+            listed = changes["forgotten"].without(table["url"].to_pylist())
+            changes["forgotten"] = listed.without_withdrawn(
+                (one.source.name, origin.id, *origin.within)
             )
-        return known
-    name = given or _name_by_url(other.url, 1)
-    if not given and name in origins:
-        name = _name_by_url(other.url, 2)
-    if require_name(name, "an origin").startswith("-"):
-        raise InvalidInput(f"an origin cannot be named {name!r}; do not begin with -")
-    if name in origins:
-        raise InvalidInput(
-            f"origin {name} of {store.url} is another store, at {origins[name].url}",
-            "give another name by {merge.as}",
-        )
-    return name
+    text = message or _text(incoming, news, before, purged)
+    origins = {**head.origins, **{one.source.name: one.source.origin for one in incoming}}
+    return head.successor(MERGE, text, segments=tuple(parts), origins=origins, **changes), purged
 
 
-def _name_by_url(url: str, parts: int) -> str:
-    """Return the last parts of a URL as a name.
+def _require_counted_once(
+    head: Commit,
+    incoming: Sequence[_Incoming],
+    fresh: Sequence[pa.Table],
+    parts: Sequence[SegmentReference],
+    ledger: Ledger,
+) -> None:
+    """Raise ShardsRefused for new shards that are counted elsewhere or forgotten here."""
+    refused = dict[str, tuple[str, str]]()
+    for one, table in zip(incoming, fresh, strict=True):
+        source = one.source
+        found = refusal(parts, ledger, head.forgotten, table, source.name, source.again)
+        if found is not None:
+            refused[one.source.url] = found
+    if refused:
+        problem, remedy = next(iter(refused.values()))
+        raise ShardsRefused(problem, remedy, tuple(refused))
 
-    Examples
-    --------
-    >>> _name_by_url("s3://rome/store", 1), _name_by_url("s3://rome/store", 2)
-    ('store', 'rome-store')
-    """
-    last = "-".join([part for part in url.split("/") if part][-parts:])
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", last).lstrip("-._")
 
-
-def _origin(other: MomentStore, identity: str) -> Origin:
-    """Describe the version of another store that is pulled."""
-    commit = other.commit
-    held = {one for origin in commit.origins.values() for one in (origin.id, *origin.within)}
-    names = json.dumps(sorted(commit.forgotten.purged)).encode()
-    purged = hashlib.sha256(names).hexdigest() if commit.forgotten.purged else ""
-    within = tuple(sorted(held))
-    return Origin(
-        identity, other.url, other.version, commit.time, purged, within, commit.transaction
+def _text(
+    incoming: Sequence[_Incoming],
+    news: Sequence[Sequence[SegmentReference]],
+    before: Sequence[Sequence[SegmentReference]],
+    purged: Purged,
+) -> str:
+    """Describe a pull for the log."""
+    told = "; ".join(
+        f"{one.source.name}: version {one.source.other.version}, "
+        f"{change_text(_documents(own) - _documents(theirs))}"
+        for one, own, theirs in zip(incoming, news, before, strict=True)
     )
+    return f"{MERGE} {told}" + (f", {purged}" if purged else "")
 
 
-def _require_separate(store: MomentStore, origin: Origin, name: str) -> None:
-    """Refuse this store itself, a store that holds this one, and a store that is here already."""
-    mine = Owner.at(store.url, store.folder.storage_options).birth
-    if origin.id == mine:
-        raise InvalidInput(
-            f"{origin.url} is {store.url} itself, or a copy of it",
-            "make the store of each site by {create.like}",
-        )
-    if mine in origin.within:
-        raise InvalidInput(
-            f"{origin.url} holds the documents of {store.url}, which would count twice",
-            "merge its other origins instead",
-        )
-    theirs = {origin.id, *origin.within}
-    for other, one in store.commit.origins.items():
-        if other != name and not theirs.isdisjoint({one.id, *one.within}):
-            raise InvalidInput(
-                f"{origin.url} and origin {other} ({one.url}) hold the documents of the same store",
-                "remove that origin by {forget.origin}, or do not merge the other",
-            )
+def _is_here(head: Commit, one: _Incoming) -> bool:
+    """Whether a version holds what a source has."""
+    same = _keys(one.parts) == _keys(_held(head, one.source))
+    return same and head.origins.get(one.source.name) == one.source.origin
+
+
+def _held(head: Commit, source: Source) -> list[SegmentReference]:
+    """Return the segments of an origin in a version."""
+    return [part for part in head.segments if part.is_of(source.name)]
+
+
+def _keys(parts: Iterable[SegmentReference]) -> set[tuple[object, ...]]:
+    return {(part.id, part.sign, part.words, part.origin) for part in parts}
 
 
 def _require_no_rebase(store: MomentStore, head: Commit) -> None:
     if head.staged is not None:
         raise InvalidInput(f"a rebase of {store.url} has begun; finish it before a merge")
-
-
-def _require_enough(other: MomentStore, least: int) -> None:
-    if 0 < other.commit.documents < least:
-        raise InvalidInput(
-            f"{other.url} holds {other.commit.documents:,} documents, fewer than {least:,}, so its "
-            "sums could tell of single ones",
-            "merge it later, or lower {merge.least_documents}",
-        )
-
-
-def _require_large(head: Commit, source: _Source, news: Iterable[SegmentReference]) -> None:
-    """Refuse new segments of few documents, unless documents were purged there since."""
-    before = head.origins.get(source.name)
-    if before is not None and source.origin.purged != before.purged:
-        return  # documents that were purged there may not stay here
-    sizes = [part.documents for part in news if part.documents]
-    if sizes and min(sizes) < source.least:
-        raise InvalidInput(
-            f"a new segment of {source.origin.url} holds {min(sizes):,} "
-            f"{plural(min(sizes), 'document')}, fewer than {source.least:,}, so its counts could "
-            "tell of single ones",
-            "compact that store first, merge it later, or lower {merge.least_documents}",
-        )
-
-
-def _require_later(store: MomentStore, head: Commit, source: _Source) -> None:
-    """Refuse a version that is earlier than the one here, or of another copy of the store."""
-    before = head.origins.get(source.name)
-    if before is None:
-        return
-    if before.id != source.origin.id:
-        raise _Changed(f"origin {source.name} is another store now; run this again")
-    if before.version > source.origin.version:
-        if head.transaction != store.commit.transaction:
-            raise _Pulled(f"version {before.version} of {source.name} is here already")
-        if source.other.latest().version >= before.version:
-            raise _Changed(f"another pull of {source.name} was faster; run this again")
-        raise InvalidInput(
-            f"{source.origin.url} is at version {source.origin.version}, and version "
-            f"{before.version} of it is here: it was restored from a copy, or is one",
-            "remove the origin by {forget.origin}, then merge it again; make the store of each "
-            "site by {create.like}",
-        )
-    # an expired commit keeps its transaction
-    log = CommitLog(source.other.folder)
-    if before.transaction and not log.has(before.version, before.transaction):
-        raise InvalidInput(
-            f"{source.origin.url} and origin {source.name} ({before.url}) are two stores with one "
-            "beginning, so one is a copy of the other",
-            "make the store of each site by {create.like}, and count there; or, if the store "
-            "replaces the other one, remove the origin by {forget.origin} and merge again",
-        )
 
 
 def _swept(store: MomentStore) -> None:
@@ -478,15 +432,13 @@ def _swept(store: MomentStore) -> None:
 
 def _told(
     after: MomentStore,
-    source: _Source,
+    source: Source,
     before: Commit,
-    purged: frozenset[str] = frozenset(),
+    purged: Purged = Purged(),
 ) -> Pull:
     """Describe a pull by the versions before and after it."""
     name = source.name
-    old, new = (
-        [part for part in commit.segments if part.is_of(name)] for commit in (before, after.commit)
-    )
+    old, new = _held(before, source), _held(after.commit, source)
     return Pull(
         after,
         name,
@@ -496,7 +448,8 @@ def _told(
         added=len({part.id for part in new} - {part.id for part in old}),
         removed=len({part.id for part in old} - {part.id for part in new}),
         left_out=source.left_out,
-        purged=tuple(sorted(purged)),
+        purged=tuple(sorted(purged.shards)),
+        withdrawn=len(purged.stores),
     )
 
 
@@ -513,11 +466,3 @@ def change_text(change: int) -> str:
 def _copied(part: SegmentReference) -> _Copied:
     """Return what a copy has in common with its source: the content, and the origin's name here."""
     return part.manifest, part.origin
-
-
-def _counted(parts: Iterable[SegmentReference]) -> Counter[tuple[_Copied, int]]:
-    return Counter((_copied(part), part.sign) for part in parts)
-
-
-def _key(part: SegmentReference) -> tuple[object, ...]:
-    return part.id, part.sign, part.words, part.origin

@@ -96,7 +96,7 @@ class SharedFoundation:
         return seal({"foundation": 1, "lineage": lineage, "files": files})
 
     def save(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Write it as a file at a URL; raises StoreError if it cannot be written."""
+        """Write the foundation as a file at a URL; raises StoreError if this fails."""
         folder, name = _place(url, storage_options)
         folder.write(name, self.to_bytes())
         folder.sync("")
@@ -104,7 +104,7 @@ class SharedFoundation:
     def read_as(
         self, form: Mapping[str, Any] | None = None, dates: DateSource | None = None
     ) -> SharedFoundation:
-        """Return it for shards of another form: fields of `ShardFormat`, and the place of dates.
+        """Return the foundation for shards in another format or with dates elsewhere.
 
         Raises InvalidInput if these do not fit together.
         """

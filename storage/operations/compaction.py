@@ -48,14 +48,8 @@ def compaction_groups(
     different vocabularies are never added up. Those of origins stay as they are there, so that a
     later pull can replace them.
 
-    Parameters
-    ----------
-    references : sequence of SegmentReference
-        Segments of a version.
-    ledger : Ledger
-        Ledger of the version.
-    by : {"day", "month", "year", "all"}
-        Period of a group; "all" makes one segment of everything.
+    references : segments of a version
+    by : {"day", "month", "year", "all"}, period of a group; "all" makes one segment of everything
     """
     mine = [part for part in references if part.origin is None]
     eras = {part.words: [own for own in mine if own.words == part.words] for part in mine}
@@ -141,23 +135,12 @@ def commit_compaction(
 ) -> MomentStore:
     """Replace segments by their sum; later commits of other writers stay.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    sources : sequence of SegmentReference
-        The summed segments.
-    segment : Segment or None
-        Their sum; None if it counts no shard.
-    message : str
-        Message for the log.
+    Raises SegmentsChanged if the latest version lacks some of the segments. Raises StoreError if
+    the store cannot be written.
 
-    Raises
-    ------
-    SegmentsChanged
-        The latest version lacks some of the segments.
-    StoreError
-        The store cannot be written.
+    store : its latest version is extended
+    sources : the summed segments
+    segment : their sum; None if it counts no shard
     """
     replaced = {(part.id, part.sign) for part in sources}
     written = () if segment is None else (segment.written,)

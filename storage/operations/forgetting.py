@@ -30,26 +30,16 @@ def commit_recount(
 ) -> MomentStore:
     """Add and subtract segments in one commit, if the ledger and every count allow it.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    recount : Recount
-        Segments to add, subtract and drop.
-    checked : iterable of SegmentReference
-        Segments, including the subtracted ones, whose sum `require_non_negative` has accepted. If
-        the latest version has others, they are checked here.
+    Raises InvalidInput if a shard to subtract is not counted, or a count would become negative.
+    Raises StoreError if a segment to drop is not in the latest version; or as `MomentStore.append`.
+    Raises ShardsAlreadyCounted if added shards are counted already. Raises ForeignStatistics,
+    BoundExceeded as `MomentStore.append`.
 
-    Raises
-    ------
-    InvalidInput
-        A shard to subtract is not counted, or a count would become negative.
-    StoreError
-        A segment to drop is not in the latest version; or as `MomentStore.append`.
-    ShardsAlreadyCounted
-        Added shards are counted already.
-    ForeignStatistics, BoundExceeded
-        As `MomentStore.append`.
+    store : its latest version is extended
+    recount : segments to add, subtract and drop
+    checked : segments, including the subtracted ones, whose sum
+        `require_non_negative` has accepted. If the latest version has others, they are checked
+        here.
 
     Examples
     --------

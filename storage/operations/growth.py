@@ -38,27 +38,15 @@ def grow(
 ) -> MomentStore:
     """Add words at the end of the vocabulary, outside the core, in one commit.
 
-    Counted documents stay unchanged; documents of later commits count the words. A segment that
-    was counted with the earlier vocabulary can still be committed, without the words. A staged
-    lineage stays unchanged.
+    Counted documents stay unchanged; documents of later commits count the words. A segment that was
+    counted with the earlier vocabulary can still be committed, without the words. A staged lineage
+    stays unchanged. Raises InvalidInput if there are no words; the vocabulary already has some; or
+    words and ids do not correspond. Raises StoreError if another writer has changed the vocabulary,
+    or the store cannot be written.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    terms : sequence of str
-        New words, the most frequent first.
-    token_ids : sequence of int, optional
-        Their ids in shards of token ids; None for a store of texts.
-    message : str
-        Message for the log.
-
-    Raises
-    ------
-    InvalidInput
-        There are no words; the vocabulary already has some; or words and ids do not correspond.
-    StoreError
-        Another writer has changed the vocabulary, or the store cannot be written.
+    store : its latest version is extended
+    terms : new words, the most frequent first
+    token_ids : their ids in shards of token ids; None for a store of texts
 
     Examples
     --------

@@ -41,18 +41,11 @@ class MovedTopics:
 class Difference:
     """Changes between two versions.
 
-    Parameters
-    ----------
-    before, after : int
-        The versions.
-    documents, tokens : int
-        Increase of the numbers; negative for a decrease.
-    added, removed : tuple of ShardRecord
-        Shards counted in one of the versions only; a shard with new content is in both.
-    moved : dict
-        Changes of the compared models, by their name or tag.
-    origins : tuple of (str, int or None, int or None)
-        Origins whose version differs, with both versions; None where there is no such origin.
+    before, after : the versions
+    documents, tokens : increase of the numbers; negative for a decrease
+    added, removed : shards counted in one of the versions only; a shard with new content is in both
+    moved : changes of the compared models, by their name or tag
+    origins : origins whose version differs, with both versions; None where there is no such origin
     """
 
     before: int
@@ -68,24 +61,15 @@ class Difference:
 def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore:
     """Restore the state of an earlier version by a new commit; nothing is deleted.
 
-    Segments, origins, models and tags are those of the version. Later shards are no longer
-    counted, so an update counts them again. `counted_again` gives later forgotten shards that the
-    version counts: they count again. All other shards stay forgotten, as do those that the version
-    lists.
+    Segments, origins, models and tags are those of the version. Later shards are no longer counted,
+    so an update counts them again. `counted_again` gives later forgotten shards that the version
+    counts: they count again. All other shards stay forgotten, as do those that the version lists.
+    Raises StoreError if the version does not exist, has expired, or is damaged; or the store cannot
+    be written.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    version : int
-        Version to restore.
-    message : str
-        Message for the log; by default it names the version.
-
-    Raises
-    ------
-    StoreError
-        The version does not exist, has expired, or is damaged; or the store cannot be written.
+    store : its latest version is extended
+    version : version to restore
+    message : message for the log; by default it names the version
     """
     # the latest version may be damaged, as a rollback repairs that
     before = store.at(version)
@@ -169,23 +153,13 @@ def last_published(store: MomentStore, name: str) -> str:
 def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentStore:
     """Set a tag to a model, in one commit.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    name : str
-        The tag, such as "production".
-    model : str
-        Name of a model, or another tag of it.
-    message : str
-        Message for the log; by default it names both.
+    Raises InvalidInput if the tag has characters other than A-Z a-z 0-9 . _ -, or is the name of a
+    model. Raises StoreError if the model does not exist, or the store cannot be written.
 
-    Raises
-    ------
-    InvalidInput
-        The tag has characters other than A-Z a-z 0-9 . _ -, or is the name of a model.
-    StoreError
-        The model does not exist, or the store cannot be written.
+    store : its latest version is extended
+    name : the tag, such as "production"
+    model : name of a model, or another tag of it
+    message : message for the log; by default it names both
     """
     require_name(name)
 
@@ -202,20 +176,12 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
 def difference(store: MomentStore, before: int, after: int, model: str | None = None) -> Difference:
     """Compare two versions.
 
-    Parameters
-    ----------
-    store : MomentStore
-        The store, at any version.
-    before, after : int
-        The versions; -1 is the latest. The earlier version need not come first.
-    model : str, optional
-        Name or tag of the models to compare. By default compares every name and tag of both
-        versions that names different models.
+    Raises StoreError if a version or model does not exist, or a file is damaged.
 
-    Raises
-    ------
-    StoreError
-        A version or model does not exist, or a file is damaged.
+    store : the store, at any version
+    before, after : the versions; -1 is the latest. The earlier version need not come first.
+    model : name or tag of the models to compare. By default compares every name and tag of both
+        versions that names different models.
     """
     latest = store.latest()
     one, two = latest.at(before), latest.at(after)

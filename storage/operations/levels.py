@@ -65,16 +65,10 @@ def segments_to_replace(
     before the latest, two are enough, and 2 is the base of the level. Subtracted segments are
     merged with the segments that hold their shards. Groups linked over several days stay.
 
-    Parameters
-    ----------
-    references : sequence of SegmentReference
-        Segments of a version. Fewer than `after` segments are never merged. Those of origins stay.
-    ledger : Ledger
-        Ledger of the version.
-    after : int
-        2 or more.
-    by : {"day", "month", "year", "all"}
-        Period whose segments may be added up.
+    references : segments of a version. Fewer than `after` segments are never merged. Those of
+        origins stay.
+    after : 2 or more
+    by : {"day", "month", "year", "all"}, period whose segments may be added up
     """
     references = [part for part in references if part.origin is None]
     if len(references) < after:
@@ -160,14 +154,9 @@ def commit_sum(
 ) -> MomentStore:
     """Seal the sum of parts of a version, and commit it beside them.
 
-    If it is `whole`, it replaces the sums of all days of the same vocabulary and sign.
-
-    Raises
-    ------
-    SegmentsChanged
-        The latest version lacks some of the parts, or already has a sum of one.
-    StoreError
-        A row block is missing, or the store cannot be written.
+    If it is `whole`, it replaces the sums of all days of the same vocabulary and sign. Raises
+    SegmentsChanged if the latest version lacks some of the parts, or already has a sum of one.
+    Raises StoreError if a row block is missing, or the store cannot be written.
     """
     held = [reference_of(part) for part in parts]
     totals = sum_totals(store.folder, read_for(store.commit, parts, gone), writer.layout)

@@ -77,29 +77,16 @@ def stage(
 ) -> MomentStore:
     """Begin a staged lineage, in place of any staged lineage of the given version.
 
-    The state, the ledger and all readers stay unchanged.
+    The state, the ledger and all readers stay unchanged. Raises ForeignStatistics if vocabulary,
+    policy and basis do not belong together. Raises StoreError if another lineage was staged or
+    adopted since, or the store cannot be written. Raises InvalidInput if the store holds documents
+    of other stores.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended, if no other lineage was staged or adopted since.
-    vocabulary, policy, basis : Vocabulary, TokenPolicy or None, Basis
-        Definition of the new lineage.
-    pilot : mapping
-        How they were made, as JSON.
-    message : str
-        Message for the log.
-    halves : bool, optional
-        Whether to store halves of the documents; by default as in the store.
-
-    Raises
-    ------
-    ForeignStatistics
-        Vocabulary, policy and basis do not belong together.
-    StoreError
-        Another lineage was staged or adopted since, or the store cannot be written.
-    InvalidInput
-        The store holds documents of other stores.
+    store : its latest version is extended, if no other lineage was staged or adopted since
+    vocabulary, policy, basis : Vocabulary, TokenPolicy or None, Basis, definition of the new
+        lineage
+    pilot : how they were made, as JSON
+    halves : whether to store halves of the documents; by default as in the store
     """
     require_matching(vocabulary, policy, basis)
     write_vocabulary(store.folder, vocabulary, policy)
@@ -195,29 +182,15 @@ def adopt(
 ) -> MomentStore:
     """Replace the lineage of the store by the staged one, in one commit.
 
-    Earlier versions keep their lineage, and remain readable.
+    Earlier versions keep their lineage, and remain readable. Raises LineageBehind if the staged
+    lineage lacks shards that another writer has counted meanwhile. Raises LineageAstray if shards
+    were forgotten or replaced meanwhile, so the staged lineage must be counted again. Raises
+    ForeignStatistics if another lineage is staged now. Raises StoreError if no lineage is staged,
+    or the store cannot be written.
 
-    Parameters
-    ----------
-    store : MomentStore
-        The store with the staged lineage; its latest version is extended.
-    left_out : mapping, optional
-        Shards of the store that the new lineage may lack, each with the reason.
-    message : str
-        Message for the log.
-    known : Ledger
-        A part of the staged ledger that need not be read again.
-
-    Raises
-    ------
-    LineageBehind
-        The staged lineage lacks shards that another writer has counted meanwhile.
-    LineageAstray
-        Shards were forgotten or replaced meanwhile, so the staged lineage must be counted again.
-    ForeignStatistics
-        Another lineage is staged now.
-    StoreError
-        No lineage is staged, or the store cannot be written.
+    store : the store with the staged lineage; its latest version is extended
+    left_out : shards of the store that the new lineage may lack, each with the reason
+    known : a part of the staged ledger that need not be read again
     """
     spared = dict(left_out or {})
     mine = require_staged(store.commit).lineage.basis

@@ -33,8 +33,8 @@ class Holdings:
     segments : Arrow table of their records in each segment that has any, by its identifier
     versions : versions that hold traces of a shard: a segment, added or subtracted; a model fitted
         on such a version; or an entry among skipped shards
-    models : folders of models fitted to one of these versions, or to a missing version, as nobody
-        can say whether it held the shards
+    models : folders of models fitted to one of these versions, to a missing version, or by another
+        store, as nobody can say whether it held the shards
     copies : shards of the same content under other names, each with one of the names
     shards : the shards with every content with which they were counted or forgotten
     """
@@ -92,11 +92,13 @@ def holdings_of(
     ledger: Ledger,
     names: Set[str],
     marks: Set[tuple[str, int]] = frozenset(),
+    dropped: Set[int] = frozenset(),
 ) -> Holdings:
     """Find everything that the versions of a store hold about some shards.
 
     `log` has all versions. `ledger` is `ledger_of_all` of them, and `names` are names in it.
-    `marks` are fingerprints and sizes of further contents that the ledger lacks.
+    `marks` are fingerprints and sizes of further contents that the ledger lacks. `dropped` are
+    versions that are dropped in any case.
 
     Examples
     --------
@@ -129,19 +131,7 @@ def holdings_of(
         or any(part.id in held for part in _segments_of(commit))
         or any((one.fingerprint, one.size) in alike for one in commit.forgotten.shards)
     }
-    models = set[str]()
-    while (
-        more := {
-            model_folder(name, model.id)
-            for commit in log
-            for name, model in commit.models.items()
-            # the documents of a model are unknown if its version is dropped
-            if model.version in gone or model.version not in told
-        }
-        - models
-    ):
-        models |= more
-        gone |= {commit.version for commit in log if not models.isdisjoint(_models_of(commit))}
+    gone, models = with_models(log, gone | dropped)
     return Holdings(
         frozenset(names),
         held,
@@ -151,6 +141,27 @@ def holdings_of(
         tuple(sorted(shards)),
         frozenset().union(*told.values()),
     )
+
+
+def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set[str]]:
+    """Return versions to drop, with those that hold a model of one of them, and these models.
+
+    A model goes, too, if nobody can say which documents it was fitted to: its version is dropped
+    already, or another store fitted it.
+    """
+    gone, models, kept = set(dropped), set[str](), {commit.version for commit in log}
+    while (
+        more := {
+            model_folder(name, model.id)
+            for commit in log
+            for name, model in commit.models.items()
+            if model.version in gone or model.version not in kept or model.source is not None
+        }
+        - models
+    ):
+        models |= more
+        gone |= {commit.version for commit in log if not models.isdisjoint(_models_of(commit))}
+    return gone, models
 
 
 def planned_purge(head: Commit, holdings: Holdings) -> Purge:

@@ -44,6 +44,9 @@ _OWN = frozenset(
 _AT_ONCE = 8  # files in memory during the search
 _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
+_OF_STORES = (
+    "the store of the origin, and stores that took over its counts or models fitted to them"
+)
 _BEYOND = (
     "the shards themselves: updates skip them by a keyed hash of their names and contents, but "
     "`update --include-forgotten` counts them; delete the files",
@@ -71,15 +74,19 @@ class Trace:
         return f"{self.path} {self.what}"
 
 
-def beyond(foundation: Foundation) -> tuple[str, ...]:
-    """List the places that a purge cannot reach, for a store of this foundation."""
+def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
+    """List the places that a purge cannot reach, for a store of this foundation.
+
+    `of_origin` is whether all of an origin is purged, instead of shards.
+    """
     others = (
         "`rebase` chooses others, and the old files stay"
-        if foundation.can_rebase
+        if foundation.can_rebase and not of_origin
         else "to choose others, create another store with `streaming-moments create`"
     )
     held = "they were chosen from a sample that may have held these documents"
-    return f"{foundation.drawn}: {held}; {others}", *_BEYOND
+    first = _OF_STORES if of_origin else _BEYOND[0]
+    return f"{foundation.drawn}: {held}; {others}", first, *_BEYOND[1:]
 
 
 def traces_of(
@@ -105,7 +112,7 @@ def traces_of(
         *_in_versions(folder, log, names, marks),
         *_unnamed(folder, files, log, names, marks),
         *_unfinished(folder, names),
-        *_beside(folder, files, log[0], names),
+        *traces_beside(folder, files, log[0], names),
     )
 
 
@@ -119,7 +126,7 @@ def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
     again = retrying(lambda found: isinstance(found, GarbageCommitted), attempts=20, delay=0.0)
     again(lambda: collect(folder, find_garbage(folder, timedelta(0))))
     head = CommitLog(folder).latest()
-    found = tuple(trace.path for trace in _beside(folder, folder.files(""), head, names))
+    found = tuple(trace.path for trace in traces_beside(folder, folder.files(""), head, names))
     folder.delete(found)
     folder.sync("")
     return found
@@ -175,7 +182,7 @@ def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
             yield Trace(path, "names them for a purge that is not finished; run the purge again")
 
 
-def _beside(
+def traces_beside(
     folder: Folder, files: Sequence[StoredFile], head: Commit, names: Set[str]
 ) -> Iterator[Trace]:
     """Yield traces in files that do not belong to the store."""

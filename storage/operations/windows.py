@@ -11,6 +11,7 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -31,7 +32,7 @@ class Window:
 
     Parameters
     ----------
-    since, until : date, optional
+    since, until : optional
         First and last day, both included; by default all days.
     half_life : float, optional
         Days after which the weight of a document halves; by default all weights are equal.
@@ -112,14 +113,8 @@ class WindowedStore:
 
     Create one with `of`.
 
-    Parameters
-    ----------
-    store : MomentStore
-        The version.
-    window : Window
-        The days.
-    groups : tuple of (float, tuple of SegmentReference)
-        Segments by weight; without a half-life all weights are 1.
+    window : the days
+    groups : segments by weight; without a half-life all weights are 1
     """
 
     store: MomentStore
@@ -131,13 +126,9 @@ class WindowedStore:
         """Select a window of a version.
 
         A segment weighs `2^(-age / half life)`. Its age is the number of days from the middle of
-        its days to the last day of the window or, without one, of the version.
-
-        Raises
-        ------
-        InvalidInput
-            A segment has no dates, or has days inside and outside of the window; no segment is in
-            the window; or shards are subtracted on other days. The error says what to do.
+        its days to the last day of the window or, without one, of the version. Raises InvalidInput
+        if a segment has no dates, or has days inside and outside of the window; no segment is in
+        the window; or shards are subtracted on other days. The error says what to do.
         """
         dated = dated_segments(store)
         chosen = [(part, days) for part, days in dated if window.meets(days)]
@@ -226,12 +217,8 @@ class WindowedStore:
     def load_blocks(self, indices: Sequence[int], halves: bool = True) -> list[Statistics]:
         """Statistics of row blocks: integers, or floats with a half-life.
 
-        `halves=False` skips the sums of half of the documents, if they are stored.
-
-        Raises
-        ------
-        StoreError
-            A file is missing, swapped, truncated or damaged. The error names it.
+        `halves=False` skips the sums of half of the documents, if they are stored. Raises
+        StoreError if a file is missing, swapped, truncated or damaged. The error names it.
         """
         folder, layout = self.store.folder, self.store.layout
         # segments of one weight are added up as integers, so subtraction is exact
@@ -270,8 +257,8 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):
         raise InvalidInput(
-            f"{len(parts) - len(dated)} of {len(parts)} segments of version {store.version} "
-            "have no dates, as the URLs of their shards have none",
+            f"documents of version {store.version} have no dates, in {len(parts) - len(dated):,} "
+            f"of {of_number(len(parts), 'segment')}, because the URLs of their shards have none",
             "create the store with {create.date_column} or {create.date_pattern}, or use all "
             "documents whatever their days",
         )

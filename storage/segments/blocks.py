@@ -38,14 +38,12 @@ def read_stored_blocks(
     reference: SegmentReference,
     layout: SegmentLayout,
     indices: Sequence[int],
-    names: Collection[str] | None = None,
 ) -> tuple[Totals, list[dict[str, NDArray[np.int64]]]]:
     """Totals and, for each row block, (1, ceil(n / B), ...) arrays of one segment, with padding.
 
-    n is the number of rows counted in the segment. `names` selects arrays, by default
-    all. Files that the blocks share are read once.
+    n is the number of rows counted in the segment. Files that the blocks share are read once.
     """
-    [(_, found)] = _read(folder, [reference], _Wanted(layout, indices, names))
+    [(_, found)] = _read(folder, [reference], _Wanted(layout, indices))
     return found
 
 
@@ -92,14 +90,9 @@ def sum_blocks(
 
     A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
     arrays, the others are not read. All blocks of a segment are in memory at once. The same
-    requests read them, and those of several segments if these are small.
-
-    Raises
-    ------
-    StoreError
-        A file is missing, swapped, truncated or damaged. The error names it.
-    InvalidInput
-        More documents of a length are subtracted than added.
+    requests read them, and those of several segments if these are small. Raises StoreError if a
+    file is missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if more
+    documents of a length are subtracted than added.
     """
     foundation = kept or layout.foundation
     blocks = [layout.block(index) for index in indices]

@@ -88,22 +88,12 @@ def write_model(
 ) -> tuple[ModelReference, Uncommitted]:
     """Write a model. It counts once a commit names it, while its files must exist.
 
-    Parameters
-    ----------
-    folder : Folder
-        Folder of the store.
-    name : str
-        Name of the model.
-    model : Model
-        Each of its arrays becomes a Zarr array of one chunk, and its attributes those of the group.
-        Models other than topics also store the name of their class in the registry.
-    version : int
-        The version whose statistics it was fitted to.
+    Raises StoreError if a file cannot be written.
 
-    Raises
-    ------
-    StoreError
-        A file cannot be written.
+    name : name of the model
+    model : each of its arrays becomes a Zarr array of one chunk, and its attributes those of the
+        group. Models other than topics also store the name of their class in the registry.
+    version : the version whose statistics it was fitted to
     """
     identity, begun = uuid.uuid4().hex, folder.clock()
     arrays, attributes = model.parts()
@@ -139,10 +129,8 @@ def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[st
 def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
     """Read a model of any class in the registry.
 
-    Raises
-    ------
-    StoreError
-        A file is missing or damaged, or this version of the package lacks the class of the model.
+    Raises StoreError if a file is missing or damaged, or this version of the package lacks the
+    class of the model.
     """
     place = model_folder(name, reference.id)
     where = f"{folder.url}/{place}"

@@ -38,20 +38,12 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 class Segment:
     """A sealed segment. It counts once a commit names it.
 
-    Parameters
-    ----------
-    reference : SegmentReference
-        Its reference for a commit.
-    basis : str
-        Fingerprint of the foundation of its statistics.
-    shards : tuple of ShardRecord
-        The counted shards.
-    written : Uncommitted
-        Its files, which must exist when it is committed.
-    halves : bool
-        Whether half of the documents are stored separately.
-    halves_by_content : bool
-        Whether the half of a record depends on its content.
+    reference : its reference for a commit
+    basis : fingerprint of the foundation of its statistics
+    shards : the counted shards
+    written : its files, which must exist when it is committed
+    halves : whether half of the documents are stored separately
+    halves_by_content : whether the half of a record depends on its content
     """
 
     reference: SegmentReference
@@ -68,16 +60,8 @@ class SegmentWriter:
 
     Workers that write different blocks share no file. A block that is written again is replaced.
 
-    Parameters
-    ----------
-    folder : Folder
-        Folder of the store.
-    id : str
-        The segment's 32 hexadecimal digits.
-    layout : SegmentLayout
-        Layout of the statistics.
-    begun : datetime
-        A time before the first file was written, by the clock of the storage.
+    id : the segment's 32 hexadecimal digits
+    begun : a time before the first file was written, by the clock of the storage
     """
 
     folder: Folder
@@ -92,22 +76,8 @@ class SegmentWriter:
     def write_blocks(self, blocks: Sequence[Statistics]) -> tuple[FileRecord, ...]:
         """Write the statistics of row blocks, their files at the same time if the storage can.
 
-        Parameters
-        ----------
-        blocks : sequence of MomentStatistics
-            Statistics of `RowBlock(index, row_blocks)`.
-
-        Returns
-        -------
-        tuple of FileRecord
-            Records to pass to `seal`.
-
-        Raises
-        ------
-        ForeignStatistics
-            The statistics have another foundation, other rows or other arrays than the store's.
-        StoreError
-            A file cannot be written.
+        Raises ForeignStatistics if the statistics have another foundation, other rows or other
+        arrays than the store's. Raises StoreError if a file cannot be written.
         """
         specs = self.layout.specs
         files: dict[str, bytes] = {}
@@ -127,10 +97,7 @@ class SegmentWriter:
     def take_over(self, segment: str, files: Sequence[FileRecord]) -> None:
         """Copy files of blocks that were written for another segment, which is never sealed.
 
-        Raises
-        ------
-        StoreError
-            A file has changed since it was written, or cannot be copied.
+        Raises StoreError if a file has changed since it was written, or cannot be copied.
         """
         records = {record.path: record for record in files}
         for path, record in records.items():
@@ -146,23 +113,14 @@ class SegmentWriter:
     ) -> Segment:
         """Write the remaining files, the manifest last, and make all of them durable.
 
-        Parameters
-        ----------
-        totals : Totals
-            Totals of the records of all blocks.
-        shards : sequence of ShardRecord
-            The counted shards; their documents and tokens add up to the totals.
-        files : iterable of FileRecord
-            All records that `write_block` returned, at least one call for each block.
-        dates : DateRange, optional
-            Days of the documents, if they have dates.
+        Raises StoreError if a block is missing, or was written twice with different content. Raises
+        InvalidInput if the shards do not add up to the totals, or a shard occurs twice.
 
-        Raises
-        ------
-        StoreError
-            A block is missing, or was written twice with different content.
-        InvalidInput
-            The shards do not add up to the totals, or a shard occurs twice.
+        totals : totals of the records of all blocks
+        shards : the counted shards; their documents and tokens add up to the totals
+        files : all records that `write_block` returned, at least one call
+            for each block
+        dates : days of the documents, if they have dates
         """
         records = self._complete(files)
         _require_adding_up(totals, shards)

@@ -26,6 +26,7 @@ from streaming_moments.storage.log.ledger import (
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
 from streaming_moments.storage.segments.segments import Segment
+from streaming_moments.storage.shards import PARTITIONS
 
 _SHOWN = 5
 
@@ -34,26 +35,14 @@ _SHOWN = 5
 class Recount:
     """Segments that one commit adds and subtracts.
 
-    Parameters
-    ----------
-    operation : str
-        "append", "forget" or "replace".
-    message : str
-        Message for the log.
-    added, removed : tuple of Segment
-        Segments with at least one shard each.
-    dropped : tuple of SegmentReference
-        Segments of the version to drop, as `segments_of` finds them.
-    skipped : tuple of (str, str)
-        URLs of skipped shards, each with the reason.
-    unique : bool
-        Whether to refuse shards whose content is counted under other names.
-    lists : bool
-        Whether removed shards must not be counted again.
-    again : bool
-        Whether to count shards that were forgotten or purged.
-    allowed : tuple of str
-        Names of shards that may be counted again.
+    operation : "append", "forget" or "replace"
+    added, removed : segments with at least one shard each
+    dropped : segments of the version to drop, as `segments_of` finds them
+    skipped : URLs of skipped shards, each with the reason
+    unique : whether to refuse shards whose content is counted under other names
+    lists : whether removed shards must not be counted again
+    again : whether to count shards that were forgotten or purged
+    allowed : names of shards that may be counted again
     """
 
     operation: str
@@ -320,7 +309,5 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
 
 
 def _not_counted(url: str) -> str:
-    return (
-        f"{url} is not counted, so it cannot be subtracted; give shards by the URLs under which "
-        "they were counted"
-    )
+    how = "the documents and the source" if url.startswith(PARTITIONS) else "shards by the URLs"
+    return f"{url} is not counted, so it cannot be subtracted; give {how} that were counted"

@@ -45,18 +45,10 @@ class GarbageCommitted(StoreError):
 class Garbage:
     """A segment, a model, sums of a polishing or a temporary file that no commit names.
 
-    Parameters
-    ----------
-    path : str
-        Path of the folder or file in the store.
-    files : tuple of str
-        Paths of all its files in the store.
-    size : int
-        Size in bytes.
-    modified : datetime
-        Time of its latest file, by the clock of the storage.
-    version : int
-        No commit up to this version names it.
+    path : path of the folder or file in the store
+    files : paths of all its files in the store
+    modified : time of its latest file, by the clock of the storage
+    version : no commit up to this version names it
     """
 
     path: str
@@ -74,21 +66,11 @@ class Garbage:
 def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     """Find files that no commit names and no one has written for the grace period.
 
-    Sums of all days that only earlier versions name are garbage, too: nothing needs them.
+    Sums of all days that only earlier versions name are garbage, too: nothing needs them. Raises
+    InvalidInput if the grace period is negative. Raises StoreError if the log cannot be read, so
+    the garbage is unknown.
 
-    Parameters
-    ----------
-    folder : Folder
-        Folder of the store.
-    grace : timedelta
-        Longer than any writer may take from its first file to its commit.
-
-    Raises
-    ------
-    InvalidInput
-        The grace period is negative.
-    StoreError
-        The log cannot be read, so the garbage is unknown.
+    grace : longer than any writer may take from its first file to its commit
 
     Examples
     --------
@@ -122,13 +104,9 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     """Delete garbage that `find_garbage` found.
 
     An own commit precedes the deletion of complete garbage. A slow writer then finds its version
-    number in use, checks its files again, and is refused as they are too old.
-
-    Raises
-    ------
-    StoreError
-        A file cannot be deleted, another writer has committed the garbage, or only a
-        later version of the package may write the store.
+    number in use, checks its files again, and is refused as they are too old. Raises StoreError if
+    a file cannot be deleted, another writer has committed the garbage, or only a later version of
+    the package may write the store.
     """
     form = read_format(folder)
     form.require_writable(folder.url)

@@ -40,16 +40,9 @@ from streaming_moments.storage.store.verification import require_whole, store_pr
 class Snapshot:
     """A store at one version. Pickled without its caches, so that workers can load blocks.
 
-    Parameters
-    ----------
-    folder : Folder
-        Folder of the store.
-    format : StoreFormat
-        Versions of the package that may read and write it.
-    commit : Commit
-        The version.
-    foundation : Foundation
-        Definition of its statistics.
+    format : versions of the package that may read and write it
+    commit : the version
+    foundation : definition of its statistics
     """
 
     folder: Folder
@@ -80,10 +73,7 @@ class Snapshot:
     def counts(self) -> CountsFoundation:
         """The foundation of a store of documents.
 
-        Raises
-        ------
-        InvalidInput
-            The store has another kind.
+        Raises InvalidInput if the store has another kind.
         """
         if not isinstance(self.foundation, CountsFoundation):
             raise InvalidInput(lacks_vocabulary(self))
@@ -143,8 +133,8 @@ class Snapshot:
 
     @property
     def policy(self) -> TokenPolicy | None:
-        """The policy that cuts texts into tokens; None for token ids."""
-        return self._words[1]
+        """The policy that cuts texts into tokens; None for token ids and for other kinds."""
+        return self._words[1] if isinstance(self.foundation, CountsFoundation) else None
 
     @property
     def models(self) -> Mapping[str, ModelReference]:
@@ -162,10 +152,7 @@ class Snapshot:
     def is_there(self) -> bool:
         """Whether its commit is still at the URL; False if the store was deleted or replaced.
 
-        Raises
-        ------
-        StoreError
-            The storage fails, or the commit is damaged.
+        Raises StoreError if the storage fails, or the commit is damaged.
         """
         return self._log.holds(self.commit)
 
@@ -184,10 +171,7 @@ class Snapshot:
     def row_lengths(self) -> RowLengths[LengthHistogram]:
         """Documents that count each row; fewer documents count words that were added later.
 
-        Raises
-        ------
-        InvalidInput
-            The store has a kind other than counts.
+        Raises InvalidInput if the store has a kind other than counts.
         """
         _ = self.counts
         lengths: RowLengths[LengthHistogram] = self.totals()
@@ -224,10 +208,7 @@ class Snapshot:
     def load_model(self, name: str | None = None) -> TopicModel:
         """Load a model with topics by its name or tag, by default the latest.
 
-        Raises
-        ------
-        StoreError
-            There is no such model, it has no topics, or a file is damaged.
+        Raises StoreError if there is no such model, it has no topics, or a file is damaged.
         """
         model = self.load_any_model(name)
         if not isinstance(model, TopicModel):
@@ -257,7 +238,14 @@ class Snapshot:
 
     @cached_property
     def _ledger(self) -> Ledger:
-        return read_ledger(self.folder, self.commit.segments, Ledger({}), self.commit.sums)
+        known = vars(self).get("_known", Ledger({}))
+        return read_ledger(self.folder, self.commit.segments, known, self.commit.sums)
+
+    def knowing(self, records: Ledger) -> Self:
+        """Return the same version, which does not read these records of segments again."""
+        same = replace(self)
+        vars(same)["_known"] = records
+        return same
 
     def _with(self, commit: Commit, whole: bool = False) -> Self:
         if whole:
@@ -267,7 +255,10 @@ class Snapshot:
         foundation = self.foundation
         if foundation_of(after) != foundation_of(before):
             foundation = read_foundation(self.folder, after)
-        return replace(self, commit=commit, foundation=foundation)
+        other = replace(self, commit=commit, foundation=foundation)
+        # segments never change, so their records are not read again
+        known = vars(self).get("_ledger", vars(self).get("_known"))
+        return other if known is None else other.knowing(known)
 
 
 def lacks_vocabulary(store: Snapshot) -> str:

@@ -278,16 +278,14 @@ class MomentStore(Snapshot):
         )
 
         def change(head: Commit) -> Commit:
-            ledger = read_ledger(self.folder, head.segments, self._ledger, head.sums)
+            ledger = read_ledger(self.folder, head.segments, self.ledger(), head.sums)
             successor = recounted(head, recount, ledger)
             require_apart(self.folder, parts_of(successor), self.layout, recount.added)
             return successor
 
         grown = self.extended(change, recount.written)
-        # keeps the tables of the ledger, or every append would read all of them
-        known = Ledger({**self._ledger.tables, segment.reference.id: table_of(segment.shards)})
-        vars(grown)["_ledger"] = read_ledger(self.folder, grown.commit.segments, known)
-        return grown
+        own = {segment.reference.id: table_of(segment.shards)}
+        return grown.knowing(Ledger({**self.ledger().tables, **own}))
 
     def append_statistics(
         self, statistics: Statistics, shards: Sequence[ShardRecord], message: str = ""
@@ -361,7 +359,11 @@ class MomentStore(Snapshot):
                 # an error about missing files is clearer than that of the change
                 require_fresh(self.folder, written)
                 raise
-            kept = (changed.forgotten, head.forgotten), (changed.origins, head.origins)
+            kept = (
+                (changed.forgotten, head.forgotten),
+                (changed.origins, head.origins),
+                (_copies_models(changed), _copies_models(head)),
+            )
             if any(after and not before for after, before in kept):
                 raise_writer(self.folder)
             return changed
@@ -390,6 +392,10 @@ class MomentStore(Snapshot):
         commit = Commit.first(lineage, message)
         create_files(folder, store_format, commit, write)
         return cls(folder, store_format, commit, foundation)
+
+
+def _copies_models(commit: Commit) -> bool:
+    return any(one.source is not None for one in commit.models.values())
 
 
 def format_of(foundation: Foundation, lineage: Lineage, single_writer: bool) -> StoreFormat:

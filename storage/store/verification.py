@@ -6,17 +6,17 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.base import Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import unseal
+from streaming_moments.storage.lazy_libraries import pc
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, Lineage, ModelReference, SegmentReference
 from streaming_moments.storage.log.covering import (
@@ -58,11 +58,6 @@ from streaming_moments.storage.segments.blocks import (
 )
 from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.segments.models import model_files
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
-else:
-    pc = LazyModule("pyarrow.compute")
 
 _LISTINGS = 8  # listings at the same time
 

@@ -110,7 +110,7 @@ class Dirichlet(Form):
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha0 <= _LARGEST_ALPHA0:
-            raise InvalidInput(f"alpha0 is {self.alpha0}; it must be 0 to {_LARGEST_ALPHA0:g}")
+            raise InvalidInput(f"alpha0 is {self.alpha0}; give 0 to {_LARGEST_ALPHA0:,.0f}")
 
     @property
     def mean_share(self) -> float:

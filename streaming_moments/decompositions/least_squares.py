@@ -50,8 +50,7 @@ def by_alternating_least_squares(
     """
     if restarts < 1 or sweeps < 1:
         raise InvalidInput(
-            f"{restarts} restarts of {sweeps} sweeps; alternating least squares needs at least 1 "
-            "of each"
+            f"restarts is {restarts} and sweeps is {sweeps}; give at least 1 of each"
         )
     k = whitened.n_topics
     tensor = whitened.symmetrized().tensor

@@ -55,7 +55,7 @@ class Moments:
         shapes = self.M1.shape, self.M2.shape, self.M3.shape
         if shapes != ((n,), (n, n), (n, n, n)):
             raise InvalidInput(
-                f"moments of shapes {', '.join(map(str, shapes))}; they must be (n,), (n, n), "
+                f"the moments have shapes {', '.join(map(str, shapes))}; give (n,), (n, n) and "
                 "(n, n, n)"
             )
         for name in ("M1", "M2", "M3"):
@@ -77,8 +77,8 @@ class Moments:
         """
         if columns.ndim != 2 or weights.shape != columns.shape[1:]:
             raise InvalidInput(
-                f"columns of shape {columns.shape} and weights of shape {weights.shape}; they must "
-                "be (n, k) and (k,)"
+                f"the columns have shape {columns.shape} and the weights {weights.shape}; give "
+                "(n, k) and (k,)"
             )
         pairs = (columns * weights) @ columns.T
         triples = np.einsum("ij,kj,lj,j->ikl", columns, columns, columns, weights, optimize=True)
@@ -162,6 +162,6 @@ def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
 def require_topics(n_topics: int) -> None:
     """Refuse a missing number of topics, or one below 1."""
     if not isinstance(n_topics, Integral):
-        raise InvalidInput(f"{n_topics!r} topics asked for; give a whole number, at least 1")
+        raise InvalidInput(f"{n_topics!r} topics are asked for; give a whole number, at least 1")
     if n_topics < 1:
-        raise InvalidInput(f"{n_topics} topics asked for; it must be at least 1")
+        raise InvalidInput(f"{n_topics} topics are asked for; give at least 1")

@@ -34,8 +34,7 @@ def by_power_method(
     """
     if restarts < 1 or iterations < 1:
         raise InvalidInput(
-            f"{restarts} restarts of {iterations} iterations; the power method needs at least 1 of "
-            "each"
+            f"restarts is {restarts} and iterations is {iterations}; give at least 1 of each"
         )
     k = whitened.n_topics
     tensor = whitened.symmetrized().tensor

@@ -142,8 +142,8 @@ def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhit
     positive = int((values > _ROUNDING * np.abs(values).max(initial=1e-300)).sum())
     if positive < k:
         raise NotIdentifiable(
-            f"the pairs of the rows view have {positive} positive eigenvalues, but {k} states need "
-            f"{k}; ask for {positive}, or count more records"
+            f"{k} states are asked for, but pairs of the data separate only {positive} (positive "
+            f"eigenvalues); ask for at most {positive}, or count more records"
         )
     W = Q @ (vectors[:, :k] / np.sqrt(values[:k]))
     left, right = F.T @ W, E.T @ W

@@ -116,7 +116,7 @@ def leading_states(
     positive = int((values > values.max() * values.size * np.finfo(float).eps).sum())
     if positive < k:
         raise NotIdentifiable(
-            f"{k} latent states asked for but M2 has {positive} positive eigenvalues; "
+            f"{k} latent states are asked for, but M2 has {positive} positive eigenvalues; "
             f"ask for at most {positive}, lower alpha0, or add documents"
         )
     order = np.argsort(-values)[:k]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from streaming_moments.lazy_imports import attach
 
-attach(__name__, modules=("topic_reading",))
+attach(__name__)
 
 if TYPE_CHECKING:
     from streaming_moments.models.base import Description as Description

@@ -67,14 +67,9 @@ _BETWEEN = 2001  # points at which the curve is evaluated
 class Alpha0Search:
     """Result of a search for alpha0, by the word pairs of one half under topics of the other.
 
-    Parameters
-    ----------
-    tried : tuple of float
-        Values in increasing order; empty if the statistics have no halves.
-    held_out : tuple of float
-        Mean log-likelihood of a held-out pair for each value.
-    noise : tuple of float
-        Half the difference between the halves in the gain of the best value over each.
+    tried : values in increasing order; empty if the statistics have no halves
+    held_out : mean log-likelihood of a held-out pair for each value
+    noise : half the difference between the halves in the gain of the best value over each
     """
 
     tried: tuple[float, ...] = ()
@@ -140,7 +135,7 @@ class Alpha0Search:
                 "pairs, so a fit cannot choose it"
             )
         values = of_number(len(self.tried), "value")
-        chosen = f"chose alpha0 {self.alpha0:g}: best held-out likelihood of {values}"
+        chosen = f"alpha0 {self.alpha0:g} has the best held-out likelihood of {values}"
         if self.best == len(self.tried) - 1:
             return f"{chosen}, the largest tried"
         if not self.within_noise:
@@ -290,7 +285,9 @@ class SharedMoments:
         )
         O = by_joint_diagonalization(np.sqrt(spectrum)[:, None, None] * tensor, _TOLERANCE)
         rows = (self.rows @ B - share * np.outer(self.M1, u)) @ O
-        return recover(rows / rows.sum(axis=0), (O.T @ u) ** 2)
+        totals = rows.sum(axis=0)
+        # a direction at right angles to the mean sums to 0, where documents repeat a few texts
+        return recover(rows / np.where(totals == 0.0, 1.0, totals), (O.T @ u) ** 2)
 
 
 def widest(seen: SeenMoments, basis: Basis, n_topics: int) -> Whitening:
@@ -300,7 +297,7 @@ def widest(seen: SeenMoments, basis: Basis, n_topics: int) -> Whitening:
 
 
 def leading_rows(statistics: Statistics, whitening: Whitening, words: int) -> NDArray[Any]:
-    """(r, m + 1) rows of `M2 W` of a block for so many first words, and their share of M1."""
+    """(r, m + 1) rows of `M2 W` of a block for the first `words` words, and their share of M1."""
     number = statistics.block.size(words)
     rows = unwhitened_rows(statistics, whitening, number)
     counts = statistics.moment_counts[:number, None] / statistics.row_lengths.whole.C1

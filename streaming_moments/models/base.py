@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from streaming_moments.printing.short_repr import short_repr
 
 Arrays = Mapping[str, NDArray[Any]]
 Attributes = Mapping[str, Any]
+C = TypeVar("C", bound=type[Any])
 
 
 def require_joint(method: str, of: str) -> None:
@@ -48,11 +50,30 @@ def option(
     return field(default=default, metadata={"help": told, "check": check, **more})
 
 
+def takes_n_topics(options: C) -> C:
+    """Let a class of options take its field `topics` by the name of other calls, `n_topics`.
+
+    The field has the name of the option of commands and of the key of `[refit]`.
+    """
+    made = options.__init__
+
+    @functools.wraps(made)
+    def init(self: object, *args: Any, **given: Any) -> None:
+        if "n_topics" in given and "topics" not in given:
+            given["topics"] = given.pop("n_topics")
+        made(self, *args, **given)
+
+    cast("Any", options).__init__ = init
+    return options
+
+
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
     """Options of all fits by moments; a model adds its own.
 
     The fields define options of the command line, keys of `[refit]` and their documentation.
+    `n_topics` is another name of `topics` in calls.
 
     Raises
     ------
@@ -127,6 +148,8 @@ class Model(Protocol):
     """Whether its arrays are parameters of numeric rows rather than distributions over words."""
     finds_topics: ClassVar[bool]
     """Whether it can find the number of topics by held-out pairs."""
+    record: ClassVar[str]
+    """Noun for what it is fitted to."""
     numbered: ClassVar[str]
     """What it has a number of, in the plural."""
     holds_out: ClassVar[str]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from streaming_moments.arguments import checked
 from streaming_moments.decompositions.forms import Form, Mixture, form_of
 from streaming_moments.decompositions.svtd import Rotation, require_rotation
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.halves import (
     HalfRows,
@@ -60,7 +62,7 @@ def fit(
     require_rotation(rotation)
     report = reporter("fit", verbose)
     model = fit_reported(statistics, n_topics, alpha0, rotation, 0, refine, alpha, report)
-    report(outcome_of(model, "documents"))
+    report(outcome_of(model))
     return model
 
 
@@ -135,7 +137,7 @@ def fit_by(
     """
     report = reporter("fit_by", verbose)
     model = fit_reported(statistics, n_topics, alpha0, method, seed, refine, alpha, report)
-    report(outcome_of(model, "documents"))
+    report(outcome_of(model))
     return model
 
 
@@ -150,6 +152,11 @@ def fit_reported(
     report: Report,
 ) -> TopicModel:
     """`fit_by`; what is tried and chosen is reported."""
+    if isinstance(statistics, Sequence) and any(isinstance(one, str) for one in statistics[:1]):
+        raise InvalidInput(
+            "statistics are texts, but a fit needs counts; count texts in a store by "
+            "create_store(URL, texts, source=NAME), or use MomentTopics after a CountVectorizer"
+        )
     if isinstance(n_topics, str):
         search = search_topics(statistics, n_topics, alpha0, method, seed, refine, report)
         n_topics = search.found(n_topics)

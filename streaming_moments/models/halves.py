@@ -12,16 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.provenance import SecondStart
 from streaming_moments.models.refinement import (
     PairTopics,
     begun,
     dirichlet_pair_weights,
-    drawn_anew,
-    likelier_there,
     pair_rows,
     pair_topics_of,
-    repeated_topics,
     rounds_from,
 )
 from streaming_moments.models.rows import Rows
@@ -324,49 +320,6 @@ def with_cross_fit(model: Any, found: CrossFit, alpha: float | None) -> Any:
     """Model with its error bars and held-out likelihood, and the sum of alpha if it was found."""
     known = {} if alpha is None else {"alpha0": alpha}
     return replace(model, **vars(found), **known)
-
-
-def made_there(
-    model: Any,
-    pairs: Rows,
-    rounds: int,
-    halves: HalfRows | None,
-    seed: int,
-    near: float | None = None,
-) -> Any:
-    """Refine a decomposed model and compare it with the halves, if any; takes and gives a handle.
-
-    If topics are near-duplicates, it restarts with these redrawn by `seed`. The second start is
-    used if it improves the held-out log-likelihood of pairs by more than the halves differ in it.
-    Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read. `near` is
-    that of `trusted_there`.
-    """
-    if halves is None:
-        return likelier_there(model, pairs, rounds) if rounds else model
-    rows = halves.rows
-    if not rounds:
-        return trusted_there(model, halves, near)
-    again = rows.value(rows.once(STEP, repeated_topics, model))
-    first = trusted_there(likelier_there(model, pairs, rounds), halves, near)
-    # without pairs in a half the starts cannot be compared
-    if not again or rows.value(rows.once(STEP, held_out_of, first)) is None:
-        return first
-    begin = rows.once(STEP, drawn_anew, model, again, seed)
-    second = trusted_there(likelier_there(begin, pairs, rounds), halves, near)
-    held_out = [rows.value(rows.once(STEP, held_out_of, one)) for one in (first, second)]
-    told = SecondStart(len(again), *held_out[1].gain(held_out[0]))
-    return rows.once(STEP, with_second_start, second if told.kept else first, told)
-
-
-def held_out_of(model: Any) -> HeldOut | None:
-    """Scores of a model, which this process needs for its choice."""
-    found: HeldOut | None = model.held_out
-    return found
-
-
-def with_second_start(model: Any, told: SecondStart) -> Any:
-    """Model with the result of a second start."""
-    return replace(model, second_start=told)
 
 
 def likely(several: Sequence[HeldOut]) -> list[int]:

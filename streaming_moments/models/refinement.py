@@ -24,10 +24,6 @@ _MEAN_SHARE = 0.01
 # Over-relaxed steps need about half as many rounds as expectation maximisation.
 _RELAXATION = 1.8
 _PLAIN_ROUNDS = 2  # the last rounds
-# Correlation above which a topic is a near-duplicate; planted topics are below 0.1.
-_REPEATED = 0.3
-# Shape of the gamma variables that multiply the words of a near-duplicate.
-_SHAKEN = 0.5
 STEP = "refinement"
 
 
@@ -217,37 +213,3 @@ def with_pair_topics(model: Any, found: PairTopics, rounds: int) -> Any:
         pair_weights=found.pair_weights,
     )
     return model.reordered(np.argsort(-weights, kind="stable"))
-
-
-def repeated_topics(model: Any) -> tuple[int, ...]:
-    """Topics that are near-duplicates of an earlier topic that is not one itself.
-
-    Compares correlations of the differences from M1 in the metric of the chi-square distance, which
-    ignores words that are frequent everywhere.
-
-    Examples
-    --------
-    >>> from streaming_moments.models.topics import TopicModel
-    >>> topics = np.array([[0.8, 0.1, 0.7], [0.1, 0.8, 0.2], [0.1, 0.1, 0.1]])
-    >>> repeated_topics(TopicModel.from_topics(topics, np.array([0.4, 0.4, 0.2])))
-    (2,)
-    """
-    scales = np.sqrt(model.word_probabilities)[:, None]
-    apart = np.divide(
-        model.topics - scales**2, scales, out=np.zeros_like(model.topics), where=scales > 0
-    )
-    products = apart.T @ apart
-    lengths = np.sqrt(np.diag(products))
-    alike = products > _REPEATED * np.outer(lengths, lengths)
-    found: list[int] = []
-    for topic in range(1, len(alike)):
-        if np.delete(alike[topic, :topic], found).any():
-            found.append(topic)
-    return tuple(found)
-
-
-def drawn_anew(model: Any, again: Sequence[int], seed: int) -> Any:
-    """Model with some of its topics perturbed word by word."""
-    rng, topics = np.random.default_rng(seed), model.topics.copy()
-    topics[:, again] *= rng.gamma(_SHAKEN, size=(model.n_words, len(again)))
-    return replace(model, topics=topics / topics.sum(axis=0))

@@ -186,7 +186,7 @@ class InMemory:
         return function(*values)
 
     def value(self, handle: Any) -> Any:
-        """The handle itself, as it is the value."""
+        """The handle, which is the value."""
         return handle
 
 

@@ -26,6 +26,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes
 from streaming_moments.models.numbers.number_search import Trial, one_of
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import model_repr
 
 
@@ -83,6 +84,8 @@ class StoredModel:
     """Whether it can find the number of topics by held-out pairs."""
     numbered: ClassVar[str] = "topics"
     """What it has a number of, in the plural."""
+    record: ClassVar[str] = "record"
+    """Noun for what it is fitted to."""
     holds_out: ClassVar[str] = ""
     """Plural name of what is held out to find the number; empty if there is nothing."""
     fewest: ClassVar[tuple[int, int]] = (0, 0)
@@ -275,15 +278,22 @@ class StoredModel:
         return replace(self, **moved)
 
 
-def outcome_of(model: Any, records: str = "records") -> str:
-    """What a fit made, in a line: how many states, of how many records, which are called so."""
+def outcome_of(model: Any, records: str = "") -> str:
+    """Describe a fit in a line: its states and its records; a door can name the records."""
     number = getattr(model, "n_topics", None) or model.states
-    made = model.numbered if number != 1 else one_of(model.numbered)
-    return f"fitted {number} {made} to {model.documents:,} {records}"
+    return f"fitted {_states_of(model, number)} to {_number_of(model, records)}"
 
 
-def too_few_line(model: Any, records: str = "documents") -> str:
-    """Warning for a model of too few records, which are called so; otherwise empty.
+def _states_of(model: Any, number: int) -> str:
+    return f"{number} {model.numbered if number != 1 else one_of(model.numbered)}"
+
+
+def _number_of(model: Any, records: str) -> str:
+    return f"{model.documents:,} {records}" if records else of_number(model.documents, model.record)
+
+
+def too_few_line(model: Any, records: str = "") -> str:
+    """Warning for a model of too few records; otherwise empty. A door can name the records.
 
     Examples
     --------
@@ -298,7 +308,7 @@ better some thousands'
     if model.documents >= least:
         return ""
     return (
-        f"{model.documents:,} {records} are too few for {model.n_topics} {model.numbered}, so the "
+        f"{_number_of(model, records)} are too few for {_states_of(model, model.n_topics)}, so the "
         f"result is mostly chance; count at least {least:,}, better some thousands"
     )
 

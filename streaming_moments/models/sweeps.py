@@ -68,7 +68,7 @@ def solved_by(rows: Rows, whitened: Any, n_topics: int, method: str, seed: int) 
 
 
 def seen_by(rows: Rows) -> Any:
-    """Handle of the core's moments through the basis, which all forms of one topic share."""
+    """Handle of the moments of core words, seen through the basis; they serve every alpha0."""
     return core_there(rows, seen_through, seen_rows, Mixture())
 
 
@@ -186,7 +186,7 @@ def topic_rows(
 ) -> TopicRows:
     """(r, k) rows of the topic matrix, each row alone, and (r,) moment counts of a block.
 
-    With `words` only those among so many first words.
+    With `words` only those of the first `words` words.
     """
     number = None if words is None else statistics.block.size(words)
     if directions.values is None:

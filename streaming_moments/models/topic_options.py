@@ -8,7 +8,7 @@ from typing import Literal
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.alpha0 import AUTO
-from streaming_moments.models.base import FitOptions, option
+from streaming_moments.models.base import FitOptions, option, takes_n_topics
 from streaming_moments.models.refinement import ROUNDS, require_rounds
 
 ROWS = ("third", "mean")
@@ -30,6 +30,7 @@ def _require_alpha0(alpha0: float | str) -> None:
         form_of(float(alpha0))
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class TopicOptions(FitOptions):
     """Options of a fit of topics."""

@@ -27,19 +27,18 @@ from streaming_moments.models.halves import (
     STEP,
     HalfRows,
     HeldOut,
-    made_there,
     pairs_and_halves,
     require_halves,
     trusted_there,
 )
-from streaming_moments.models.inference import (
+from streaming_moments.models.provenance import Polishing, SecondStart
+from streaming_moments.models.reading.inference import (
     completing_alpha,
     inferred_proportions,
     log_posteriors,
     posteriors,
     said_by_words,
 )
-from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
     correlations,
@@ -49,6 +48,7 @@ from streaming_moments.models.refinement import (
     pair_topics_of,
 )
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.second_start import made_there
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.sweeps import (
     TopicRows,
@@ -62,7 +62,7 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.numerics.relevance import telling_words
 from streaming_moments.printing.model_html import topics_html
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, require_batch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -133,6 +133,7 @@ class TopicModel(StoredModel):
     """
 
     name: ClassVar[str] = "topics"
+    record: ClassVar[str] = "document"
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
     compares_halves: ClassVar[bool] = True
@@ -570,6 +571,7 @@ class TopicModel(StoredModel):
         ForeignStatistics
             The vocabularies differ; the message names both.
         """
+        require_batch(batch)
         if (batch.n_words, batch.vocabulary) != (self.n_words, self.vocabulary):
             raise ForeignStatistics(
                 f"the model has vocabulary {short(self.vocabulary)} ({self.n_words} words), but "

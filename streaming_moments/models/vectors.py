@@ -37,7 +37,7 @@ def tensor_bytes(foundation: VectorsFoundation) -> int:
 def require_number(number: int, of: str, least: int = 1) -> None:
     """Raise InvalidInput for a number below the least; that of factors is `BY_SPECTRUM`."""
     if number < least:
-        raise InvalidInput(f"{number} {of} asked for; it must be at least 1")
+        raise InvalidInput(f"{number} {of} are asked for; give at least 1")
 
 
 def fit_of_blocks(

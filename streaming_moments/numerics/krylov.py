@@ -23,26 +23,14 @@ def leading_eigenpairs(
     Hence block Lanczos with full orthogonalisation (Golub and Van Loan, Matrix Computations, 4th
     ed., section 10.3.6).
 
-    Parameters
-    ----------
-    product : callable
-        Multiplies an (n, m) float64 array by the symmetric matrix.
-    start : (n, k) float64
-        Orthonormal start vectors; better ones need fewer blocks.
-    tolerance : float
-        Stops when another block increases none of the `settled` eigenvalues by more than this
-        share.
-    most_blocks : int
-        Most products, including the first.
-    settled : int, optional
-        Number of leading eigenvalues that must converge; by default all k.
+    Returns (k,) decreasing eigenvalues, and (n, k) orthonormal vectors.
 
-    Returns
-    -------
-    values : (k,) float64
-        Decreasing eigenvalues.
-    vectors : (n, k) float64
-        Orthonormal columns.
+    product : multiplies an (n, m) float64 array by the symmetric matrix
+    start : (n, k) float64, orthonormal start vectors; better ones need fewer blocks
+    tolerance : stops when another block increases none of the `settled` eigenvalues by more than
+        this share
+    most_blocks : most products, including the first
+    settled : number of leading eigenvalues that must converge; by default all k
 
     Examples
     --------

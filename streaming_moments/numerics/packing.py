@@ -67,6 +67,7 @@ def tensor_places(size: int, order: int) -> NDArray[np.intp]:
     """
     grid = np.sort(np.indices((size,) * order).reshape(order, -1), axis=0)
     codes = np.ravel_multi_index(tuple(grid), (size,) * order)
-    rising = np.unique(codes)
-    places: NDArray[np.intp] = np.searchsorted(rising, codes).reshape((size,) * order)
+    rising = np.zeros(size**order, dtype=bool)
+    rising[codes] = True
+    places: NDArray[np.intp] = (np.cumsum(rising) - 1)[codes].reshape((size,) * order)
     return places

@@ -54,7 +54,7 @@ def telling_words(
     if not isinstance(by, str) or by not in WEIGHTS:
         raise InvalidInput(f"words are ranked by {by!r}; choose {', '.join(WEIGHTS)}")
     if number < 1:
-        raise InvalidInput(f"{number!r} words; give a whole number of at least 1")
+        raise InvalidInput(f"the number of words is {number!r}; give a whole number of at least 1")
     return top_words(relevance(topics, word_probabilities, WEIGHTS[by]), number)
 
 

@@ -20,16 +20,9 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     documents per topic) its L1 error was 1.0 to 1.4 times as large. For t see Duchi,
     Shalev-Shwartz, Singer, Chandra 2008, figure 1.
 
-    Parameters
-    ----------
-    columns : (n, k) float64
-        Estimates of distributions. A column without positive entries is noise only and gets the
-        Euclidean projection: uniform if all entries are equal.
-
-    Returns
-    -------
-    (n, k) float64
-        Non-negative, with column sums 1. Exact distributions are unchanged.
+    The (n, k) results are non-negative, with column sums 1. Exact distributions are unchanged. A
+    column without positive entries is noise only and gets the Euclidean projection: uniform if all
+    entries are equal.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     first, second = np.asarray(one), np.asarray(two)
     if first.ndim != 1 or first.shape != second.shape or not first.size:
         raise InvalidInput(
-            f"assignments of shapes {first.shape} and {second.shape}; give two of the same "
+            f"the assignments have shapes {first.shape} and {second.shape}; give two of the same "
             "documents"
         )
     rows, columns = (np.unique(labels, return_inverse=True)[1] for labels in (first, second))

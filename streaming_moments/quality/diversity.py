@@ -35,6 +35,6 @@ def topic_diversity(topics: NDArray[np.float64], number: int = 25) -> float:
     0.75
     """
     if not 1 <= number <= topics.shape[0]:
-        raise InvalidInput(f"{number} top words asked for; there are 1 to {topics.shape[0]}")
+        raise InvalidInput(f"{number} top words are asked for; there are 1 to {topics.shape[0]}")
     top = top_words(topics, number)
     return len(set(top.ravel().tolist())) / top.size

@@ -39,8 +39,8 @@ def _entropies(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(-(columns * logarithms).sum(axis=0))
 
 
-def classical_scaling(distances: ArrayLike, dimensions: int = 2) -> NDArray[np.float64]:
-    """(k, dimensions) coordinates whose Euclidean distances approximate those given.
+def classical_scaling(distances: ArrayLike) -> NDArray[np.float64]:
+    """(k, 2) coordinates whose Euclidean distances approximate those given.
 
     Classical multidimensional scaling: the leading eigenvectors of the doubly centred squares. The
     largest coordinate of each axis is positive, so that the map does not flip from one night to the
@@ -56,13 +56,13 @@ def classical_scaling(distances: ArrayLike, dimensions: int = 2) -> NDArray[np.f
     given = np.asarray(distances, dtype=np.float64)
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise InvalidInput(f"distances must be (k, k), got {given.shape}")
-    places = np.zeros((given.shape[0], dimensions))
+    places = np.zeros((given.shape[0], 2))
     if not given.size:
         return places
     squares = given**2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
     values, vectors = np.linalg.eigh(-centred / 2)
-    taken = min(dimensions, values.size)
+    taken = min(2, values.size)
     leading, axes = values[::-1][:taken], vectors[:, ::-1][:, :taken]
     axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(taken)] < 0, -1.0, 1.0)
     places[:, :taken] = axes * np.sqrt(np.clip(leading, 0.0, None))

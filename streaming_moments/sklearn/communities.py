@@ -11,8 +11,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.communities.labels import settled_labels
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.communities.moves import likelier_labels
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.quality.prediction import completion_perplexity
@@ -59,7 +59,8 @@ class MomentCommunities(SparseInput, MomentTransformer):
     memberships_ : (nodes, k) float64
         Memberships of the fitted nodes; only after `fit`, as other methods do not have all rows.
         With alpha0 0, one community each: the most likely after variational rounds of a blockmodel,
-        with degree correction where degrees differ by more than chance.
+        with degree correction where degrees differ by more than chance. Communities are split and
+        merged where that makes the edges more likely.
     labels_ : (nodes,) int64
         Most likely community of each fitted node; only after `fit`.
     number_search_ : NumberSearch
@@ -147,7 +148,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
     def _finish(self, records: CountBatch) -> None:
         found = self.model_.transform(records)
         if not self.alpha0 and records.documents == records.n_words:
-            labels = settled_labels(records.to_csr(), found.argmax(axis=1), self.model_.n_topics)
+            labels = likelier_labels(records.to_csr(), found.argmax(axis=1), self.model_.n_topics)
             known = records.lengths > 0
             found[known] = np.eye(self.model_.n_topics)[labels[known]]
         self.memberships_ = found

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.numbers.number_search import NumberSearch, searched_by_fits
+from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.stored import outcome_of, too_few_line
@@ -220,10 +221,19 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         passes = getattr(self, "polish", 0)
         if passes:
             threads, report = get_num_threads(), self._reporter()
-            batches = [self._read_by_passes(records)]
+            batch = self._read_by_passes(records)
+            model = self._started(own.model_, batch)
             own._shown(
-                passes_over(own.model_, foundation, batches, passes, threads=threads, report=report)
+                passes_over(model, foundation, [batch], passes, threads=threads, report=report)
             )
+
+    def _started(self, model: Any, batch: Any) -> Any:
+        """Model from which passes over all records start: the fit, or a start from a pilot."""
+        second = passes_of(type(model)).second
+        if second is None:
+            return model
+        foundation, passes = getattr(self, "_foundation", None), cast("Any", self).polish
+        return second.start(model, batch, foundation, passes, self._seed)
 
     def _read_by_passes(self, records: Any) -> Any:
         """Batch of all records, as passes read them."""

@@ -15,6 +15,7 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
 )
 from streaming_moments.models.mixtures.second_start import best_start, pilot_of
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.stored import too_few_line
 from streaming_moments.sklearn.estimator import MomentMixture, RandomSeed
 from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -106,6 +107,9 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     def _read_by_passes(self, records: NDArray[Any]) -> VectorBatch:
         return VectorBatch(records)
 
+    def _started(self, model: GaussianMixture, batch: VectorBatch) -> GaussianMixture:
+        return model  # `_best` has chosen it
+
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)
         options = MixtureOptions(topics=k, covariance=self.covariance_type)
@@ -117,7 +121,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
                 "for fewer components, tie their variances, or add rows",
                 stacklevel=4,
             )
-        if model.n_unsteady and not self.polish:
+        if model.n_unsteady and not self.polish and not too_few_line(model):
             warnings.warn(model.unsteady_sentence, stacklevel=4)
         self.statistics_ = statistics
         return self._shown(model)

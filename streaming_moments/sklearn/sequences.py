@@ -236,7 +236,7 @@ class MomentHMM(MomentSampler):
 def _require_known(batch: SymbolBatch, n: int) -> None:
     if batch.symbols.max(initial=-1) >= n:
         raise InvalidInput(
-            f"symbol {batch.symbols.max()} and n_features {n}; symbols are 0 to n_features - 1"
+            f"symbol {batch.symbols.max()} is beyond n_features {n}; give symbols from 0 to {n - 1}"
         )
 
 
@@ -245,7 +245,7 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
     require_records(X)
     if lengths is None and y is not None and hasattr(X, "__len__") and np.size(y) != len(X):
         raise InvalidInput(
-            f"y of {np.size(y)} values for {len(X)} of X; it is not used: give the lengths of "
+            f"y has {np.size(y)} values, but X has {len(X)}; y is not used, so give the lengths of "
             "sequences as lengths=..."
         )
     if lengths is None and getattr(X, "ndim", 0) == 1 and X.dtype == object:
@@ -272,8 +272,8 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
     if whole.size and (whole.dtype.kind not in "iub" or whole.min() < -1):
         least = f", the least {whole.min()}" if numbers else ""
         raise InvalidInput(
-            f"symbols of {whole.dtype}{least}; give whole numbers from 0, and -1 for unobserved "
-            "symbols"
+            f"symbols are of type {whole.dtype}{least}; give whole numbers from 0, and -1 for "
+            "unobserved symbols"
         )
     if whole.size and whole.max() > np.iinfo(np.int32).max:
         raise InvalidInput(f"symbol {whole.max()} is beyond int32; renumber the symbols from 0")

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.latent_trees.second_start import better_start
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.estimator import MomentSampler, RandomSeed
 from streaming_moments.statistics.counts.basis import Basis
@@ -22,6 +23,8 @@ from streaming_moments.statistics.counts.tables.columns import (
     TableColumns,
     require_countable,
 )
+
+_NUMBERS = (2, 4, 8, 16, 32)  # of latent classes, if their number is to be found
 
 Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, mask of known ones
 
@@ -51,7 +54,9 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     polish : int or "auto"
         Passes of expectation maximisation over the rows after the fit; "auto": until all
         later ones would change the tables by less than a twentieth of their error bars, at most 20.
-        Only in `fit`, as `partial_fit` does not have all rows.
+        Only in `fit`, as `partial_fit` does not have all rows. Where rows held out are more likely
+        so, passes start from latent classes of a pilot of the rows in place of a tree whose shape
+        was not asked for: from `n_components` of them, or from 2 to 32 if their number is found.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -181,6 +186,10 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     def _shown(self, model: LatentTree) -> Self:
         self.model_ = model
         return self
+
+    def _started(self, model: LatentTree, batch: CountBatch) -> LatentTree:
+        numbers = _NUMBERS if isinstance(self.n_components, str) else ()
+        return better_start(model, batch, self._seed, numbers)
 
     def _read_by_passes(self, records: Cells) -> CountBatch:
         return self._table.batch(self._codes(records))

@@ -38,7 +38,8 @@ class MomentViews(SparseInput):
     n_components : int, "auto" or "predict"
         Number of states k; "auto" chooses the largest number whose states are all found in both
         halves of the records, "predict" the fewest with the best held-out log-likelihood of
-        triples.
+        triples. Moments identify at most as many as a view has words; more are fitted to the table
+        of triples from random starts.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is one state per record.
     sizes : sequence of int, optional
@@ -183,7 +184,7 @@ class MomentViews(SparseInput):
         views = X if self.sizes is None else _apart(X, self.sizes)
         if not isinstance(views, Sequence) or len(views) != len(VIEWS):
             listed = isinstance(views, Sequence)
-            what = f"{len(views)} views" if listed else f"X is of type {type(views).__name__}"
+            what = f"X has {len(views)} views" if listed else f"X is of type {type(views).__name__}"
             raise InvalidInput(
                 f"{what}; give a list of three matrices of counts, None for a missing view, or one "
                 "matrix and sizes"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from streaming_moments.lazy_imports import attach
 
-attach(__name__)
+attach(__name__, modules=("half_kernels",))
 
 if TYPE_CHECKING:
     from streaming_moments.statistics.base import Foundation as Foundation

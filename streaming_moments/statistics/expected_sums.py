@@ -55,10 +55,7 @@ class ExpectedSums(Protocol):
 class IntegerSums:
     """Base of `ExpectedSums`: the fields of a subclass are arrays of int64.
 
-    Parameters
-    ----------
-    documents, tokens : int
-        Records read, and tokens or the like in them.
+    documents, tokens : records read, and tokens or the like in them
 
     Examples
     --------
@@ -108,10 +105,7 @@ class IntegerSums:
     def counting(self, documents: int, tokens: int) -> Self:
         """The same arrays, with more records and tokens counted.
 
-        Raises
-        ------
-        BoundExceeded
-            More records or tokens, usually 2^42, than keep sums below 2^62.
+        Raises BoundExceeded beyond the number, usually 2^42, that keeps sums below 2^62.
         """
         found = replace(self, documents=self.documents + documents, tokens=self.tokens + tokens)
         counts = (found.documents, "records"), (found.tokens, self.counted)

@@ -10,18 +10,13 @@ both halves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.numerics.read_only import read_only
-
-if TYPE_CHECKING:
-    from streaming_moments.statistics import half_kernels
-else:
-    half_kernels = LazyModule("streaming_moments.statistics.half_kernels")
+from streaming_moments.statistics import half_kernels
 
 _HIGHEST_BIT: Final = np.uint64(63)
 

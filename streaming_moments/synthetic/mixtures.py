@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.numerics.lazy_scipy import optimize
 from streaming_moments.printing.short_repr import short_repr
-
-if TYPE_CHECKING:
-    import scipy.optimize as optimize
-else:
-    optimize = LazyModule("scipy.optimize")
 
 SOURCES = ("exponential", "laplace", "uniform", "normal")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -128,8 +128,12 @@ def sum_beside(
     return commit_sum(store, writer, files, parts, gone, whole)
 
 
-def purge(store: MomentStore, shards: Iterable[str]) -> MomentStore:
-    """Purge shards; shards in the same segments are counted again."""
+def purge(
+    store: MomentStore,
+    shards: Iterable[str],
+    counted: Callable[[MomentStore, Mapping[str, int]], Segment] = segment,
+) -> MomentStore:
+    """Purge shards; shards in the same segments are counted again, by `counted`."""
     store, names = store.latest(), frozenset(shards)
     log = store.log()
     ledger = ledger_of_all(store.folder, log)
@@ -146,7 +150,8 @@ def purge(store: MomentStore, shards: Iterable[str]) -> MomentStore:
                 for shard in ledger.of_segments(group)
                 if shard.url not in names
             }
-            replaced.append(Replacement(group, (segment(store, left),) if left else ()))
+            era = store_of_era(store, group[0].words)
+            replaced.append(Replacement(group, (counted(era, left),) if left else ()))
     commit_purge(store, names, replaced)
     sweep(store.folder)
     erase_unnamed(store.folder, names)

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_runs import exit_code_of
 
 from streaming_moments.pipelines.cluster.cluster import connect
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.storage.store.store import MomentStore
 
 WORDS = ("law", "sea", "ship", "tax", "gold", "harbour", "court", "treaty")
@@ -27,12 +27,6 @@ def texts(seed, documents=40):
 
 def parquet(path, **columns):
     pq.write_table(pa.table(columns), path)
-
-
-def ended(*arguments):
-    with pytest.raises(SystemExit) as exit_:
-        main([str(argument) for argument in arguments])
-    return exit_.value.code or 0
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +48,10 @@ def ground(tmp_path_factory, address):
     lines = [f"3 {i % 5}:2 {i % 5 + 1}:1 {i % 5 + 2}:3" for i in range(40)]
     (root / "ids.dat").write_text("\n".join(lines))
     for store, shards in (("store", good), ("numbers", (root / "ids.dat",))):
-        assert ended("create", root / store, *shards, *OPTIONS, *joined) == 0
-        assert ended("update", root / store, *shards, *joined) == 0
-    assert ended("refit", root / "store", "--topics", "2", "--name", "first", *joined) == 0
-    assert ended("tag", root / "store", "live", "first") == 0
+        assert exit_code_of("create", root / store, *shards, *OPTIONS, *joined) == 0
+        assert exit_code_of("update", root / store, *shards, *joined) == 0
+    assert exit_code_of("refit", root / "store", "--topics", "2", "--name", "first", *joined) == 0
+    assert exit_code_of("tag", root / "store", "live", "first") == 0
     (root / "changed.txt").write_text("\n".join(texts(3)))
     plant(root)
     return root
@@ -233,7 +227,7 @@ def test_bad_input_is_one_line_with_the_remedy_and_changes_nothing(ground, addre
     command, value, remedy = CASES[case]
     before = hashes(ground)
     capsys.readouterr()
-    code = ended(*arguments_of(command, ground, address))
+    code = exit_code_of(*arguments_of(command, ground, address))
     printed = capsys.readouterr()
     assert code == 2, printed
     assert printed.out == ""
@@ -252,7 +246,7 @@ def test_bad_shards_left_out_are_told_of_and_only_in_the_log(ground, address, ca
     shutil.copytree(ground / "store", store)
     before, state = hashes(store), MomentStore.open(str(store)).load()
     bad = [ground / name for name in ("latin.txt", "noise.parquet", "cut.jsonl.gz")]
-    code = ended("update", store, *bad, "--skip-bad-shards", "--scheduler", address)
+    code = exit_code_of("update", store, *bad, "--skip-bad-shards", "--scheduler", address)
     printed = capsys.readouterr()
     assert code == 3
     assert printed.err.count("\n") == len(bad)
@@ -276,9 +270,9 @@ def test_a_shard_given_twice_is_counted_once(ground, address, capsys, tmp_path):
     shutil.copytree(ground / "store", store)
     shard = ground / "whole.parquet"
     again = (shard, shard, f"{ground}/whole.*")
-    assert ended("update", store, *again, "--json", "--scheduler", address) == 0
+    assert exit_code_of("update", store, *again, "--json", "--scheduler", address) == 0
     assert json.loads(capsys.readouterr().out)["counted"] == 1
     before = hashes(store)
-    assert ended("update", store, *again, "--scheduler", address) == 0
+    assert exit_code_of("update", store, *again, "--scheduler", address) == 0
     assert hashes(store) == before
     assert MomentStore.open(str(store)).verify() == []

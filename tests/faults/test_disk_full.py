@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from mounted_disks import mounted_disk
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.folders import Folder
@@ -46,14 +47,8 @@ ACTIONS = {
 
 @pytest.fixture
 def small_disk(tmp_path):
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
-    mounted = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    if mounted.returncode:
-        pytest.skip(f"no disk of its own can be mounted here: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", str(place)], check=True, timeout=20)
+    with mounted_disk(tmp_path / "disk", "4m") as place:
+        yield place
 
 
 def free_pages(disk):

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import fsspec
 import pytest
 import requests
+from command_runs import run_command
 from s3_server import s3_process, with_bucket
 from test_service_kills import Served
 
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.set_aside import all_set_aside
 from streaming_moments.storage.store.store import MomentStore
@@ -240,9 +240,7 @@ def require_counted(kind, url, options, folder, campaigns):
     )
     told = ["create", url, pilot, *hostile.options]
     told += ["--storage-options", json.dumps(options)] * bool(options)
-    with pytest.raises(SystemExit) as ended:
-        main([str(one) for one in told])
-    assert ended.value.code == 0
+    run_command(*told)
     own = "".join(f"{name} = {json.dumps(value)}\n" for name, value in options.items())
     (folder / "service.toml").write_text(
         f'store = "{url}"\n[listen]\nport = 0\n[limits]\nbody = "64MiB"\n'

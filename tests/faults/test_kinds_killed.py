@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from campaigns import Campaigns
+from command_runs import run_command
 from killable_cluster import PATIENCE, coordinator, wait_for
 from night_corpus import command
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
@@ -92,9 +92,7 @@ def corpus(request, tmp_path_factory, few_blocks):
             other = SHARDS * (folder == "changed" and number == CHANGED)
             found.shard(number, folder).write_bytes(content(found.kind, number + other))
     options = (*KINDS[found.kind][1], "--date-pattern", "none")
-    with pytest.raises(SystemExit) as ended:
-        main(["create", f"{found.folder}/empty", found.shards, *options])
-    assert not ended.value.code
+    run_command("create", f"{found.folder}/empty", found.shards, *options)
     shutil.copytree(found.folder / "empty", found.folder / "counted")
     with connect() as cluster:
         # a segment each, so that there is something to compact and to expire

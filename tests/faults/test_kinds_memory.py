@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_runs import run_command
 from measured_commands import BUDGET, bounded
-
-from streaming_moments.pipelines.command_line.entry import main
 
 MEGABYTE = 1_000_000
 DONE, REFUSED, BAD_SHARD = 0, 2, 3
@@ -221,12 +220,6 @@ ENDS_OF = {
 }
 
 
-def command(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(one) for one in arguments])
-    assert ended.value.code == DONE
-
-
 def honest(options, folder):
     """A small shard of two components, as those of a kind should be."""
     rng = np.random.default_rng(1)
@@ -285,9 +278,9 @@ def stores(tmp_path_factory):
         if options not in made:
             own = tmp_path_factory.mktemp(kind)
             shard = honest(options, own)
-            command("create", own / "store", shard, *options)
-            command("update", own / "store", shard)
-            command("refit", own / "store", *REFITS[kind])
+            run_command("create", own / "store", shard, *options)
+            run_command("update", own / "store", shard)
+            run_command("refit", own / "store", *REFITS[kind])
             made[options] = own / "store"
         shutil.copytree(made[options], folder / "store")
         return folder / "store"

@@ -2,11 +2,10 @@
 
 import json
 
-import boto3
 import pytest
 from killable_cluster import PATIENCE
 from night_corpus import CREATE, REFIT, command, require_counted_once, shard
-from s3_server import s3_process
+from s3_server import client_with_bucket, s3_process
 
 from streaming_moments.storage.store.store import MomentStore
 
@@ -24,14 +23,7 @@ def server():
 def test_two_nights_at_once_on_s3(campaigns, server, tmp_path):
     rounds, held, ends = campaigns.size(2, 100), 0, []
     options = {"endpoint_url": server, "key": KEY, "secret": SECRET}
-    client = boto3.client(
-        "s3",
-        endpoint_url=server,
-        aws_access_key_id=KEY,
-        aws_secret_access_key=SECRET,
-        region_name="us-east-1",
-    )
-    client.create_bucket(Bucket=BUCKET)
+    client = client_with_bucket(server, BUCKET, KEY, SECRET)
     tables = {"create": CREATE, "refit": REFIT, "storage_options": options}
     sections = "".join(
         f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())

@@ -10,22 +10,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaigns import Campaigns
+from command_runs import run_command
 from killable_cluster import PATIENCE, wait_for
 from night_corpus import command
 
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.factors.independent_factors import IndependentFactors
-from streaming_moments.models.latent_trees.shapes import SHAPES
+from streaming_moments.models.latent_trees.shapes import AUTO, SHAPES
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.grid import Grid
 from streaming_moments.statistics.views.foundation import ViewsFoundation
+from streaming_moments.storage.counting.sets import SetsForm
 from streaming_moments.storage.counting.symbols.sequences import SequencesForm
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.counting.vectors import VectorsForm
@@ -96,13 +99,20 @@ def store_of_views(place):
     return store.save_model("given", MultiViewMixture(*tables, np.array([0.6, 0.4])))
 
 
+def store_of_sets(place):
+    """One of columns of 0 and 1; two components are equal, so passes begin at a pilot of rows."""
+    features = Vocabulary(COLUMNS, core=6)
+    sketch = Basis(np.eye(6, dtype=np.int8), 6, features.fingerprint)
+    form = {**ShardFormat().to_json(), READING: SetsForm(COLUMNS).to_json()}
+    store = MomentStore.create_on(place, SetsFoundation(features, sketch), form)
+    return store.save_model("given", BernoulliMixture(np.full((6, 2), 0.4), np.full(2, 0.5)))
+
+
 def fitted_by(*create, model, refit=()):
     """Makes a store of the shards themselves, by commands, with a model of them to begin with."""
 
     def run(*told):
-        with pytest.raises(SystemExit) as ended:
-            main([*told, "--quiet"])
-        assert not ended.value.code
+        run_command(*told, "--quiet")
 
     def made(place):
         shards = [str(path) for path in sorted(Path(place).parent.glob("shards/*.csv"))]
@@ -121,6 +131,12 @@ def categories(path, rng):
     held = np.repeat(bits, 3, axis=1)
     rows = np.where(rng.random((DOCUMENTS, 6)) < 0.8, held, 1 - held)
     lines = [",".join(f"v{one}" for one in row) + "\n" for row in rows]
+    path.write_text("".join([f"{','.join(COLUMNS)}\n", *lines]))
+
+
+def features(path, rng):
+    held = rng.random((DOCUMENTS, 6)) < np.where(rng.random((DOCUMENTS, 1)) < 0.5, 0.8, 0.2)
+    lines = [",".join(map(str, row)) + "\n" for row in held.astype(int)]
     path.write_text("".join([f"{','.join(COLUMNS)}\n", *lines]))
 
 
@@ -163,7 +179,8 @@ MODELS = {
     "factors": (store_of_factors, rows, "npy", 1),
     "hmm": (store_of_a_chain, sequences, "txt", 1),
     "views": (store_of_views, records, "csv", 1),
-    **{shape: tree_of(shape) for shape in SHAPES},
+    "bernoulli_mixture": (store_of_sets, features, "csv", 1),
+    **{shape: tree_of(shape) for shape in (*SHAPES, AUTO)},
     "blockmodel": (
         fitted_by("--kind", "edges", "--columns", "r,s", model="blockmodel"),
         edges,
@@ -230,7 +247,7 @@ def undisturbed(cluster, corpus, tmp_path_factory):
 def test_passes_that_are_killed(campaigns, cluster, corpus, undisturbed, tmp_path, whom):
     rng = random.Random(campaigns.seed)
     wanted, seconds = undisturbed
-    long = 25 if corpus.model in SHAPES else 200
+    long = 25 if corpus.model in (*SHAPES, AUTO, "bernoulli_mixture") else 200
     most, kills, held, trials, repeated = campaigns.size(MODELS[corpus.model][3], long), 0, 0, 0, 0
     while kills < most:
         store, before, own = corpus.new_store(tmp_path / str(trials)), len(cluster.reads()), 0

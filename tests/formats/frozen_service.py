@@ -12,6 +12,7 @@ import numpy as np
 import requests
 import structlog
 from frozen import digest, place_of, plain, put, sums_of
+from service_answers import due
 
 from streaming_moments.models.states import states_of
 from streaming_moments.pipelines.nightly.config import config_of
@@ -42,10 +43,7 @@ def accumulator_of(name, run):
 
 def counted(accumulator):
     """A turn, once what came is due."""
-    deadline = time.monotonic() + 60
-    while (turn := accumulator.look()) is None:
-        assert time.monotonic() < deadline
-    return turn
+    return due(accumulator, failing=True)
 
 
 class Calls:

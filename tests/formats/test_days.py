@@ -15,7 +15,7 @@ import pytest
 
 from streaming_moments.models import TopicModel, fit_by
 from streaming_moments.storage import MomentStore, Window, windowed
-from streaming_moments.storage.operations import tag
+from streaming_moments.storage.operations.history import tag
 
 STORE = Path(__file__).parent / "v1_days"
 WORDS = ("judge", "sea", "ship", "court", "law", "storm", "steam")

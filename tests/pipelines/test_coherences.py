@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_runs import run_command
 
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.entry import main
@@ -89,9 +90,7 @@ def test_a_model_keeps_a_coherence_that_is_gone_from_the_registry(shown, place, 
     assert moved.coherences["both"].tolist() == [expected[2], *expected[:2]]
     again = TopicModel.from_parts(*model.parts())
     assert again.coherences["both"].tolist() == expected
-    with pytest.raises(SystemExit) as ended:
-        main(["topics", str(place / "store"), "--model", "mine"])
-    assert not ended.value.code
+    run_command("topics", str(place / "store"), "--model", "mine")
     assert "Both" not in capsys.readouterr().out
 
 

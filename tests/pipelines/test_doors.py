@@ -51,7 +51,7 @@ def an_estimator(model):
 
 def fitted_from_python(model):
     options = getattr(model, "Options", None)
-    return options is not None and isinstance(options_of(model, {"topics": 2}), options)
+    return options is not None and isinstance(options_of(model, {"n_topics": 2}), options)
 
 
 def matched(model):

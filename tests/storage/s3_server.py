@@ -114,16 +114,8 @@ def _kept_connection():
 
 def with_bucket(host, port, bucket, secret="testing-key"):
     """Create a bucket of a server, and return the options with which stores connect to it."""
-    import boto3
-
     options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": secret}
-    boto3.client(
-        "s3",
-        endpoint_url=options["endpoint_url"],
-        aws_access_key_id=options["key"],
-        aws_secret_access_key=secret,
-        region_name="us-east-1",
-    ).create_bucket(Bucket=bucket)
+    client_with_bucket(options["endpoint_url"], bucket, "testing", secret)
     return options
 
 
@@ -149,3 +141,13 @@ def s3_process():
         process.join(20)
     finally:
         process.kill()
+
+
+def client_with_bucket(server, bucket, key, secret):
+    """Client of a server, on which the bucket is made."""
+    import boto3
+
+    keys = {"aws_access_key_id": key, "aws_secret_access_key": secret}
+    client = boto3.client("s3", endpoint_url=server, region_name="us-east-1", **keys)
+    client.create_bucket(Bucket=bucket)
+    return client

@@ -318,12 +318,12 @@ def test_all_problems_are_named_together(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
         list_shards([f"{tmp_path}/a.txt", str(path), f"{tmp_path}/b*", "nowhere://c"])
     message = str(caught.value)
-    assert message.startswith("3 problems: ")
+    assert message.startswith("there are 3 problems: ")
     assert f"{tmp_path}/a.txt: does not exist" in message
     assert f"{tmp_path}/b*: matches nothing" in message
     assert "nowhere://c: cannot be opened" in message
     assert "x.txt" not in message
-    with pytest.raises(InvalidInput, match=r"^1,200 problems: .*; and 1,195 more$"):
+    with pytest.raises(InvalidInput, match=r"^there are 1,200 problems: .*; and 1,195 more$"):
         list_shards([f"{tmp_path}/{number}.txt" for number in range(1200)])
 
 

@@ -9,7 +9,12 @@ import pytest
 from packaging.version import Version
 
 import streaming_moments
-from streaming_moments.deprecation import Deprecated, renamed_fields, warn_deprecated
+from streaming_moments.deprecation import (
+    Deprecated,
+    renamed_arguments,
+    renamed_fields,
+    warn_deprecated,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,10 +72,24 @@ def test_a_renamed_field_is_given_once():
         Table(3, size=3)
 
 
+@renamed_arguments("0.3.0", "0.4.0", size="n_rows")
+def doubled(n_rows):
+    return 2 * n_rows
+
+
+def test_a_renamed_argument_is_given_by_its_old_name_with_a_warning():
+    with pytest.warns(Deprecated, match=r"^doubled\(size=\) is .* use n_rows$") as told:
+        assert doubled(size=3) == 6
+    assert told[0].filename == __file__
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
+        doubled(size=3, n_rows=3)
+
+
 # the arguments of what says that something goes
 SAID_BY = {
     "warn_deprecated": ("what", "since", "removed_in"),
     "renamed_fields": ("since", "removed_in"),
+    "renamed_arguments": ("since", "removed_in"),
 }
 
 

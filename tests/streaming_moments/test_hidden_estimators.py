@@ -41,7 +41,7 @@ def test_sequences_are_taken_as_lists_and_with_lengths_alike(drawn):
     [
         ([[0, 9]], "n_features 4"),
         ([[0, -2]], "the least -2"),
-        ([[0.5, 1.0]], "symbols of float64"),
+        ([[0.5, 1.0]], "symbols are of type float64"),
         (np.zeros((3, 2), int), "one column of symbols"),
     ],
 )

@@ -102,7 +102,7 @@ def test_models_their_options_and_estimators_are_imported_from_the_package() -> 
 
 
 def test_all_lazy_packages_are_tested() -> None:
-    assert len([*lazy_packages()]) >= 33
+    assert len([*lazy_packages()]) >= 29
     assert {"streaming_moments", "streaming_moments.storage"} < set(lazy_packages())
 
 

@@ -68,7 +68,7 @@ def test_the_number_is_found_and_passes_make_it_likelier(drawn) -> None:
     assert settled.score(X) > plain.score(X)
     with pytest.raises(InvalidInput, match="polish is auto"):
         settled.partial_fit(X)
-    with pytest.raises(InvalidInput, match="-1 passes"):
+    with pytest.raises(InvalidInput, match="passes is -1"):
         MomentBernoulliMixture(4, polish=-1).fit(X)
     np.testing.assert_allclose(better.predict_proba(X).sum(axis=1), 1)
     assert better.score(X) == pytest.approx(better.score_samples(X).mean())

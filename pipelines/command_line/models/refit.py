@@ -26,7 +26,7 @@ from streaming_moments.pipelines.jobs.refit import require_kind_of, scored_refit
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import VERSION, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
-from streaming_moments.pipelines.reports.tables import documents_of
+from streaming_moments.pipelines.reports.tables import records_of
 from streaming_moments.pipelines.terminal import detail, say, tell
 from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.windows import Window, windowed
@@ -64,8 +64,8 @@ def refit(
 ) -> None:
     """Fit a model to STORE, without reading any document, and save it there.
 
-    Without --topics, the command chooses the number of topics that predicts held-out word pairs
-    best.
+    Without --topics, the command chooses the fewest topics after which one more hardly predicts
+    held-out word pairs better.
     """
     opened = MomentStore.open(store, version, storage_options).writable()
     source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"
@@ -100,6 +100,6 @@ def refit(
         )
         return
     view.print(console())
-    say("", f"Saved model {chosen} in version {kept.version}, fitted to {documents_of(model)}.")
+    say("", f"Saved model {chosen} in version {kept.version}, fitted to {records_of(model)}.")
     say(*view.lacks)
     (detail if view.parts["topics"] else say)(view.described.sentence)

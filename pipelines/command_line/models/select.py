@@ -1,4 +1,4 @@
-"""The command that asks how many topics."""
+"""The command that compares numbers of topics."""
 
 from __future__ import annotations
 
@@ -132,8 +132,10 @@ def select(
         options += "" if value is None else f" --{name.replace('_', '-')} {value}"
     answers = []
     if selection.likely:
-        answers += [selection.why, f"  {_refit(store, selection.likely[0], options, model)}"]
-    if apart is not None:
+        answers += [f"{selection.why}:", f"  {_refit(store, selection.likely[0], options, model)}"]
+    if apart is not None and apart in selection.likely[:1]:
+        answers.append(f"{selection.why_separable}.")
+    elif apart is not None:
         answers += [f"{selection.why_separable}:", f"  {_refit(store, apart, options, model)}"]
     if best is not None:
         answers += ["Best by NPMI:", f"  {_refit(store, best, options)}"]

@@ -1,4 +1,4 @@
-"""The command that lets a tag stand for a model."""
+"""The command that moves a tag to a model."""
 
 from __future__ import annotations
 

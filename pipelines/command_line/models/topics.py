@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,14 @@ from streaming_moments.pipelines.reports.model_pages.printed_model import (
     print_origin_shares,
 )
 from streaming_moments.pipelines.reports.model_pages.registry import model_view, shown_of
+from streaming_moments.pipelines.reports.period_changes import changes_said
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import (
     RELEVANCE_WEIGHT,
-    documents_of,
     periods_as_json,
+    records_of,
 )
+from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.operations.lineages import store_counting, store_for
@@ -46,7 +49,6 @@ if TYPE_CHECKING:
 @click.command(
     cls=GroupedCommand,
     examples=(
-        "streaming-moments topics store",
         "streaming-moments topics store --model published --words 15",
         "streaming-moments topics store --over-time month --plot shares.png",
     ),
@@ -73,7 +75,8 @@ if TYPE_CHECKING:
     "--by-origin",
     "by_origin",
     is_flag=True,
-    help="Of a hub: also show the share of each topic at each of its origins.",
+    help="Of a hub: also show the share of each topic at each of its origins, and with --over-time "
+    "what has changed at each.",
 )
 @click.option(
     "--plot",
@@ -110,8 +113,12 @@ def topics(
     stale = staleness(opened, chosen)
     view: Any = model_view(opened, model, words, weight, opened.models[chosen].labels)
     warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
+    source = opened.models[chosen].source
     known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
-    title = f"model {chosen} of {documents_of(model)}"
+    title = f"model {chosen} of {records_of(model)}"
+    if source is not None:
+        known |= {"fitted_by": source.url, "fitted_there_as": source.name}
+        title += f", fitted as {source.name} by {source.url}"
     if shown_of(model).periods is None:
         if period is not None or by_origin:
             option = "--over-time" if period is not None else "--by-origin"
@@ -132,11 +139,18 @@ def topics(
         topical = opened.load_model(name)
         over_time = shares_over_time(store_counting(opened, chosen, topical), topical, period)
     origins: tuple[OriginShares, ...] = ()
+    changes: dict[str, tuple[PeriodShares, ...]] = {}
     if by_origin:
-        from streaming_moments.storage.merging.origin_shares import shares_by_origin
+        from streaming_moments.storage.merging.origin_shares import only_of, shares_by_origin
 
         topical = opened.load_model(name)
-        origins = shares_by_origin(store_counting(opened, chosen, topical), topical)
+        counted = store_counting(opened, chosen, topical)
+        origins = shares_by_origin(counted, topical)
+        if period is not None:
+            named = [one.origin for one in origins]
+            changes = {
+                one: shares_over_time(only_of(counted, one), topical, period) for one in named
+            }
     if plot_file is not None and over_time:
         plot_shares(over_time, view.names, plot_file)
     if json_output:
@@ -148,13 +162,26 @@ def topics(
                 "relevance": weight,
                 "counted_since": {word: part.version for word, part in later.items()},
                 **({} if period is None else {"over_time": periods_as_json(over_time)}),
-                **({"by_origin": [asdict(one) for one in origins]} if by_origin else {}),
+                **({"by_origin": _origins_as_json(origins, changes)} if by_origin else {}),
             }
         )
         return
     print_model(console(), view, title, warnings, later, None if period is None else over_time)
     if by_origin:
         print_origin_shares(console(), origins)
+        say(*changes_said(changes, view.names))
+
+
+def _origins_as_json(
+    origins: Sequence[OriginShares], changes: Mapping[str, Sequence[PeriodShares]]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            **asdict(one),
+            **({"over_time": periods_as_json(changes[one.origin])} if changes else {}),
+        }
+        for one in origins
+    ]
 
 
 def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:

@@ -1,4 +1,4 @@
-"""The command that takes documents and answers over HTTP."""
+"""The command that runs the service: it accepts documents and answers over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of who may ask the service."""
+"""Commands for the tokens of a service."""
 
 from __future__ import annotations
 

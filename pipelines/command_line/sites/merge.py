@@ -19,9 +19,10 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.sites.merge import merge as merge_stores
-from streaming_moments.pipelines.jobs.sites.merge import pull_as_json, pull_line
+from streaming_moments.pipelines.jobs.sites.merge import pull_as_json
 from streaming_moments.pipelines.option_types import StoreName, Whole
 from streaming_moments.pipelines.terminal import note, say
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.store.store import MomentStore
 
 _SHOWN = 5
@@ -49,6 +50,11 @@ _SHOWN = 5
     help="Refuse a new OTHER of fewer documents, and new segments of fewer [0].",
 )
 @click.option(
+    "--include-forgotten",
+    is_flag=True,
+    help="Also count shards that STORE has forgotten or purged, and an origin that it has purged.",
+)
+@click.option(
     "--compact-after",
     type=Whole(0),
     default=COMPACT_AFTER,
@@ -65,6 +71,7 @@ def merge(
     name: str | None,
     unique: bool,
     least_documents: int,
+    include_forgotten: bool,
     compact_after: int,
     message: str,
     session: Session,
@@ -79,7 +86,15 @@ def merge(
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     with running(session, storage_options) as run:
         done = merge_stores(
-            opened, others, run, name, unique, least_documents, message, compact_after
+            opened,
+            others,
+            run,
+            name,
+            unique,
+            least_documents,
+            message,
+            compact_after,
+            include_forgotten,
         )
     final = done.store
     if json_output:
@@ -94,7 +109,9 @@ def merge(
             }
         )
         return
-    say(*(f"version {final.version}: {pull_line(one)}" for one in done.pulls))
+    origins = of_number(len(final.commit.origins), "origin")
+    documents = of_number(final.commit.documents, "document")
+    say(f"version {final.version}: {documents}, with those of {origins}")
     for one in done.pulls:
         for url in one.left_out[:_SHOWN]:
             note(f"{url} is counted elsewhere and left out")

@@ -14,7 +14,11 @@ from streaming_moments.pipelines.command_line.shared_options import (
     print_json,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.create import WORDS, CountingOptions, PilotOptions
+from streaming_moments.pipelines.counting_options import (
+    WORDS,
+    CountingOptions,
+    PilotOptions,
+)
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.recognise import recognised

@@ -1,4 +1,4 @@
-"""What commands that drop something for good share: a lock, a rehearsal, a head of JSON."""
+"""Shared parts of commands that delete permanently: lock, rehearsal and head of JSON."""
 
 from __future__ import annotations
 

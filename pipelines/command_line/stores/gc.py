@@ -1,4 +1,4 @@
-"""The command that deletes what writers that died have left."""
+"""The command that deletes files of dead writers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     print_json,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.create import PilotOptions
+from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of
 from streaming_moments.pipelines.terminal import say, tell

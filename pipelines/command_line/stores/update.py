@@ -33,6 +33,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     outside_lines,
     records_text,
 )
+from streaming_moments.pipelines.reports.outside_words import slow_tokeniser
 from streaming_moments.pipelines.terminal import note, say, tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.drift import outside_share
@@ -151,6 +152,8 @@ def update(
         parts += [f"{result.replaced:,} replaced"] * bool(result.replaced)
         say(f"version {final.version}: {', '.join(parts)}")
         say(*left_out_lines(result.outside, final), *outside_lines(final, share))
+        if (slow := slow_tokeniser(final.policy, result.tokeniser_share, "shards")) is not None:
+            say(str(slow))
     for error in result.bad:
         tell(f"left out {error}")
     for url, other in result.copies[:_SHOWN]:
@@ -178,6 +181,7 @@ def _as_json(result: UpdateResult, final: MomentStore, share: float | None) -> d
         "tokens": result.tokens,
         "outside": result.outside,
         "outside_share": share,
+        "tokeniser_share": result.tokeniser_share,
         "advice": list(advice_on(final, share)),
         "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
         "forgotten": [{"url": url, "reason": reason} for url, reason in result.forgotten],

@@ -27,12 +27,16 @@ from streaming_moments.storage.store.store import MomentStore
     examples=(
         "streaming-moments verify store",
         "streaming-moments verify store shards/part-7.parquet --purged",
+        "streaming-moments verify hub --purged --origin berlin",
     ),
 )
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option("--version", type=VERSION, help="Version [the latest].")
 @click.option("--purged", is_flag=True, help="Also check that no file holds anything of SHARDS.")
+@click.option(
+    "--origin", metavar="NAME", help="With --purged: check this origin instead of SHARDS."
+)
 @storage_option
 @json_option
 def verify(
@@ -40,38 +44,51 @@ def verify(
     shards: tuple[str, ...],
     version: int | None,
     purged: bool,
+    origin: str | None,
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> int:
     """Check the hashes and sums of all files of a version of STORE; exit code 2 if one is wrong.
 
     With --purged, exit code 2 also means that a version, model or file of STORE still holds
-    anything of SHARDS, or that this cannot be checked.
+    anything of SHARDS or of the origin, or that this cannot be checked.
     """
-    if bool(shards) != purged or (purged and version is not None):
+    if (bool(shards) or origin is not None) != purged or (purged and version is not None):
         raise click.UsageError(
-            "SHARDS need --purged, and --purged checks all versions; give both without --version."
+            "SHARDS and --origin need --purged, and --purged checks all versions; give both "
+            "without --version."
         )
+    if shards and origin is not None:
+        raise click.UsageError("--origin takes no SHARDS.")
     # what open would refuse is to be listed
     opened = MomentStore.open(store, version, storage_options, whole=False)
     problems = opened.verify()
     content: dict[str, Any] = {"store": opened.url, "version": opened.version}
     lines = [f"version {opened.version} is sound"]
-    if purged:
+    unread: tuple[str, ...] = ()
+    unreachable = beyond(opened.foundation, of_origin=origin is not None)
+    if origin is not None:
+        from streaming_moments.storage.merging.withdrawal import traces_of_origin
+
+        traces = traces_of_origin(opened, origin)
+        problems += map(str, traces)
+        content |= {"purged": not traces, "origin": origin, "cannot_reach": list(unreachable)}
+        lines.append(f"{opened.url} holds nothing of origin {origin}")
+    elif purged:
         from streaming_moments.pipelines.jobs.purge import look_for_purged
 
         found = look_for_purged(opened, shards, storage_options)
+        unread = found.unread
         problems += map(str, found.traces)
         content |= {"purged": not found.traces, "shards": list(found.names)}
-        unreachable = beyond(opened.foundation)
-        content |= {"by_name_alone": list(found.unread), "cannot_reach": list(unreachable)}
+        content |= {"by_name_alone": list(unread), "cannot_reach": list(unreachable)}
         lines.append(f"{opened.url} holds nothing of {of_number(len(found.names), 'shard')}")
     if json_output:
         print_json({**content, "problems": problems})
     else:
         say(*(problems or lines))
         if purged:
-            for url in found.unread:
+            for url in unread:
                 say(f"{url} cannot be read any more; it was searched by name only")
             say("not covered by this check:", *(f"  {line}" for line in unreachable))
     return ExitCode.INPUT if problems else 0

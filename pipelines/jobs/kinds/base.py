@@ -8,12 +8,8 @@ from typing import Any
 
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import (
-    CountingOptions,
-    PilotOptions,
-    draw_samples,
-    pilot_limits,
-)
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create import draw_samples, pilot_limits
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.formats import ReadLimits
@@ -48,7 +44,7 @@ class Sampling:
         options: PilotOptions,
         run: Run,
     ) -> Sampling:
-        """Make it with the memory of the run; raises BoundExceeded if no task fits."""
+        """Plan sampling within the memory of the run; raises BoundExceeded if no task fits."""
         plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
         limits = pilot_limits(run.limits, plan, run.cluster.memory)
         return cls(shards, shape, counting, options, run, limits, plan.in_flight)
@@ -123,8 +119,6 @@ class KindJobs:
     sights : `sights(columns, text_column)` are the ways to read a shard whose columns, by name,
         hold a text, a word, a whole number, a bit (0 or 1) or a number each, or lists of words,
         ids or numbers
-    drawn : `drawn(store, shards, run, keep_going)` are records drawn from shards, from which
-        passes over them can start; without it the kind has no such start
     """
 
     foundation: Any
@@ -136,7 +130,6 @@ class KindJobs:
     redraw: Redraw | None = None
     misfit: Callable[[PilotOptions], str] = lambda options: ""
     sights: Callable[[Mapping[str, str], str], Sequence[Sight]] = _no_sights
-    drawn: Callable[[MomentStore, Sequence[Shard], Run, bool], Any] | None = None
 
 
 def create_by(

@@ -8,12 +8,8 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import (
-    CountingOptions,
-    PilotOptions,
-    create,
-    draw_pilot,
-)
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create import create, draw_pilot
 from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Redraw, Sight
 from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, KindOptions
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -60,12 +56,8 @@ def _create(
 def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy | None:
     """Return the token policy of texts; None if shards hold ids or categories.
 
-    Raises
-    ------
-    ShardError
-        A shard has other content than the first.
-    InvalidInput
-        Options for texts are given, but the shards have no texts.
+    Raises ShardError if a shard has other content than the first. Raises InvalidInput if options
+    for texts are given, but the shards have no texts.
     """
     form, first = counting.form, shards[0].url
     holds = form.holds(first)

@@ -8,7 +8,7 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.printing.remedies import remedy

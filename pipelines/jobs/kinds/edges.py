@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.pipelines.jobs.create import of_share, quotas
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
@@ -31,14 +30,7 @@ from streaming_moments.storage.counting.graphs.edge_batches import (
     sample_edges,
 )
 from streaming_moments.storage.counting.graphs.edges import EdgeColumns
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import scipy.sparse as sp
-else:
-    pa, sp = LazyModule("pyarrow"), LazyModule("scipy.sparse")
-    pc = LazyModule("pyarrow.compute")
+from streaming_moments.storage.lazy_libraries import pa, pc
 
 _EDGES_EACH = 100  # edges of a pilot for each passage of a pilot of documents
 _COLUMNS = 22

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.jobs.create import CountingOptions
+from streaming_moments.pipelines.counting_options import CountingOptions
 from streaming_moments.pipelines.jobs.kinds.base import Sight
 from streaming_moments.pipelines.jobs.kinds.first_rows import first_rows
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
@@ -43,12 +43,8 @@ def recognised(
 ) -> Recognised:
     """Return how to read shards, by the options in `given` and the columns of three shards.
 
-    Shards that fit no kind, or cannot be read, are read as the kind of `shape`.
-
-    Raises
-    ------
-    InvalidInput
-        The shards fit several kinds; the message lists the options that decide.
+    Shards that fit no kind, or cannot be read, are read as the kind of `shape`. Raises InvalidInput
+    if the shards fit several kinds; the message lists the options that decide.
     """
     kinds = _kinds_with(given) or {shape.kind}
     if kinds == {shape.kind} or not shards:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.pipelines.jobs.create import of_share, quotas
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
@@ -25,11 +24,6 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.storage.counting.symbols.sequences import SequencesForm
 from streaming_moments.storage.counting.symbols.symbol_samples import sample_symbols
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = LazyModule("scipy.sparse")
 
 _SYMBOLS_EACH = 50  # symbols of a pilot for each passage of a pilot of documents
 

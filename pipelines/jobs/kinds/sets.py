@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.pipelines.jobs.create import PilotOptions
+from streaming_moments.numerics.lazy_scipy import sp
+from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
@@ -29,12 +29,6 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.views.sketches import sketch_of
 from streaming_moments.storage.counting.sets import SetsForm, counted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import scipy.sparse as sp
-else:
-    pa, sp = LazyModule("pyarrow"), LazyModule("scipy.sparse")
 
 
 def _form(shape: KindOptions) -> SetsForm:

@@ -10,16 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import ShardError
-from streaming_moments.models.mixtures.second_start import ROWS
 from streaming_moments.pipelines.cluster.memory import Budget, mebibytes
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import (
-    CountingOptions,
-    PilotOptions,
-    cut_to_room,
-    draw_samples,
-)
+from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create import cut_to_room
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
@@ -36,7 +30,6 @@ from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.counting.vectors import (
-    NumberRows,
     VectorsForm,
     pilot_of,
     sample_vectors,
@@ -137,25 +130,6 @@ def _renewed(foundation: VectorsFoundation) -> str:
     return "a new grid and sketch"
 
 
-def _drawn(
-    store: MomentStore, shards: Sequence[Shard], run: Run, keep_going: bool
-) -> NDArray[np.float64]:
-    """Draw (n, d) rows of shards as a pilot does, without those that cannot be read if asked."""
-    form, options = VectorsForm.from_json(store.reading), PilotOptions(pilot_documents=2 * ROWS)
-    read = _readable if keep_going else sample_vectors
-    samples = draw_samples(read, shards, store.form, form, options, run)
-    width = store.foundation.dimension
-    held = [one.of_width(width)[0] for one in samples if one is not None]
-    return np.concatenate([np.empty((0, width)), *held], dtype=np.float64)
-
-
-def _readable(shard: Shard, *told: Any) -> NumberRows | None:
-    try:
-        return sample_vectors(shard, *told)
-    except ShardError:
-        return None
-
-
 _NUMBERS = frozenset({"number", "whole", "bit"})
 
 
@@ -180,5 +154,4 @@ VECTORS = KindJobs(
     _form,
     Redraw(_known, _begun, _renewed),
     sights=_sights,
-    drawn=_drawn,
 )

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
-from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.pipelines.jobs.create import (
-    PilotOptions,
-    cut_to_room,
-)
+from streaming_moments.numerics.lazy_scipy import sp
+from streaming_moments.pipelines.counting_options import PilotOptions
+from streaming_moments.pipelines.jobs.create import cut_to_room
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
@@ -34,12 +32,7 @@ from streaming_moments.storage.counting.views import (
     column_frequencies,
     sample_rows,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import scipy.sparse as sp
-else:
-    pa, sp = LazyModule("pyarrow"), LazyModule("scipy.sparse")
+from streaming_moments.storage.lazy_libraries import pa
 
 # For a pair of words of two views: it takes 16 bytes four times, where `PILOT_FACTOR` stands for
 # one byte of a pilot.
@@ -111,12 +104,8 @@ def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple
 def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
     """Count how often words of a view occur with words of the others, as an (n, m) sparse matrix.
 
-    Uses fewer records if the counts of all need too much memory.
-
-    Raises
-    ------
-    BoundExceeded
-        The counts of one record need too much memory.
+    Uses fewer records if the counts of all need too much memory. Raises BoundExceeded if the counts
+    of one record need too much memory.
     """
     most = room // _PILOT_BYTES_A_PAIR
     while True:

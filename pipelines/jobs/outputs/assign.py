@@ -14,19 +14,14 @@ def assign(job: OutputJob) -> Written:
 
     Options are `method`, `seed` and `views`, the columns by which records are read. Methods and
     seeds are as in `MultiViewMixture.transform`; each shard draws from its own stream of the seed.
-
-    Raises
-    ------
-    InvalidInput
-        "gibbs" has no seed, a column is not a view, or two shards would write the same file.
-    ShardError, StoreError, BoundExceeded
-        As in `transform`.
+    Raises InvalidInput if "gibbs" has no seed, a column is not a view, or two shards would write
+    the same file. Raises ShardError, StoreError, BoundExceeded as `transform`.
     """
     options, model = job.options, job.model
     require_seed(options.method, options.seed)
     if not {*options.views} <= {*model.columns}:
         raise InvalidInput(
-            f"views {', '.join(options.views)}; give some of {', '.join(model.columns)}"
+            f"the views are {', '.join(options.views)}; give some of {', '.join(model.columns)}"
         )
     words = sum(map(len, model.tables.values()))
     plan = plan_transform(words, model.n_topics, *job.room)

@@ -38,12 +38,8 @@ _PATIENCE = timedelta(minutes=10)
 def claim_output(job: OutputJob, content: Sequence[str] = ()) -> OutputFolder:
     """Claim the folder into which a job writes a file for each shard; errors as in `claimed`.
 
-    `content` names the options that change a file.
-
-    Raises
-    ------
-    InvalidInput
-        Two shards would write the same file.
+    `content` names the options that change a file. Raises InvalidInput if two shards would write
+    the same file.
     """
     options, run = job.options, job.run
     if len({proportions_file(shard.url) for shard in job.shards}) < len(job.shards):
@@ -58,10 +54,7 @@ def written_by(
 ) -> WrittenBy:
     """Make the note of a folder: a model of a store, and the options of a run.
 
-    Raises
-    ------
-    StoreError
-        The first commit of the store cannot be read.
+    Raises StoreError if the first commit of the store cannot be read.
     """
     owner, reference = Owner.at(store.url, store.folder.storage_options), store.models.get(name)
     version = None if reference is None else reference.version
@@ -75,24 +68,12 @@ def claimed(
 ) -> OutputFolder:
     """Reserve a folder for the files of one model; the note comes with the first file.
 
-    Parameters
-    ----------
-    folder : Folder
-        Folder of the files.
-    by : WrittenBy
-        The model.
-    replace : bool
-        Delete files of another model first; otherwise they are an error.
-    tell : callable
-        Called with a line if files do not name their model.
+    Raises OutputOfAnother if the folder holds files of another model or other options; nothing was
+    changed. Raises StoreError if the folder cannot be read or written, or another run has been
+    replacing its files for ten minutes.
 
-    Raises
-    ------
-    OutputOfAnother
-        The folder holds files of another model or other options; nothing was changed.
-    StoreError
-        The folder cannot be read or written, or another run has been replacing its files for ten
-        minutes.
+    replace : delete files of another model first; otherwise they are an error
+    tell : called with a line if files do not name their model
     """
     note = read_note(folder)
     if note is None:

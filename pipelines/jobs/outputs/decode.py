@@ -33,14 +33,9 @@ def decode(job: OutputJob) -> Written:
     are numbered. `first` counts symbols from 0 within the shard.
 
     Option `method` chooses the most likely sequence of states, "viterbi", or the most likely state
-    of each symbol, "posterior". In both cases `probabilities` use the whole sequence.
-
-    Raises
-    ------
-    InvalidInput
-        The method is unknown, or two shards would write the same file.
-    ShardError, BoundExceeded
-        As in `transform`.
+    of each symbol, "posterior". In both cases `probabilities` use the whole sequence. Raises
+    InvalidInput if the method is unknown, or two shards would write the same file. Raises
+    ShardError, BoundExceeded as `transform`.
     """
     model, method = job.model, job.options.method
     if method not in DECODINGS:

@@ -37,16 +37,11 @@ _EXPIRY = timedelta(minutes=30)
 class NeighbourLists:
     """Result of grouping edges.
 
-    Parameters
-    ----------
-    files : tuple of str
-        URLs of the Parquet files, of columns `node` and `neighbours`.
-    nodes : int
-        Number of lists.
-    edges : int
-        Number of different edges.
-    duplicates, loops : int
-        Number of repeated edges, and of edges from a node to itself; both were left out.
+    files : URLs of the Parquet files, of columns `node` and `neighbours`
+    nodes : number of lists
+    edges : number of different edges
+    duplicates, loops : number of repeated edges, and of edges from a node to itself; both were left
+        out
     """
 
     files: tuple[str, ...]
@@ -70,42 +65,22 @@ def neighbours(
     task gathers each part of the nodes, so memory does not grow with the graph. The next call
     deletes files of a killed one: on the same machine at once, elsewhere after a week. A lock
     allows one call at a time for each folder. A store is created from the lists as from token ids,
-    with `--ids-column neighbours`.
+    with `--ids-column neighbours`. Raises LockHeld if another call groups edges into the folder, or
+    took over from this one. Raises InvalidInput if there are no shards, `parts` is out of range, or
+    no edge joins two nodes. Raises ShardError if an edge has one end, or a shard is unreadable.
+    Raises StoreError if the output cannot be written. Raises BoundExceeded if a read task does not
+    fit into the memory budget.
 
-    Parameters
-    ----------
-    shards : sequence of Shard
-        Shards of edges (Parquet, CSV or TSV, also compressed) of the whole graph.
-    output : str
-        fsspec URL of a folder that all workers reach; a file appears whole or not at all.
-    run : Run
-        Cluster and options.
-    columns : EdgeColumns
-        Columns of the ends of an edge.
-    form : ShardFormat
-        Format of the shards.
-    parts : int, optional
-        Number of files for the nodes; by default from the bytes of the shards. With the same
+    shards : shards of edges (Parquet, CSV or TSV, also compressed) of the whole graph
+    output : fsspec URL of a folder that all workers reach; a file appears whole or not at all
+    parts : number of files for the nodes; by default from the bytes of the shards. With the same
         number, a node stays in its file when edges are added, and `update --replace` counts the
         changed files. Files from another number of parts are deleted.
-
-    Raises
-    ------
-    LockHeld
-        Another call groups edges into the folder, or took over from this one.
-    InvalidInput
-        There are no shards, `parts` is out of range, or no edge joins two nodes.
-    ShardError
-        An edge has one end, or a shard is unreadable.
-    StoreError
-        The output cannot be written.
-    BoundExceeded
-        A read task does not fit into the memory budget.
     """
     if not shards:
-        raise InvalidInput("no shards of edges; give at least one")
+        raise InvalidInput("there are no shards with edges; give at least one")
     if parts is not None and not 1 <= parts <= _MOST_PARTS:
-        raise InvalidInput(f"{parts} parts asked for; it must be 1 to {_MOST_PARTS}")
+        raise InvalidInput(f"{parts} parts are asked for; it must be 1 to {_MOST_PARTS}")
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     stored = sum(shard.size for shard in shards)

@@ -25,10 +25,7 @@ class OwnIndex(Protocol):
 class Whole:
     """Index with a label for each document.
 
-    Parameters
-    ----------
-    index : pandas.Index
-        Index in the order of the documents.
+    index : pandas.Index, index in the order of the documents
     """
 
     index: pd.Index
@@ -45,10 +42,7 @@ class Whole:
     def on(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Label each row; a document in passages has several rows.
 
-        Raises
-        ------
-        StoreError
-            The files hold another number of documents.
+        Raises StoreError if the files hold another number of documents.
         """
         import pandas as pd
 
@@ -70,12 +64,8 @@ class Whole:
 class Typed:
     """Type of an index whose labels are on workers; the labels are read from their texts.
 
-    Parameters
-    ----------
-    dtype : object
-        Type of the index in pandas.
-    name : hashable
-        Name of the index.
+    dtype : type of the index in pandas
+    name : name of the index
     """
 
     dtype: Any

@@ -43,14 +43,9 @@ _OF_DOCUMENTS = frozenset({"seed", "id_column", "passages", "top_documents", "fo
 class Output:
     """Output of a model for shards.
 
-    Parameters
-    ----------
-    made : callable
-        Writes a file for each shard, on a cluster.
-    methods : tuple of str
-        Names of its methods, the default first; empty if there is only one way.
-    takes : frozenset of str
-        Options that have an effect, besides the method.
+    made : writes a file for each shard, on a cluster
+    methods : names of its methods, the default first; empty if there is only one way
+    takes : options that have an effect, besides the method
     """
 
     made: Callable[[OutputJob], Written | TransformResult]
@@ -98,10 +93,7 @@ OUTPUTS: Mapping[str, Output] = MappingProxyType(
 def output_of(model: str) -> Output:
     """Return the output of models with that name.
 
-    Raises
-    ------
-    InvalidInput
-        The model has no output for shards; the message names the alternative.
+    Raises InvalidInput if the model has no output for shards; the message names the alternative.
 
     Examples
     --------

@@ -229,14 +229,14 @@ def transform(
 
 
 def write_proportions(job: OutputJob) -> TransformResult:
-    """Return the options; arguments as in `transform`."""
+    """Write the proportions; arguments and errors as in `transform`."""
     store, model, options = job.store, job.model, job.options
     seed, number, foreign_below = options.seed, options.top_documents, options.foreign_below
     require_seed(options.method, seed)
     if not 0 <= number <= MOST_TOP_DOCUMENTS or not 0 <= foreign_below <= 1:
         raise InvalidInput(
-            f"{number} documents of a topic, foreign below {foreign_below:g}; give 0 to "
-            f"{MOST_TOP_DOCUMENTS} documents, and a share of 0 to 1"
+            f"top_documents is {number} and foreign_below is {foreign_below:g}; give 0 to "
+            f"{MOST_TOP_DOCUMENTS}, and 0 to 1"
         )
     passage_words = None if store.policy is None else store.policy.passage_words
     plan = plan_transform(model.n_words, model.n_topics, *job.room, passage_words)

@@ -1,16 +1,21 @@
-"""Merge: takes over what other stores hold, each as an origin, without their documents."""
+"""Merge: add the counts of other stores, each as an origin, without their documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.printing.plural import of_number
-from streaming_moments.storage.merging.pulling import Pull, change_text, pull
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.merging.counted_once import ShardsRefused
+from streaming_moments.storage.merging.pulling import Pull, change_text, pull_together
 from streaming_moments.storage.store.store import MomentStore
+
+Refused: TypeAlias = InvalidInput | ForeignStatistics
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,11 @@ def merge(
     least_documents: int = 0,
     message: str = "",
     compact_after: int = COMPACT_AFTER,
+    include_forgotten: bool = False,
 ) -> MergeResult:
     """Add what other stores on the same foundation hold; a commit for each that has changed.
+
+    Stores between which shards have moved both ways share a commit.
 
     The sum is bit for bit that of one store that counted all their shards. Their documents are not
     read. A later call takes only what has changed since, and may follow one that was interrupted.
@@ -44,56 +52,96 @@ def merge(
         URLs of the other stores, which are only read.
     run : Run
         Cluster for merging segments, and options.
-    name, unique, least_documents, message
+    name, unique, least_documents, message, include_forgotten
         As in `storage.merging.pull`; a name needs a single other store.
     compact_after : int
         As in `compact_when_many`. Segments of origins stay beside their sums.
 
     Raises
     ------
-    ForeignStatistics, StoreError
-        As in `storage.merging.pull`. Stores before it are merged.
-    InvalidInput
-        As there. The other stores are merged.
+    ForeignStatistics, InvalidInput
+        As in `storage.merging.pull`. The other stores are merged.
+    StoreError
+        As there. Stores before it are merged.
     """
     if name is not None and len(others) != 1:
         raise InvalidInput(
             f"a name is for a single origin, and there are {len(others)} stores",
             "merge them one by one, each with {merge.as}",
         )
-    pulls = []
+    pulls = list[Pull]()
 
-    def take(hub: MomentStore, url: str) -> MomentStore:
-        other = MomentStore.open(url, storage_options=run.storage_options, whole=False)
-        found = pull(hub, other, name, unique, least_documents, message)
-        pulls.append(found)
-        run.tell(pull_line(found))
-        return found.store
+    def take(hub: MomentStore, urls: Sequence[str]) -> tuple[Pull, ...]:
+        options = run.storage_options
+        opened = [MomentStore.open(url, storage_options=options, whole=False) for url in urls]
+        found = pull_together(
+            hub, opened, unique, least_documents, message, include_forgotten, name
+        )
+        pulls.extend(found)
+        for one in found:
+            run.tell(pull_line(one))
+        return found
 
     store = in_turn(store, others, take)
-    return MergeResult(compact_when_many(store, compact_after, run), tuple(pulls))
+    last = {one.name: one for one in pulls}
+    told = [one if last[one.name] is one else replace(one, left_out=()) for one in pulls]
+    return MergeResult(compact_when_many(store, compact_after, run), tuple(told))
 
 
 def in_turn(
-    store: MomentStore, others: Sequence[str], take: Callable[[MomentStore, str], MomentStore]
+    store: MomentStore,
+    others: Sequence[str],
+    take: Callable[[MomentStore, Sequence[str]], Sequence[Pull]],
 ) -> MomentStore:
-    """Call `take` for each other store; those that it refuses come again after the others.
+    """Call `take` for each other store, so that shards may have moved between them.
 
-    So a shard may move from a store to an earlier one. Raises the first InvalidInput when a round
-    refuses all that are left.
+    Stores that it refuses come again after the others, and so do those that it left shards of out.
+    If it refuses all that are left, it gets several at once, as shards may have moved both ways.
+    Raises the first error if it refuses these, too.
     """
-    waiting = list(others)
+    waiting = list(dict.fromkeys(others))
     while waiting:
-        refused: list[tuple[str, InvalidInput]] = []
+        refused, partial = dict[str, Refused](), dict[str, int]()
         for url in waiting:
             try:
-                store = take(store, url)
-            except InvalidInput as error:
-                refused.append((url, error))
+                found = take(store, [url])
+            except (InvalidInput, ForeignStatistics) as error:
+                refused[url] = error
+            else:
+                store = found[-1].store if found else store.latest()
+                if any(one.left_out for one in found):
+                    partial[url] = store.version
         if len(refused) == len(waiting):
-            raise refused[0][1]
-        waiting = [url for url, _ in refused]
+            store, together = _at_once(store, refused, take)
+            if not together:
+                raise refused[waiting[0]]
+            refused = {url: error for url, error in refused.items() if url not in together}
+        again = [url for url, version in partial.items() if version != store.version]
+        waiting = [*refused, *again]
     return store
+
+
+def _at_once(
+    store: MomentStore,
+    refused: Mapping[str, Refused],
+    take: Callable[[MomentStore, Sequence[str]], Sequence[Pull]],
+) -> tuple[MomentStore, Sequence[str]]:
+    """Take the most stores at once whose shards then count once; returns these."""
+    left = [url for url, error in refused.items() if isinstance(error, ShardsRefused)]
+    known = {origin.url for origin in store.commit.origins.values()}
+    while len(left) > 1:
+        try:
+            found = take(store, left)
+        except ShardsRefused as error:
+            # without one of those that count shards twice, and rather a new one than an origin
+            twice = [url for url in left if Folder.at(url).url in error.stores]
+            new = [url for url in twice if Folder.at(url).url not in known]
+            left.remove((new or twice)[-1])
+        except (InvalidInput, ForeignStatistics):
+            break
+        else:
+            return (found[-1].store if found else store.latest()), left
+    return store, ()
 
 
 def pull_line(found: Pull) -> str:
@@ -110,13 +158,15 @@ def pull_line(found: Pull) -> str:
     """
     told = f"{found.name} at version {found.origin.version}:"
     number = of_number(found.documents, "document")
-    if not found.added and not found.removed and not found.change:
+    if not found.added and not found.removed and not found.change and not found.left_out:
         return f"{told} nothing has changed, {number}"
     parts = [f"{of_number(found.added, 'segment')} copied, {found.removed:,} dropped"]
     if found.left_out:
         parts.append(f"{of_number(len(found.left_out), 'shard')} left out")
     if found.purged:
         parts.append(f"{of_number(len(found.purged), 'shard')} purged")
+    if found.withdrawn:
+        parts.append(f"{of_number(found.withdrawn, 'origin')} purged")
     return f"{told} {change_text(found.change)}, {found.documents:,} in all; {'; '.join(parts)}"
 
 
@@ -133,4 +183,5 @@ def pull_as_json(found: Pull) -> dict[str, object]:
         "segments_dropped": found.removed,
         "left_out": list(found.left_out),
         "purged": len(found.purged),
+        "origins_purged": found.withdrawn,
     }

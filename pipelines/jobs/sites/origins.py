@@ -1,4 +1,4 @@
-"""Origins of a hub: what of each it holds, and which of them have changed since."""
+"""Origins of a hub: their counts in it, and whether they have changed since."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def origin_states(
 
 
 def origin_rows(states: Sequence[OriginState]) -> list[tuple[str, str]]:
-    """Format them for people, a row each."""
+    """Format origins for people, a row each."""
     return [(f"origin {one.name}", _text(one)) for one in states]
 
 
 def origins_as_json(states: Sequence[OriginState]) -> list[dict[str, Any]]:
-    """Format them for machines."""
+    """Format origins for machines."""
     return [asdict(one) for one in states]
 
 

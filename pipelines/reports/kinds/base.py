@@ -19,6 +19,7 @@ from streaming_moments.pipelines.reports.status import (
     size_row,
     version_row,
 )
+from streaming_moments.printing.remedies import Remedy
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
 
@@ -110,7 +111,7 @@ class KindReports:
     planned: Callable[[Any], dict[str, Any]] = planned
     planned_rows: Callable[[Any, str, str, int], Rows] = planned_rows
     records: str = ""
-    advice: Callable[[MomentStore, float | None], tuple[str, ...]] | None = None
+    advice: Callable[[MomentStore, float | None], tuple[Remedy, ...]] | None = None
     details: Callable[[Facts], Rows] = common_details
     warnings: Callable[[Facts], list[str]] = no_warnings
 

@@ -26,6 +26,7 @@ from streaming_moments.pipelines.reports.status import (
 )
 from streaming_moments.pipelines.reports.tables import as_json
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import Spell, of_commands
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -50,8 +51,7 @@ def print_status_of(console: Console, found: Any, store: MomentStore, detailed: 
     """Print the result of `status_of_any` for people, the answer first."""
     reports = KIND_REPORTS[store.kind]
     facts = found if isinstance(found, dict) else vars(found)
-    key, noun = reports.holds
-    holds = f"{store.url} holds {of_number(facts[key], noun)}"
+    holds = f"{store.url} holds {of_number(facts[reports.holds[0]], record_noun(store))}"
     if facts["counted_at"] is not None:
         holds += f", last counted {local_time(facts['counted_at'])}"
     console.print(f"{holds}.", soft_wrap=True)
@@ -68,9 +68,15 @@ def next_step(store: MomentStore, found: Any) -> str:
     return f"Next: streaming-moments {command} {store.url}"
 
 
+def record_noun(store: MomentStore) -> str:
+    """Return the noun for a record of a store; a table of documents has rows."""
+    has_table = getattr(getattr(store.foundation, "basis", None), "table", None) is not None
+    return "row" if has_table else KIND_REPORTS[store.kind].holds[1]
+
+
 def records_text(store: MomentStore, records: int, tokens: int) -> str:
-    """Name numbers of records and tokens, as the kind calls its records; one of vectors is both."""
-    said = of_number(records, KIND_REPORTS[store.kind].holds[1])
+    """Format numbers of records and tokens; a row of numbers is one token."""
+    said = of_number(records, record_noun(store))
     return said if tokens == records else f"{said}, {of_number(tokens, 'token')}"
 
 
@@ -82,10 +88,15 @@ def left_out_lines(outside: int, store: MomentStore) -> list[str]:
     return KIND_REPORTS[store.kind].left_out(outside, store)
 
 
-def advice_on(store: MomentStore, share: float | None) -> tuple[str, ...]:
-    """Remedies that lower a share of tokens outside the vocabulary; empty if it is small."""
+def advice_on(
+    store: MomentStore, share: float | None, spell: Spell = of_commands
+) -> tuple[str, ...]:
+    """Remedies that lower a share of tokens outside the vocabulary; empty if it is small.
+
+    `spell` names options.
+    """
     advice = KIND_REPORTS[store.kind].advice
-    return () if advice is None else advice(store, share)
+    return () if advice is None else tuple(one.said(spell) for one in advice(store, share))
 
 
 def outside_lines(store: MomentStore, share: float | None) -> list[str]:
@@ -101,7 +112,7 @@ def sizes_of(store: MomentStore) -> dict[str, Any]:
 
 
 def sizes_text(sizes: Mapping[str, Any]) -> str:
-    """Format those sizes as the end of a clause; empty for rows, which have no words.
+    """Format the result of `sizes_of` as the end of a clause; empty for rows, which have no words.
 
     Examples
     --------

@@ -56,7 +56,7 @@ def _facts(store: MomentStore) -> dict[str, Any]:
 def _rows(facts: Facts) -> Rows:
     share = facts["clipped_share"]
     return [
-        ("vectors", f"{facts['vectors']:,} of {of_number(facts['dimension'], 'number')}"),
+        ("rows", f"{facts['vectors']:,} of {of_number(facts['dimension'], 'number')}"),
         ("left out", f"{of_number(facts['without_numbers'], 'record')} without numbers"),
         (
             "clipped",
@@ -69,7 +69,7 @@ def _rows(facts: Facts) -> Rows:
 
 def _details(facts: Facts) -> Rows:
     optional = ", ".join(["", *(name for name in ("squares", "fourth") if facts[name])])
-    room = [] if facts["room"] is None else [("capacity", f"about {about(facts['room'])} vectors")]
+    room = [] if facts["room"] is None else [("capacity", f"about {about(facts['room'])} rows")]
     sketch = ("sketch", f"{of_number(facts['sketch_columns'], 'column')}{optional}")
     return [*common_details(facts), *room, sketch]
 
@@ -84,7 +84,7 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     share = totals.clipped / max(1, totals.n_tokens)
     if share > _CLIPPED:
         lines.append(
-            f"{share:.1%} of the vectors of the store were beyond the radius and were clipped "
+            f"{share:.1%} of the rows of the store were beyond the radius and were clipped "
             "to it, so they differ from those of the pilot; `streaming-moments rebase` makes "
             "another grid"
         )
@@ -115,7 +115,7 @@ def _planned_rows(foundation: VectorsFoundation, state: str, blocks: str, room: 
 VECTORS = KindReports(
     VectorsFoundation,
     _facts,
-    ("vectors", "vector"),
+    ("vectors", "row"),
     _rows,
     _left_out,
     told=_facts,

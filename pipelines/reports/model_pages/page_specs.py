@@ -72,7 +72,8 @@ class PageSpec:
     read : reads the examples of each part that a transform wrote to a folder, with the name of the
         model
     sample : finds examples of each part in the shards of a store
-    periods : returns shares of the parts by day, week, month, or in the finest period
+    periods : returns shares of the parts by day, week, month, or in the finest period, of all
+        documents or of an origin
     view : makes the parts for console and JSON; by default states with the name `what`
     facts : describes a model by name on the page of a night
     weight_bars : returns standard errors of the weights of a model of all documents of a store
@@ -87,7 +88,9 @@ class PageSpec:
     sample: (
         Callable[[MomentStore, str, Any, Mapping[str, object] | None], Mapping[int, Any]] | None
     ) = None
-    periods: Callable[[MomentStore, str, Any, Period | None], ShareOverTime] | None = None
+    periods: Callable[[MomentStore, str, Any, Period | None, str | None], ShareOverTime] | None = (
+        None
+    )
     view: View | None = None
     facts: Callable[[str, Any], Facts] = fitted_facts
     weight_bars: Callable[[Any, LengthHistogram], NDArray[np.float64] | None] | None = None

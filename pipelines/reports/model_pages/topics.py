@@ -13,12 +13,21 @@ from streaming_moments.pipelines.reports.page import (
     ShareOverTime,
     TopicReport,
 )
-from streaming_moments.pipelines.reports.topic_reports import topics_of
+from streaming_moments.pipelines.reports.period_changes import changes_said
+from streaming_moments.pipelines.reports.topic_reports import topic_names, topics_of
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.dates import Period
-from streaming_moments.storage.merging.origin_shares import OriginShares, shares_by_origin
+from streaming_moments.storage.merging.origin_shares import (
+    OriginShares,
+    only_of,
+    shares_by_origin,
+)
 from streaming_moments.storage.operations.lineages import store_counting, store_for, vocabulary_of
-from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
+from streaming_moments.storage.operations.shares_over_time import (
+    PeriodShares,
+    finest_period,
+    shares_over_time,
+)
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -43,6 +52,7 @@ def with_topics(page: ReportPage, asked: PageRequest) -> ReportPage:
         else tuple(tuple(row) for row in model.correlations.tolist()),
         periods=periods_of(asked.store, asked.name, model),
         origins=origins_of(asked.store, asked.name, model),
+        origin_changes=origin_changes_of(asked),
         chosen=model.moments,
         spectrum=tuple(model.spectrum.tolist()),
         exact_spectrum=tuple(model.exact_spectrum.tolist()),
@@ -96,14 +106,32 @@ def origins_of(store: MomentStore, name: str, model: TopicModel) -> tuple[Origin
     return shares_by_origin(store_counting(store, name, model), model)
 
 
+def origin_changes_of(asked: PageRequest) -> tuple[str, ...]:
+    """Describe how shares have changed at each origin with days in the documents."""
+    store, model = asked.store, asked.model
+    found: dict[str, tuple[PeriodShares, ...]] = {}
+    for one in ("", *store.commit.origins) if store.commit.origins else ():
+        counted = only_of(store_counting(store, asked.name, model), one)
+        by = finest_period(counted)
+        if by is not None:
+            found[one] = shares_over_time(counted, model, by)
+    return changes_said(found, topic_names(asked.parts, "topic"))
+
+
 def periods_of(
-    store: MomentStore, name: str, model: TopicModel, by: Period | None = None
+    store: MomentStore,
+    name: str,
+    model: TopicModel,
+    by: Period | None = None,
+    origin: str | None = None,
 ) -> ShareOverTime:
     """Return shares in the documents of each period, by default the finest; empty without days.
 
-    Raises InvalidInput if segments do not fit such a period.
+    `origin` is as in `only_of`; None for all documents. Raises InvalidInput if segments do not fit
+    such a period.
     """
     counted = store_counting(store, name, model)
+    counted = counted if origin is None else only_of(counted, origin)
     by = by or finest_period(counted)
     if by is None:
         return ShareOverTime()

@@ -109,7 +109,9 @@ class Door:
         """Raise a Problem 503 while the largest number of calls is in progress."""
         if self.within > self.service.config.limits.requests:
             raise Problem(
-                503, "too many requests at once; try again in a moment", retry_after=_SOON
+                503,
+                "the service has too many requests at once; try again in a moment",
+                retry_after=_SOON,
             )
 
     def _admitted(self, request: Request, role: Role, of_people: bool) -> Principal:

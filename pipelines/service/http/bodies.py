@@ -25,6 +25,13 @@ _NAME_ENDS = re.compile(rb'"[ \t\n\r]*:')
 _SHOWN = 60
 
 
+def require_json(headers: Mapping[str, str]) -> None:
+    """Raise a Problem 415 unless a body is JSON."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
+
+
 async def read_body(
     stream: AsyncIterator[bytes],
     headers: Mapping[str, str],
@@ -165,7 +172,7 @@ def _pairs_named_once(pairs: list[tuple[str, object]]) -> Unreadable | None:
 
 
 def _require_flat(content: bytes, most: int) -> None:
-    """Refuse a body with so many lists and objects that it would be far larger in memory."""
+    """Refuse a body whose lists and objects would be far larger in memory."""
     allowed = max(NESTED * most, HARMLESS)
     if content.count(b"[") + content.count(b"{") <= allowed:
         return

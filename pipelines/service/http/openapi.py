@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any
 
@@ -29,7 +29,6 @@ def openapi_document(
     shape: RecordShape,
     tokens: bool,
     version: str,
-    calls: Sequence[Call] = CALLS,
     *,
     texts: bool,
 ) -> dict[str, Any]:
@@ -40,8 +39,7 @@ def openapi_document(
     version : version of the package
     texts : whether documents are texts
     """
-    if not texts:
-        calls = [_of_documents(call) for call in calls]
+    calls = CALLS if texts else [_of_documents(call) for call in CALLS]
     kinds = [call.gives for call in calls] + [call.takes for call in calls]
     schemas: dict[str, Any] = {}
     for kind in (*(kind for kind in kinds if is_dataclass(kind)), ProblemDetails):

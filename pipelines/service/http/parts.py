@@ -24,11 +24,13 @@ from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.pipelines.service.http.forms import form_token
 from streaming_moments.pipelines.service.http.pages import EACH, page, report_of, root_of
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.reading import origin_of
 from streaming_moments.pipelines.service.http.request_params import choice, named_number
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.dates import PERIODS, Period
+from streaming_moments.storage.merging.origin_shares import only_of
 from streaming_moments.storage.operations.staleness import forgotten_since
 
 if TYPE_CHECKING:
@@ -102,15 +104,17 @@ async def over_time(service: Service, request: Request) -> Response:
     published = _published(view)
     by: Any = choice(request, "by", PERIODS) if "by" in request.query_params else None
     periods = shown_of(published.model).periods
+    origin = origin_of(service, request)
 
     def found() -> tuple[ReportPage, ShareOverTime, str]:
         report = report_of(service, view, published)
         if periods is None:
             return report, report.shares, _kept_models(report, published)
-        if by is None:
+        if by is None and origin is None:
             return report, report.periods, "" if report.periods.dates else _NO_DAYS
         try:
-            return report, _periods(service, view, published, by), ""
+            over = _periods(service, view, published, by, origin)
+            return report, over, "" if over.dates else _NO_DAYS
         except InvalidInput as error:
             return report, ShareOverTime(), str(error)
 
@@ -122,6 +126,8 @@ async def over_time(service: Service, request: Request) -> Response:
         "headline": change_over(over, content["names"]),
         "said": said,
         "by": by,
+        "origin": origin,
+        "origins": [one.origin for one in report.origins],
         "periods": PERIODS if periods is not None else (),
         "content": content,
     }
@@ -285,19 +291,25 @@ def _near(known: _Known, names: Mapping[int, str], report: ReportPage, number: i
     return sorted(others, key=lambda one: (one.distance, one.number))
 
 
-def _periods(service: Service, view: View, published: Published, by: Period) -> ShareOverTime:
-    """Return shares by day, week or month; InvalidInput for too many or other periods."""
+def _periods(
+    service: Service, view: View, published: Published, by: Period | None, origin: str | None
+) -> ShareOverTime:
+    """Return shares by day, week or month; InvalidInput for too many or other periods.
+
+    `origin` is as in `only_of`; None for all documents.
+    """
     store, periods = view.store, shown_of(published.model).periods
     assert periods is not None
-    days = [part.dates for part in store.commit.segments if part.dates is not None]
-    number = len({one.period(by) for one in days})
+    own = store if origin is None else only_of(store, origin)
+    days = [part.dates for part in own.commit.segments if part.dates is not None]
+    number = len({one.period(by) for one in days}) if by else 0
     if number > _MOST_PERIODS:
         raise InvalidInput(
             f"there are documents of {number:,} {by}s, and a page shows at most "
             f"{_MOST_PERIODS}; ask for longer periods, or get all with GET /v1/shares"
         )
     found: ShareOverTime = service.pages.get_or_create(
-        ("periods", store.version, published.name, by),
-        lambda: periods(store, published.name, published.model, by),
+        ("periods", store.version, published.name, by, origin),
+        lambda: periods(store, published.name, published.model, by, origin),
     )
     return found

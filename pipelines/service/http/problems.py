@@ -60,20 +60,12 @@ STATUSES: Mapping[int, Status] = {
 class Problem(Exception):
     """Error answer of a call.
 
-    Parameters
-    ----------
-    status : int
-        Status code of HTTP.
-    detail : str
-        Error of this call, and the remedy.
-    field : str
-        Name of the affected field, parameter or header.
-    place : int, optional
-        Position of the document in the body, from 0.
-    retry_after : int, optional
-        Seconds until another try.
-    headers : mapping, optional
-        Further headers.
+    status : status code of HTTP
+    detail : error of this call, and the remedy
+    field : name of the affected field, parameter or header
+    place : position of the document in the body, from 0
+    retry_after : seconds until another try
+    headers : further headers
     """
 
     status: int

@@ -19,7 +19,7 @@ from streaming_moments.pipelines.reports.tables import (
     periods_as_json,
 )
 from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
-from streaming_moments.pipelines.service.http.bodies import JSON, json_in
+from streaming_moments.pipelines.service.http.bodies import json_in, require_json
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.request_params import (
     body_of,
@@ -34,12 +34,14 @@ from streaming_moments.pipelines.service.schemas import (
     Models,
     Readiness,
     Shares,
+    SharesByOrigin,
     TextsToRead,
     Transformed,
     Versions,
 )
 from streaming_moments.pipelines.service.state_view import COUNTING, INTAKE, TOKENS
 from streaming_moments.storage.dates import PERIODS
+from streaming_moments.storage.merging.origin_shares import only_of, shares_by_origin
 from streaming_moments.storage.operations.lineages import store_counting
 from streaming_moments.storage.operations.shares_over_time import shares_over_time
 from streaming_moments.storage.operations.staleness import staleness
@@ -58,9 +60,7 @@ async def transform(service: Service, request: Request) -> Response:
     if published is None:
         raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
     limits = service.config.limits
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != JSON:
-        raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
+    require_json(request.headers)
     content = await body_of(service, request)
 
     intake = service.current.intake
@@ -151,7 +151,12 @@ async def models(service: Service, request: Request) -> Response:
     """Answer with the models of the store."""
     view = service.view
     listed = tuple(
-        {"name": name, "version": one.version} for name, one in view.store.models.items()
+        {
+            "name": name,
+            "version": one.version,
+            **({} if one.source is None else {"fitted_by": one.source.url}),
+        }
+        for name, one in view.store.models.items()
     )
     name = None if view.published is None else view.published.name
     return json_answer(asdict(Models(name, dict(view.store.commit.tags), listed)))
@@ -189,16 +194,46 @@ async def shares(service: Service, request: Request) -> Response:
     """Answer with shares of topics over time."""
     by = choice(request, "by", PERIODS)
     store, name = service.view.store, called(service, request)
+    origin = origin_of(service, request)
 
     def found() -> Shares:
-        model: Any = store.load_any_model(name)
-        if shown_of(model).periods is None:
-            raise Problem(422, f"model {name} is of {model.name}, which has no topics", "model")
+        model = _with_topics(store, name)
         counted = store_counting(store, name, model)
+        counted = counted if origin is None else only_of(counted, origin)
         periods = shares_over_time(counted, model, by)  # type: ignore[arg-type]
-        return Shares(name, by, tuple(periods_as_json(periods)))
+        return Shares(name, by, tuple(periods_as_json(periods)), origin)
 
     return json_answer(asdict(await run_in_threadpool(found)))
+
+
+async def origins(service: Service, request: Request) -> Response:
+    """Answer with shares of topics at each origin."""
+    store, name = service.view.store, called(service, request)
+
+    def found() -> SharesByOrigin:
+        model = _with_topics(store, name)
+        by_origin = shares_by_origin(store_counting(store, name, model), model)
+        return SharesByOrigin(name, tuple(asdict(one) for one in by_origin))
+
+    return json_answer(asdict(await run_in_threadpool(found)))
+
+
+def _with_topics(store: MomentStore, name: str) -> Any:
+    """Load a model with topics; a Problem 422 if it has none."""
+    model = store.load_any_model(name)
+    if shown_of(model).periods is None:
+        raise Problem(422, f"model {name} is of {model.name}, which has no topics", "model")
+    return model
+
+
+def origin_of(service: Service, request: Request) -> str | None:
+    """Return the name of the requested origin; None without one, and a Problem 404 if unknown."""
+    asked = request.query_params.get("origin")
+    known = service.view.store.commit.origins
+    if asked and asked not in known:
+        told = ", ".join(known) or "no origins"
+        raise Problem(404, f"there is no origin {asked[:100]!r}; the store has {told}", "origin")
+    return asked
 
 
 async def metrics(service: Service, request: Request) -> Response:

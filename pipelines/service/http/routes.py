@@ -31,6 +31,7 @@ from streaming_moments.pipelines.service.schemas import (
     Receipt,
     ReturnConfirmed,
     Shares,
+    SharesByOrigin,
     TextsToRead,
     TextTried,
     Transformed,
@@ -102,6 +103,12 @@ BY = Parameter(
     "query",
     "how long a period is",
     {"type": "string", "enum": ["day", "week", "month"], "default": "day"},
+)
+ORIGIN = Parameter(
+    "origin",
+    "query",
+    "of a hub: documents of this origin alone; its own ones if empty",
+    {"type": "string"},
 )
 TOPIC = Parameter(
     "topic",
@@ -256,7 +263,17 @@ CALLS: tuple[Call, ...] = (
         "Shares of topics in the documents of days, weeks or months.",
         reading.shares,
         Shares,
-        parameters=(BY, MODEL),
+        parameters=(BY, MODEL, ORIGIN),
+        refusals=(404, 422),
+    ),
+    Call(
+        "GET",
+        "/v1/shares/origins",
+        Role.READER,
+        "Shares of topics in the documents of each origin of a hub.",
+        reading.origins,
+        SharesByOrigin,
+        parameters=(MODEL,),
         refusals=(404, 422),
     ),
     Call("GET", "/metrics", Role.READER, "Metrics for Prometheus.", reading.metrics, "text/plain"),
@@ -309,7 +326,7 @@ CALLS: tuple[Call, ...] = (
         "Page of the shares of topics over time.",
         parts.over_time,
         "text/html",
-        parameters=(BY,),
+        parameters=(BY, ORIGIN),
         refusals=(404, 422),
     ),
     Call(

@@ -20,7 +20,7 @@ from streaming_moments.pipelines.service.http.admission import (
     require_room,
     written_in_time,
 )
-from streaming_moments.pipelines.service.http.bodies import JSON, documents_in, json_in
+from streaming_moments.pipelines.service.http.bodies import documents_in, json_in, require_json
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.request_params import (
     body_of,
@@ -114,9 +114,7 @@ async def forget(service: Service, request: Request) -> Response:
 
 async def forget_several(service: Service, request: Request) -> Response:
     """As `forget`, but for names in the body."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != JSON:
-        raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
+    require_json(request.headers)
     limits = service.config.limits
     content = await body_of(service, request)
     try:

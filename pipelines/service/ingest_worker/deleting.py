@@ -70,7 +70,7 @@ class Deleting:
             if store.ledger().find(name) is not None:
                 copies = self._listed(old, store) if self._inbox.folder.exists(old) else []
                 if new is None:
-                    store = forget_counted(store, [name], self.run, text, copies, True)
+                    store = forget_counted(store, [name], self.run, text, copies)
                 else:
                     store = self._replaced(store, one.path, copies)
             version = store.version
@@ -126,7 +126,7 @@ class Deleting:
             )
         else:
             text = "forget: documents by request, after a rollback"
-            forget_counted(self.store(), [name], self.run, text, (), True)
+            forget_counted(self.store(), [name], self.run, text)
         return 1
 
     def _replaced(self, store: MomentStore, path: str, old: list[Shard]) -> MomentStore:

@@ -40,9 +40,9 @@ Reasons: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class _Unforeseen(ShardError):
-    """A shard fails in a way that no reader foresees, or by a document that no tokeniser cuts.
+    """Reading a shard failed unexpectedly, or the tokeniser failed on a document.
 
-    It joins documents of several callers, which a mended reader or tokeniser counts.
+    It holds documents of several callers, so it waits for a mended reader or tokeniser.
     """
 
 

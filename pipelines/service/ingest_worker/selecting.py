@@ -47,7 +47,7 @@ class Compared:
         """Reason for the chosen number; empty without held-out data."""
         if self.selection is None:
             return ""
-        return "; ".join(one for one in (self.selection.why_separable, self.selection.why) if one)
+        return "; ".join(one for one in (self.selection.why, self.selection.why_separable) if one)
 
 
 _COMPARED: TypeAdapter[Compared] = TypeAdapter(Compared)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import BoundExceeded, ShardError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeBatch, edge_keys, ends_of
 from streaming_moments.storage.contents import ShardContent
@@ -19,13 +17,8 @@ from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
+from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 # Rows of a batch for each document of other batches, as a row is only two short names.
 _ROWS = 8

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.sequences.pieces import ABSENT
 from streaming_moments.storage.counting.columns import Values, values_of
 from streaming_moments.storage.formats import Position, ReadLimits
 from streaming_moments.storage.formats.parquet import is_list
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
+from streaming_moments.storage.lazy_libraries import pa, pc
 
 _FARTHEST = 1 << 62  # largest number of a symbol
 # Place of a piece whose time is neither a number nor a date: it may be anywhere.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.halves import odd_half, row_keys
 from streaming_moments.statistics.sequences.pieces import ABSENT, Pieces, edges_of, keys_of
@@ -27,13 +26,8 @@ from streaming_moments.storage.counting.symbols.named_sequences import (
 )
 from streaming_moments.storage.documents import read_chunks, read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
+from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 Symbols = Literal["characters", "words"]
 SYMBOLS: tuple[Symbols, ...] = ("characters", "words")

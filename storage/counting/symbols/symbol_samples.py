@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.counting.reading import steadily
 from streaming_moments.storage.counting.symbols.sequences import SequencesForm, read_sequences
 from streaming_moments.storage.formats import DEFAULT_LIMITS, ReadLimits
+from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-else:
-    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 _PIECE = 1 << 16  # symbols that are read between two checks of the memory
 # Bytes for each symbol (besides its characters) and each pair in a pilot. Jobs reserve a multiple

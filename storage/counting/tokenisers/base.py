@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Protocol, cast
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
+
+# Characters that the words of a document may have, with one more for each word: so many for each
+# of its own characters, and for a thousand more. All pieces of 1 to 6 characters take 27.
+_MOST_TIMES, _AT_LEAST = 50, 1_000
+_AT_ONCE = 1_024  # words that are taken from an iterator before they are measured
 
 
 class Tokeniser(Protocol):
@@ -34,7 +40,21 @@ class Tokeniser(Protocol):
 
 
 class TokeniserFailed(InvalidInput):
-    """A tokeniser failed on a document, or returned other than words."""
+    """A tokeniser failed on a document, or returned other than words, or too many.
+
+    document : its number among the texts that were cut, from 1; 0 for a single text
+    """
+
+    def __init__(self, reason: str, document: int = 0) -> None:
+        super().__init__(f"document {document:,}: {reason}" if document else reason)
+        self.reason, self.document = reason, document
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TokeniserFailed, (self.reason, self.document)
+
+    def after(self, documents: int) -> TokeniserFailed:
+        """The same failure, at a place that is later by `documents` documents."""
+        return TokeniserFailed(self.reason, self.document + documents)
 
 
 class TokeniserMissing(StoreError):
@@ -48,18 +68,19 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     """Cut a text by the tokeniser of this name, without empty words.
 
     Raises TokeniserFailed if `split` fails, or returns other than strings of valid Unicode without
-    NUL, which ends words in memory. Errors reach logs, so they have nothing of the text, not even
-    in the words of the error of `split`.
+    NUL, which ends words in memory, or more than fifty times the text. Errors reach logs, so they
+    have nothing of the text, not even in the words of the error of `split`.
 
     Examples
     --------
     >>> words_by(str.split, "blanks", "law  sea")
     ['law', 'sea']
     """
+    most = _MOST_TIMES * (len(text) + _AT_LEAST)
     try:
         found: object = split(text)
         several = isinstance(found, Iterable) and not isinstance(found, str | bytes)
-        listed: list[Any] = [*cast("Any", found)] if several else [found]
+        listed: list[Any] = _taken(cast("Any", found), most) if several else [found]
     except MemoryError:  # the fault of the machine
         raise
     except Exception as error:
@@ -71,12 +92,28 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
         _require_none(other, "a list with " if several else "", name, text)
     # joined, as a look at each word takes longer
     whole = "".join(listed)
+    if len(whole) + len(listed) > most:
+        raise TokeniserFailed(
+            f"tokeniser {name} returned {of_number(len(listed), 'word')} of {len(whole):,} "
+            f"characters or more for {_named(text)}; words and characters may be {most:,} together"
+        )
     if "\0" in whole or not _is_valid(whole):
         raise TokeniserFailed(
             f"tokeniser {name} returned a word with NUL or a lone surrogate for {_named(text)}; "
             "words are valid Unicode without NUL"
         )
     return [*filter(None, listed)]
+
+
+def _taken(found: Iterable[Any], most: int) -> list[Any]:
+    """What an iterable yields, up to the first part that exceeds `most`: it may have no end."""
+    if isinstance(found, list):
+        return found
+    listed, size, several = list[Any](), 0, iter(found)
+    while size <= most and (part := [*islice(several, _AT_ONCE)]):
+        listed += part
+        size += sum(len(one) if isinstance(one, str) else 0 for one in part) + len(part)
+    return listed
 
 
 def _require_none(other: list[object], within: str, name: str, text: str) -> None:
@@ -88,7 +125,7 @@ def _require_none(other: list[object], within: str, name: str, text: str) -> Non
 
 
 def _named(text: str) -> str:
-    return f"a document of {of_number(len(text), 'character')}"
+    return f"a text of {of_number(len(text), 'character')}"
 
 
 def _is_valid(word: str) -> bool:

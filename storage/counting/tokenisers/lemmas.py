@@ -42,8 +42,9 @@ def opened(language: str) -> Lemmas:
     name = LANGUAGE_MAPPING.get(given, given)
     codes = {name: code for code, name in LANGUAGE_MAPPING.items()}
     code = codes.get(name, given)
+    simplemma = library("simplemma", _NAME)
     try:
-        library("simplemma", _NAME).lemmatize("a", code)
+        simplemma.lemmatize("a", code)
     except ValueError as error:
         raise InvalidInput(
             f"there are no lemmas for language {language!r}; give its English name or its ISO "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,12 @@ from importlib import import_module
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.counting.tokenisers import function
-from streaming_moments.storage.counting.tokenisers.base import Tokeniser, TokeniserMissing
+from streaming_moments.storage.counting.tokenisers.base import (
+    Tokeniser,
+    TokeniserFailed,
+    TokeniserMissing,
+    words_by,
+)
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
 
 
@@ -35,6 +41,8 @@ class Family:
         return found
 
 
+# Words of several scripts and cases, with digits and signs, which other code cuts otherwise.
+_PROBE = "The ships' 2 CAPTAINS read, in 1492: c++ 10%, Überraß море 法院在海上。東京 한국어는 ไทย"
 FAMILIES: tuple[Family, ...] = (
     Family(COMPILED, "compiled"),
     Family("regex", "regex", "PATTERN"),
@@ -95,3 +103,21 @@ def tokeniser_of(name: str, version: str) -> Tokeniser:
             "create another store"
         )
     return found
+
+
+@functools.cache
+def probed(name: str) -> str:
+    """SHA-256 of the words of a text in several scripts, by which two processes compare theirs.
+
+    The words are sorted: a function may return a set. The same for all that fail on this text.
+
+    Examples
+    --------
+    >>> probed("words") == probed("regex:[a-z]+")
+    False
+    """
+    try:
+        found = sorted(words_by(tokeniser_called(name).splitter(), name, _PROBE))
+    except TokeniserFailed:
+        found = []
+    return hashlib.sha256("\0".join(found).encode()).hexdigest()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from tokenize import TokenError
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.formats.base import (
     OfNumbers,
     Position,
@@ -19,11 +18,7 @@ from streaming_moments.storage.formats.base import (
     Source,
 )
 from streaming_moments.storage.formats.compressions import opened
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-else:
-    pa = LazyModule("pyarrow")
+from streaming_moments.storage.lazy_libraries import pa
 
 _HEADER_BYTES = 10_000
 _BLOCK_BYTES = 4 << 20

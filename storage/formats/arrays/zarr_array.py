@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import ShardError, printable
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.formats.arrays.npy import require_rows, table_of
 from streaming_moments.storage.formats.base import (
     OfNumbers,
@@ -16,17 +15,11 @@ from streaming_moments.storage.formats.base import (
     ReadLimits,
     Source,
 )
+from streaming_moments.storage.lazy_libraries import cpu, stores, zarr
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import zarr
-    import zarr.core.buffer.cpu as cpu
-    import zarr.storage as stores
     from zarr.core.buffer import Buffer
-else:
-    zarr = LazyModule("zarr")
-    cpu = LazyModule("zarr.core.buffer.cpu")
-    stores = LazyModule("zarr.storage")
 
 _DESCRIPTION = "zarr.json"
 _BLOSC = ("blosc", "numcodecs.blosc")

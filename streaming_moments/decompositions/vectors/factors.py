@@ -84,7 +84,7 @@ def independent_factors(
     require_order(order)
     require_noise(noise)
     if k < 1:
-        raise InvalidInput(f"{k} factors asked for; it must be at least 1")
+        raise InvalidInput(f"{k} factors are asked for; give at least 1")
     wanted = (order != "third" and f"order {order}", noise == "full" and "full noise")
     if moments.fourth is None and any(wanted):
         named = " and ".join(one for one in wanted if one)
@@ -178,8 +178,8 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     s = len(moments.sketch_covariance)
     if s < k:
         raise NotIdentifiable(
-            f"{k} factors asked for but the basis has {s} columns; create the store with a wider "
-            "one"
+            f"{k} factors are asked for, but the basis has {s} columns; create the store with a "
+            "wider one"
         )
     values, vectors = np.linalg.eigh(moments.sketch_covariance)
     weights = _weighting(values[-k:], vectors[:, -k:])

@@ -34,18 +34,11 @@ _LEAST_SHARE = 1e-9  # of the variance of a coordinate: gives a component of equ
 class Components:
     """Components of a mixture of Gaussians, by decreasing weight.
 
-    Parameters
-    ----------
-    means : (k, d) float64
-        Means of the components.
-    weights : (k,) float64
-        Weights, with sum 1.
-    variances : (k, 1) or (k, d) float64
-        One for all coordinates, or one for each.
-    spectrum : (k - 1,) float64
-        Spectrum of the `Signal`.
-    clipped : int
-        Number of estimated variances below a thousandth of their mean, raised to it.
+    means : (k, d) float64, means of the components
+    weights : (k,) float64, weights, with sum 1
+    variances : (k, 1) or (k, d) float64, one for all coordinates, or one for each
+    spectrum : (k - 1,) float64, spectrum of the `Signal`
+    clipped : number of estimated variances below a thousandth of their mean, raised to it
     """
 
     means: NDArray[np.float64]
@@ -79,7 +72,7 @@ def mixture_components(
     """
     require_covariance(covariance)
     if k < 1:
-        raise InvalidInput(f"{k} components asked for; it must be at least 1")
+        raise InvalidInput(f"{k} components are asked for; give at least 1")
     diagonal = covariance.endswith("diag")
     signal = Signal.of(moments, k - 1, diagonal)
     third = contracted(moments.third, *(signal.inside,) * 3)

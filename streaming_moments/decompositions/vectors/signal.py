@@ -65,8 +65,8 @@ class Signal:
         diagonal = diagonal and r < vary  # no direction is left for noise
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
-                f"{r} directions of signal asked for, but covariances separate at most {most} from "
-                f"noise that differs by coordinate ({vary} of {d} coordinates vary); "
+                f"{r} directions of signal are asked for, but covariances separate at most {most} "
+                f"from noise that differs by coordinate ({vary} of {d} coordinates vary); "
                 f"ask for {most + 1} components or {most} factors at most, or choose a "
                 "spherical noise or covariance"
             )
@@ -80,7 +80,7 @@ class Signal:
         positive = int((values > _ROUNDING * scale / metric.mean()).sum())
         if positive < r:
             raise NotIdentifiable(
-                f"{r} directions of signal asked for, but the rows vary in {positive} beyond "
+                f"{r} directions of signal are asked for, but the rows vary in {positive} beyond "
                 "noise; "
                 f"ask for {positive + 1} components or {positive} factors at most, or create the "
                 "store with a wider basis"
@@ -196,9 +196,8 @@ def signal_covariance(
     most = min(d - 1, _identified(C)) if diagonal else d - 1
     if r > most:
         raise NotIdentifiable(
-            f"{r} directions of signal asked for, but the rows separate at most {most} from noise; "
-            "ask for "
-            f"{most + 1} components or {most} factors at most"
+            f"{r} directions of signal are asked for, but the rows separate at most {most} from "
+            f"noise; ask for {most + 1} components or {most} factors at most"
         )
     noise = diagonal_noise(C, r) if diagonal else np.full(d, spherical_noise(C, r))
     root = np.sqrt(np.maximum(noise, _LEAST_NOISE * np.trace(C) / d))

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from streaming_moments.columns import Columns, likeliest
 from streaming_moments.errors import ForeignStatistics
-from streaming_moments.models.base import Description, FitOptions, require_joint
+from streaming_moments.models.base import Description, FitOptions, require_joint, takes_n_topics
 from streaming_moments.models.bernoullis.distinct import MOST_ROUNDS, SetMoments, components_of
 from streaming_moments.models.bernoullis.halves import cross_fit
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.inference import posteriors
 from streaming_moments.models.numbers.number_search import Trial, furthest_apart
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.starts import MOMENTS, NOWHERE, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
@@ -29,6 +30,7 @@ _LEAST = 1e-9
 _COPIES = 4  # copies of pairs and slices as floats
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class BernoulliOptions(FitOptions):
     """Options of a fit of sets."""
@@ -66,6 +68,8 @@ class BernoulliMixture(StoredModel):
         from before its passes.
     held_out : HeldOut, optional
         Log-likelihood of the feature pairs of each half under the other; stored like the bars.
+    start : str
+        "moments", or "pilot" if passes started from components of a pilot of the rows.
     polishing : Polishing, optional
         How the model was polished, if it was.
     documents, since, until, half_life
@@ -85,6 +89,7 @@ class BernoulliMixture(StoredModel):
     compares_halves: ClassVar[bool] = True
     fewest: ClassVar[tuple[int, int]] = (50, 10)
     numbered: ClassVar[str] = "components"
+    record: ClassVar[str] = "row"
     holds_out: ClassVar[str] = "pairs"
 
     probabilities: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
@@ -99,6 +104,7 @@ class BernoulliMixture(StoredModel):
         default=None, metadata=stored_as(states=(1,), together="bars")
     )
     held_out: HeldOut | None = None
+    start: str = MOMENTS
     polishing: Polishing | None = None
 
     @classmethod
@@ -110,7 +116,7 @@ class BernoulliMixture(StoredModel):
         rows : Rows
             Statistics of sets of features.
         options : BernoulliOptions
-            How.
+            Options of the fit.
 
         Raises
         ------
@@ -139,6 +145,14 @@ class BernoulliMixture(StoredModel):
             documents=whole.length_histogram.n_documents,
             **({} if halves is None else vars(halves)),
         )
+
+    @classmethod
+    def blank(cls, statistics: MomentStatistics, number: int) -> Self:
+        """Mixture of equal components, which says how many a second start is to find."""
+        rows = statistics.length_histogram.n_documents
+        mean = statistics.word_counts / max(1, rows)
+        even = np.full(number, 1 / number)
+        return cls(np.tile(mean[:, None], number), even, documents=rows, start=NOWHERE)
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
@@ -250,6 +264,9 @@ class BernoulliMixture(StoredModel):
             columns["error bar"] = self.bars
         facts: dict[str, Any] = {"features": self.n_features, "rounds": self.rounds}
         said = [f"probabilities of {self.n_features:,} features"]
+        if self.start == PILOT:
+            facts["start"] = self.start
+            said.append("started from a pilot of the rows, as the rows are more likely so")
         if self.rounds >= MOST_ROUNDS:
             said.append(
                 f"moments of equal features did not converge in {MOST_ROUNDS} rounds: ask for "

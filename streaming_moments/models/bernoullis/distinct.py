@@ -138,7 +138,7 @@ class Squares:
         return found.reshape((self.columns,) * 3)
 
     def in_three_places(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of `times` over the three places of b."""
+        """(s, s, s) `times`, added up with b in the first, second and third place."""
         found = self.times(beside)
         return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
 
@@ -155,7 +155,7 @@ def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
     most = moments.Q.shape[1] + 1
     if k > most:
         raise NotIdentifiable(
-            f"{k} components asked for, but the {most - 1} columns of the sketch separate at "
+            f"{k} components are asked for, but the {most - 1} columns of the sketch separate at "
             f"most {most}",
             "give more {create.sketch_columns}, or ask for fewer",
         )
@@ -216,7 +216,7 @@ def _decomposed(
     positive = int((values > _LEAST).sum())
     if positive < k - 1:
         raise NotIdentifiable(
-            f"{k} components asked for, but pairs of features separate {positive + 1}; ask for "
+            f"{k} components are asked for, but pairs of features separate {positive + 1}; ask for "
             "fewer"
         )
     W = np.linalg.solve(triangle.T, vectors) / np.sqrt(values)

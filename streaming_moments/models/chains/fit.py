@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.chains.transitions import (
     first_states,
     operators,
@@ -26,17 +25,13 @@ from streaming_moments.models.three_view.columns import (
 from streaming_moments.models.three_view.em_starts import likelier
 from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
 from streaming_moments.models.three_view.triples import triple_table, triples_of
+from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import FIRST
 from streaming_moments.statistics.views.sketches import sketch_of
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics, ViewTotals
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = LazyModule("scipy.sparse")
 
 BEGINNINGS = 10
 """With fewer first symbols for each state the distribution of first states is unknown."""
@@ -105,10 +100,7 @@ def chain_of(
 ) -> tuple[Chain, float, int, int]:
     """Chain from moments, maybe refined; its score, states without successors, and rounds.
 
-    Raises
-    ------
-    NotIdentifiable
-        The symbol distributions of the states are linearly dependent.
+    Raises NotIdentifiable if the symbol distributions of the states are linearly dependent.
     """
     chain, untold = _decomposed(rows, foundation.sketch, metric, emission)
     if not (foundation.whole and options.refine):

@@ -80,7 +80,7 @@ class GaussianEmission:
         """Log densities; raises as `likelihoods`."""
         d = self.means.shape[1]
         if sequences.values.shape[1] != d:
-            raise ForeignStatistics(f"rows of {sequences.values.shape[1]} numbers; give {d}")
+            raise ForeignStatistics(f"the rows have {sequences.values.shape[1]} numbers; give {d}")
         seen = sequences.seen
         rows = np.where(seen, np.cumsum(seen) - 1, -1).astype(np.int32)
         values, roots = sequences.values[seen], np.linalg.cholesky(self.covariances)

@@ -12,6 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.chains import decoding
 from streaming_moments.models.chains.emission import Emission, Likelihoods, Observed
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.read_only import read_only
 from streaming_moments.printing.short_repr import short_repr
 
 _SMOOTHING = 1e-4  # share of the start, spread over all states, so that none is impossible
@@ -73,7 +74,12 @@ class HiddenChain(Generic[Observed]):
         with np.errstate(divide="ignore"):
             start, transition = np.log(self._starts(sequences)), np.log(self.transition)
         logs = decoding.viterbi(
-            sequences.offsets, found.rows, start, transition, emission=found.table, states=states
+            sequences.offsets,
+            found.rows,
+            read_only(start),
+            read_only(transition),
+            emission=read_only(found.table),
+            states=states,
         )
         return logs, states
 
@@ -97,9 +103,9 @@ class HiddenChain(Generic[Observed]):
         joint = decoding.expected_moves(
             sequences.offsets,
             found.rows,
-            self._starts(sequences),
-            self.transition,
-            emission=found.table,
+            read_only(self._starts(sequences)),
+            read_only(self.transition),
+            emission=read_only(found.table),
             posterior=posterior,
         )
         left = joint.sum(axis=0)
@@ -115,9 +121,9 @@ class HiddenChain(Generic[Observed]):
         logs = decoding.forward_backward(
             sequences.offsets,
             found.rows,
-            self._starts(sequences),
-            self.transition,
-            emission=found.table,
+            read_only(self._starts(sequences)),
+            read_only(self.transition),
+            emission=read_only(found.table),
             posterior=posterior,
         )
         if found.scale is None:

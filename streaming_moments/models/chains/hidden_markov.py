@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from streaming_moments.columns import Column, Columns
 from streaming_moments.deprecation import renamed_fields
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.base import Description, FitOptions, option, require_joint
+from streaming_moments.models.base import (
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+    takes_n_topics,
+)
 from streaming_moments.models.chains.discrete import DiscreteEmission
 from streaming_moments.models.chains.fit import fitted_fields
 from streaming_moments.models.chains.hidden_chain import HiddenChain
@@ -33,6 +39,7 @@ _RARE = 1000
 _UNIGRAMS = 1e-3  # share of unigrams in a prediction by operators
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class MarkovOptions(FitOptions):
     """Options of a fit of sequences."""
@@ -109,6 +116,7 @@ class HiddenMarkovModel(TripleModel):
     """
 
     name: ClassVar[str] = "hmm"
+    record: ClassVar[str] = "sequence"
     kind: ClassVar[str] = SequencesFoundation.kind
     Options: ClassVar[type[FitOptions]] = MarkovOptions
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "window_score")
@@ -330,7 +338,7 @@ class HiddenMarkovModel(TripleModel):
             matplotlib is not installed; the message has the command that installs it.
         """
         if number < 1:
-            raise InvalidInput(f"{number} symbols; give at least 1")
+            raise InvalidInput(f"the number of symbols is {number}; give at least 1")
         n = len(self.emission)
         called = [*map(str, range(n) if names is None else names)]
         if len(called) != n:

@@ -12,6 +12,7 @@ from streaming_moments.models.chains import decoding
 from streaming_moments.models.chains.discrete import DiscreteEmission
 from streaming_moments.models.chains.fit import BEGINNINGS
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
+from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.expected_sums import (
     BESIDE,
     MIXED,
@@ -66,16 +67,14 @@ class ChainReader:
     def __post_init__(self) -> None:
         emission, chain = DiscreteEmission(self.model.emission), self.model.chain
         object.__setattr__(self, "_emission", emission)
-        object.__setattr__(self, "_starts", np.stack([chain.weights, chain.smooth_start]))
-        object.__setattr__(self, "_symbols", np.ascontiguousarray(emission.smoothed))
+        starts = np.stack([chain.weights, chain.smooth_start])
+        object.__setattr__(self, "_starts", read_only(starts))
+        object.__setattr__(self, "_symbols", read_only(emission.smoothed))
 
     def add(self, batch: SymbolBatch, total: ExpectedStates) -> ExpectedStates:
         """Add the stretches of a batch to `total` in place.
 
-        Raises
-        ------
-        ForeignStatistics
-            A symbol is outside the alphabet.
+        Raises ForeignStatistics if a symbol is outside the alphabet.
         """
         self._emission.require(batch.symbols)
         found, k = total.counting(batch.sequences, batch.symbols.size), self.model.n_topics
@@ -84,7 +83,7 @@ class ChainReader:
             batch.symbols,
             batch.begins.astype(np.int64),
             self._starts,
-            np.ascontiguousarray(self.model.transition),
+            read_only(self.model.transition),
             self._symbols,
             np.empty((STRETCH, k)),
             np.empty((k, k)),

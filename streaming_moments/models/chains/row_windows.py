@@ -13,7 +13,6 @@ it: sums of rows (kind "vectors") ignore the order of rows, and windows of symbo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +26,10 @@ from streaming_moments.decompositions.views import (
     whitened_tensor,
 )
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.chains.gaussian import GaussianEmission, no_narrower
 from streaming_moments.models.chains.hidden_chain import HiddenChain
 from streaming_moments.models.chains.vector_sequences import VectorSequences
-
-if TYPE_CHECKING:
-    import scipy.optimize as optimize
-else:
-    optimize = LazyModule("scipy.optimize")
+from streaming_moments.numerics.lazy_scipy import optimize
 
 # Least variance of a state in any direction, as a share of that of all rows: moments can be off.
 _LEAST = 0.1

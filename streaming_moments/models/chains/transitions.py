@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.views import frame
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.lazy_scipy import optimize
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.sequences.windows import FIRST
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
-
-if TYPE_CHECKING:
-    import scipy.optimize as optimize
-else:
-    optimize = LazyModule("scipy.optimize")
 
 _ROUNDING = 1e-12
 # Most numbers in the operators of all symbols.
@@ -33,12 +27,8 @@ class Operators:
 
     `P(x1, ..., xt) = last' B_xt ... B_x1 first`, without model parameters.
 
-    Parameters
-    ----------
-    symbols : (n, k, k) float64
-        B_x.
-    first, last : (k,) float64
-        b_1 and b_infinity.
+    symbols : (n, k, k) float64, B_x
+    first, last : (k,) float64, b_1 and b_infinity
     """
 
     symbols: NDArray[np.float64]

@@ -66,7 +66,8 @@ class VectorSequences:
         shapes = {one.shape[1:] for one in given}
         if len(shapes) != 1 or len(next(iter(shapes))) != 1:
             raise InvalidInput(
-                f"sequences of rows of shapes {sorted(shapes)}; give (t, d) arrays with the same d"
+                f"the sequences have rows of shapes {sorted(shapes)}; give (t, d) arrays with the "
+                "same d"
             )
         sizes = [len(one) for one in given]
         return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(given))

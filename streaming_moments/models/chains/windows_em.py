@@ -16,14 +16,9 @@ from streaming_moments.numerics.simplex import as_columns
 class Chain:
     """Parameters of a hidden Markov model fitted to triples of symbols; a `Hidden`.
 
-    Parameters
-    ----------
-    emission : (n, k) float64
-        Columns on the simplex: distribution of the symbols of each state.
-    transition : (k, k) float64
-        Columns on the simplex: distribution of the next state.
-    weights : (k,) float64
-        Distribution of the state at the first place of a window.
+    emission : (n, k) float64, columns on the simplex: distribution of the symbols of each state
+    transition : (k, k) float64, columns on the simplex: distribution of the next state
+    weights : (k,) float64, distribution of the state at the first place of a window
     """
 
     emission: NDArray[np.float64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from streaming_moments.columns import Column, Columns, likeliest
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.models.base import Description, FitOptions, option, require_joint
+from streaming_moments.models.base import (
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+    takes_n_topics,
+)
 from streaming_moments.models.communities.held_out import trial_of_edges
 from streaming_moments.models.communities.members import Members, members_of
 from streaming_moments.models.numbers.number_search import Trial
@@ -20,18 +25,15 @@ from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import half_rows
+from streaming_moments.numerics.lazy_scipy import optimize
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.views.statistics import ViewStatistics
-
-if TYPE_CHECKING:
-    import scipy.optimize as optimize
-else:
-    optimize = LazyModule("scipy.optimize")
 
 # (n, n) arrays held if all neighbours are stored: sums, lists, pairs, filled-in moments.
 _WHOLE_COPIES = 12
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class BlockmodelOptions(FitOptions):
     """Options of a fit of the edges of a graph."""
@@ -106,6 +108,7 @@ class Blockmodel(StoredModel):
     Options: ClassVar[type[FitOptions]] = BlockmodelOptions
     compares_halves: ClassVar[bool] = True
     numbered: ClassVar[str] = "communities"
+    record: ClassVar[str] = "edge"
     holds_out: ClassVar[str] = "edges"
     halves_give: ClassVar[str] = "node_bars"
 
@@ -134,7 +137,7 @@ class Blockmodel(StoredModel):
         rows : Rows
             Of `ViewStatistics` on an `EdgesFoundation`.
         options : BlockmodelOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.inference import posteriors
+from streaming_moments.models.reading.inference import posteriors
 
 ROUNDS = 60
 _SETTLED = 1e-3  # of a share, which a round changes at most when rounds end
@@ -70,6 +70,36 @@ class Blocks:
         pairs = np.outer(self.sizes, self.sizes) - np.diag(self.sizes)
         return np.maximum(pairs, 1.0)
 
+    def merged(self, place: NDArray[np.int64]) -> Blocks:
+        """Blocks of communities some of which are the same: `place` has the new one of each."""
+        into = np.eye(int(place.max()) + 1)[place]
+        return Blocks(self.ends @ into, self.sizes @ into, into.T @ self.edges @ into)
+
+    def likelihood(self, corrected: bool) -> float:
+        """Log-likelihood of the edges, and of the labels, up to a number for the graph.
+
+        With degree correction that of Karrer and Newman (2011), in which labels have none.
+        """
+        edges = self.edges
+        if corrected:
+            own = np.outer(edges.sum(axis=1), edges.sum(axis=0))
+            return _sum_of_logs(edges, own) / 2
+        there, none = self._logs
+        sizes = np.maximum(self.sizes, _LEAST)
+        shares = float(self.sizes @ np.log(sizes / sizes.sum()))
+        return float((edges * there + (self._pairs - edges) * none).sum()) / 2 + shares
+
+    def bound(self, shares: NDArray[np.float64], corrected: bool) -> float:
+        """Lower bound of the log-likelihood, for (n, k) probabilities of communities."""
+        entropy = -float((shares * np.log(np.maximum(shares, _LEAST))).sum())
+        return self.likelihood(corrected) + entropy
+
+    @cached_property
+    def _logs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(k, k) logarithms of the chances that there is an edge, and that there is none."""
+        chances = np.clip((self.edges + 0.5) / (self._pairs + 1), _LEAST, 1 - _LEAST)
+        return np.log(chances), np.log1p(-chances)
+
     def scores(self, corrected: bool) -> NDArray[np.float64]:
         """(n, k) log-likelihood of the edges of each node, were it in each community."""
         if corrected:
@@ -78,25 +108,22 @@ class Blocks:
             expected = rates @ into
             degrees = self.ends.sum(axis=1, keepdims=True)
             return np.asarray(self.ends @ np.log(rates).T - degrees * expected)
-        chances = np.clip((self.edges + 0.5) / (self._pairs + 1), _LEAST, 1 - _LEAST)
-        none = np.log1p(-chances)
+        there, none = self._logs
         # a node is no neighbour of itself
-        return np.asarray(
-            self.ends @ np.log(chances).T + (self.sizes - self.ends) @ none.T - np.diag(none)
-        )
+        return np.asarray(self.ends @ there.T + (self.sizes - self.ends) @ none.T - np.diag(none))
 
 
 def relabelled(
     outgoing: NDArray[np.int64], incoming: NDArray[np.int64] | None, labels: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(n,) most likely community of each node, given those of all others before.
+    """(n,) most likely community of each node, given the earlier communities of all others.
 
     Parameters
     ----------
     outgoing, incoming : (n, k) int64
-        Edges from each node to each community and, of directed graphs, from there to the node.
+        Edges from each node to each community and, in directed graphs, the reverse.
     labels : (n,) int64
-        Communities before.
+        Earlier communities.
     """
     blocks = [Blocks.of_labels(outgoing, labels)]
     if incoming is not None:
@@ -113,15 +140,15 @@ def _scores(blocks: list[Blocks]) -> NDArray[np.float64]:
     return np.asarray(scores)
 
 
-def settled_labels(
+def settled_shares(
     adjacency: Any, labels: NDArray[np.int64], k: int, rounds: int = ROUNDS
-) -> NDArray[np.int64]:
-    """(n,) labels of an undirected graph after variational rounds, until they change little.
+) -> NDArray[np.float64]:
+    """(n, k) shares of the nodes of an undirected graph after variational rounds.
 
     A node has the probabilities of all communities given those of its neighbours (mean field;
-    Daudin, Picard, Robin 2008), and at the end its most likely one. Rounds of labels end further
-    from planted ones, as a wrong node misleads its neighbours. `adjacency` is (n, n) sparse, of 0
-    and 1, and symmetric.
+    Daudin, Picard, Robin 2008), until they change little. Rounds of labels end further from planted
+    ones, as a wrong node misleads its neighbours. `adjacency` is (n, n) sparse, of 0 and 1, and
+    symmetric.
 
     Examples
     --------
@@ -129,7 +156,8 @@ def settled_labels(
     >>> graph = community_graph(100, 2, inside=0.5, outside=0.1, alpha0=0.0)
     >>> truth = graph.memberships.argmax(axis=1)
     >>> begun = np.where(np.arange(100) < 10, 1 - truth, truth)
-    >>> int((settled_labels(graph.batch.to_csr(), begun, 2) != truth).sum())
+    >>> found = settled_shares(graph.batch.to_csr(), begun, 2)
+    >>> int((found.argmax(axis=1) != truth).sum())
     0
     """
     shares = _BEGUN * np.eye(k)[labels] + (1 - _BEGUN) / k
@@ -138,7 +166,7 @@ def settled_labels(
         shares = posteriors(_scores([Blocks.of_shares(adjacency @ before, before)]))
         if np.abs(shares - before).max(initial=0.0) < _SETTLED:
             break
-    return np.asarray(shares.argmax(axis=1), dtype=np.int64)
+    return shares
 
 
 def _sum_of_logs(counts: NDArray[Any], totals: NDArray[Any]) -> float:

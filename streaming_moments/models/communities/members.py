@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.communities.node_views import (
     ExpectedEnds,
@@ -20,6 +19,7 @@ from streaming_moments.models.communities.node_views import (
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -28,11 +28,6 @@ from streaming_moments.statistics.edges.ends import PARTS, part_name
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import ViewStatistics
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = LazyModule("scipy.sparse")
 
 _LEAST = 1e-12
 

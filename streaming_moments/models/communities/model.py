@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.models.base import FitOptions, option
+from streaming_moments.models.base import FitOptions, option, takes_n_topics
 from streaming_moments.models.communities.filling import (
     EqualIndices,
     filled,
@@ -37,6 +37,7 @@ _SETTLED = 1e-3  # change of the filled-in moments at which rounds end
 _LEAST = 1e-12
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class CommunitiesOptions(TopicOptions):
     """Options of a fit of communities.
@@ -73,6 +74,7 @@ class Communities(TopicModel):
     name: ClassVar[str] = "communities"
     finds_topics: ClassVar[bool] = False
     numbered: ClassVar[str] = "communities"
+    record: ClassVar[str] = "node"
     fewest: ClassVar[tuple[int, int]] = (0, 0)
     Options: ClassVar[type[FitOptions]] = CommunitiesOptions
 

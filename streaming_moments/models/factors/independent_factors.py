@@ -22,7 +22,13 @@ from streaming_moments.decompositions.vectors.factors import (
 from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.deprecation import renamed_fields
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models.base import Description, FitOptions, option, require_joint
+from streaming_moments.models.base import (
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+    takes_n_topics,
+)
 from streaming_moments.models.factors.order import AUTO, fitted, matched_halves
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
@@ -52,6 +58,7 @@ def _require_weak(name: str) -> None:
         raise InvalidInput(f'weak is "{name}"; choose {" or ".join(WEAK)}')
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class FactorOptions(FitOptions):
     """Options of a fit of independent factors."""
@@ -149,6 +156,7 @@ class IndependentFactors(StoredModel):
 
     name: ClassVar[str] = "factors"
     numbered: ClassVar[str] = "factors"
+    record: ClassVar[str] = "row"
     of_numbers: ClassVar[bool] = True
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = FactorOptions
@@ -182,7 +190,7 @@ class IndependentFactors(StoredModel):
         rows : Rows
             Of `VectorStatistics`.
         options : FactorOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

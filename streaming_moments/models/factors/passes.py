@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics
-from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.factors import interval_kernels
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.states import Clusters
 from streaming_moments.statistics.expected_sums import IntegerSums
 from streaming_moments.statistics.vectors.grid import Grid, rounded_for_sums
 from streaming_moments.statistics.vectors.rows import VectorBatch
-
-if TYPE_CHECKING:
-    from streaming_moments.models.factors import interval_kernels
-else:
-    interval_kernels = LazyModule("streaming_moments.models.factors.interval_kernels")
 
 FACTOR = 1 << 8
 """Integer units of a standard deviation of a factor as it is read."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.latent_trees.directed import DirectedTree
 from streaming_moments.models.latent_trees.pair_tables import PairTables
 from streaming_moments.models.latent_trees.parameters import (
@@ -23,11 +21,7 @@ from streaming_moments.models.latent_trees.parameters import (
 )
 from streaming_moments.models.latent_trees.structure import Structure
 from streaming_moments.models.latent_trees.triple_rounds import likelier
-
-if TYPE_CHECKING:
-    import scipy.optimize as optimize
-else:
-    optimize = LazyModule("scipy.optimize")
+from streaming_moments.numerics.lazy_scipy import optimize
 
 
 @dataclass(frozen=True, eq=False)

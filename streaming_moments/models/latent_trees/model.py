@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from streaming_moments.columns import Column, Columns
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
-from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.base import (
+    Arrays,
+    Attributes,
+    Description,
+    FitOptions,
+    option,
+    takes_n_topics,
+)
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.latent_trees import drawing
 from streaming_moments.models.latent_trees.bars import TreeBars, score_bars, table_bars
@@ -46,6 +53,7 @@ from streaming_moments.models.latent_trees.triples import (
 from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -73,6 +81,7 @@ def _require_smoothing(share: float) -> None:
         raise InvalidInput(f"smoothing is {share}; it must be between 0 and 1")
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class LatentTreeOptions(FitOptions):
     """Options of a fit of a latent tree.
@@ -154,6 +163,8 @@ class LatentTree(StoredModel):
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
         Bars of tables and scores, if the statistics have halves and each identifies the tree.
+    start : str
+        "moments", or "pilot" if passes started from latent classes of a pilot of the rows.
     polishing : Polishing, optional
         How it was polished; bars and scores are of the fit before that.
     documents : int
@@ -176,6 +187,7 @@ class LatentTree(StoredModel):
 
     name: ClassVar[str] = "latent_tree"
     numbered: ClassVar[str] = "states"
+    record: ClassVar[str] = "row"
     kind: ClassVar[str] = "counts"
     Options: ClassVar[type[FitOptions]] = LatentTreeOptions
     compares_halves: ClassVar[bool] = True
@@ -195,6 +207,7 @@ class LatentTree(StoredModel):
     shape: str = "latent_tree"
     shape_scores: Mapping[str, float] = field(default_factory=dict)
     held_out: HeldOut | None = None
+    start: str = MOMENTS
     polishing: Polishing | None = None
 
     @classmethod
@@ -206,7 +219,7 @@ class LatentTree(StoredModel):
         rows : Rows
             Statistics of a table of categorical columns.
         options : LatentTreeOptions
-            How.
+            Options of the fit.
 
         Raises
         ------
@@ -424,6 +437,11 @@ class LatentTree(StoredModel):
             sentence += (
                 f"; Chow-Liu's tree without hidden states is {self.behind:.2g} nats better: a "
                 "latent tree is the wrong model of these columns, or it has too few states"
+            )
+        if self.start == PILOT:
+            facts["start"] = self.start
+            sentence += (
+                "; started from latent classes of a pilot of the rows, which are likelier so"
             )
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)

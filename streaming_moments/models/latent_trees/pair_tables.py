@@ -127,6 +127,6 @@ def require_states(table: TableColumns, states: int) -> None:
     ]
     if table.number - len(few) < FEWEST_COLUMNS:
         raise NotIdentifiable(
-            f"{states} states asked for, but columns {', '.join(map(repr, few[:5]))} have fewer "
-            "categories; ask for fewer states, or leave these columns out"
+            f"{states} states are asked for, but columns {', '.join(map(repr, few[:5]))} have "
+            "fewer categories; ask for fewer states, or leave these columns out"
         )

@@ -111,7 +111,7 @@ def _chow_liu(measured: Measured, options: Any) -> Shaped:
     both, smoothing = [half for half, _ in measured.halves], options.smoothing
     halves = tuple(chow_liu(half, smoothing, OWN_ROWS) for half in both)
     alike = (along(half, tree.columns, tree.parents, smoothing, OWN_ROWS) for half in both)
-    return Shaped(_structure_of(tree, tree.columns), tree.columns, tree, halves, tuple(alike))
+    return Shaped(structure_of(tree, tree.columns), tree.columns, tree, halves, tuple(alike))
 
 
 def _latent_classes(measured: Measured, options: Any) -> Shaped:
@@ -124,7 +124,7 @@ def _latent_classes(measured: Measured, options: Any) -> Shaped:
     halves = tuple(_numbered_like(half, tree) for half in own)
     V = measured.tables.table.number
     order = (V, *range(V))
-    return Shaped(_structure_of(tree, order), order, tree, halves, halves)
+    return Shaped(structure_of(tree, order), order, tree, halves, halves)
 
 
 SHAPES: Mapping[str, Callable[[Measured, Any], Shaped]] = MappingProxyType(
@@ -164,7 +164,7 @@ def taken_of(held_out: Mapping[str, HeldOut], found: Mapping[str, Shaped]) -> st
     return [*held_out][likely([*held_out.values()])[0]]
 
 
-def _structure_of(tree: DirectedTree, order: tuple[int, ...]) -> Structure:
+def structure_of(tree: DirectedTree, order: tuple[int, ...]) -> Structure:
     """Structure of a tree, each edge as long as the states at its ends differ."""
     edges = []
     marginals = tree.marginals()

@@ -20,8 +20,13 @@ from streaming_moments.decompositions.vectors.lifted_mixture import (
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.deprecation import renamed_fields
-from streaming_moments.models.base import Description, FitOptions, option, require_joint
-from streaming_moments.models.inference import posteriors
+from streaming_moments.models.base import (
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+    takes_n_topics,
+)
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.numbers.number_search import (
     Trial,
@@ -29,7 +34,9 @@ from streaming_moments.models.numbers.number_search import (
     not_found_again,
 )
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.vectors import (
     fit_of_blocks,
@@ -48,9 +55,7 @@ _MANY = 0.03  # share of clipped rows above which a warning is due
 _FAR = 1e100  # standard deviations: squares of larger ones overflow
 
 
-MOMENTS, PILOT = "moments", "pilot"
-
-
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class MixtureOptions(FitOptions):
     """Options of a fit of a Gaussian mixture."""
@@ -140,6 +145,7 @@ class GaussianMixture(StoredModel):
     compares_halves: ClassVar[bool] = True
     fewest: ClassVar[tuple[int, int]] = (50, 10)
     numbered: ClassVar[str] = "components"
+    record: ClassVar[str] = "row"
     holds_out: ClassVar[str] = "rows"
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "polishing")
 
@@ -167,7 +173,7 @@ class GaussianMixture(StoredModel):
         rows : Rows
             Of `VectorStatistics`.
         options : MixtureOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.lazy_imports import LazyModule
-
-if TYPE_CHECKING:
-    import scipy.optimize as optimize
-else:
-    optimize = LazyModule("scipy.optimize")
+from streaming_moments.numerics.lazy_scipy import optimize
 
 
 def matched_order(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.int64]:

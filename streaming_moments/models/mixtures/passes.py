@@ -203,7 +203,7 @@ def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> Gaus
 def not_too_small(
     variances: NDArray[np.float64], counts: NDArray[np.float64], grid: Grid
 ) -> NDArray[np.float64]:
-    """(k, c) variances of so many rows each, raised to a thousandth of their mean."""
+    """(k, c) variances of `counts` rows each, raised to a thousandth of their mean."""
     mean = float(counts @ variances.mean(axis=1) / counts.sum())
     least = _LEAST_VARIANCE * max(mean, _ROUNDING * grid.step**2)
     return np.maximum(variances, least)
@@ -240,7 +240,7 @@ def polished(
            [8., 0.]])
     """
     if passes < 0:
-        raise InvalidInput(f"{passes} passes; it must be 0 or more")
+        raise InvalidInput(f"passes is {passes}; give at least 0")
     held = [grid.quantised(one)[:2] for one in batches]
     if not sum(len(rows) for rows, _ in held):
         raise InvalidInput("there are no rows to polish with; give at least one")

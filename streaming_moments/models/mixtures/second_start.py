@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.models.mixtures.gaussian_mixture import PILOT, GaussianMixture, log_sums
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, log_sums
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.mixtures.passes import not_too_small, polished
+from streaming_moments.models.starts import PILOT, ROWS, STARTS, gains
+from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
 
-if TYPE_CHECKING:
-    import scipy.cluster.vq as vq
-else:
-    vq = LazyModule("scipy.cluster.vq")
-
-ROWS = 4000
-"""Rows of the pilot, and as many more by which starts are compared."""
-_STARTS = 10
 _KEPT = 3
 _CANDIDATES = 5  # components whose split is tried before the search for one ends
 _STEPS = 5  # passes after a split, and after a component is taken away
@@ -30,9 +23,7 @@ _LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
 _ORDINARY = 0.95  # share of the rows of which none is clipped: more clipped ones are no outliers
 _FEWEST = 2.0  # rows of the pilot that a component has at least
-_ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
 _WORTH = 4.0  # nats of all rows that a split gains at least: few rows fit noise
-_GAIN = 1e-3  # nats a row that it gains at least: less is another rounding of the same optimum
 
 
 def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
@@ -50,9 +41,9 @@ def best_start(
     nearest starts. Between these passes wide components are split in exchange for components that
     are hardly needed, while that makes the half more likely. The best of the three, by the other
     half, is used if it makes the other half more likely than `model` does after such passes: by two
-    standard errors, and a thousandth of a nat a row. If not, these passes are kept where they make
-    the other half as much more likely than `model` itself. Rows that the grid clips are left
-    out where they are few, as a component of outliers makes such rows most likely.
+    standard errors, and a thousandth of a nat a row. Otherwise these passes are used if they beat
+    `model` itself by as much. Rows that the grid clips are left out if they are few, as a component
+    of outliers makes such rows most likely.
 
     Parameters
     ----------
@@ -88,23 +79,19 @@ def best_start(
     if not len(held_out):
         return model
     near = _settled(model, train, grid)
-    if _likelier(other, near, held_out):
+    if gains(other.log_likelihoods(held_out) - near.log_likelihoods(held_out)):
         return other
     # passes over all rows can end elsewhere than those over the pilot
-    return replace(near, polishing=None) if _likelier(near, model, held_out) else model
+    if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
+        return replace(near, polishing=None)
+    return model
 
 
 def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
-    """Rows without those that the grid clips, if these are few and so many are left at least."""
+    """Rows without those that the grid clips, if few are clipped and at least `least` are left."""
     away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
     kept = away <= grid.radius
     return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
-
-
-def _likelier(one: GaussianMixture, other: GaussianMixture, rows: NDArray[Any]) -> bool:
-    gains = one.log_likelihoods(rows) - other.log_likelihoods(rows)
-    noise = float(gains.std()) / np.sqrt(gains.size)
-    return bool(gains.mean() > max(_GAIN, _ERRORS * noise))
 
 
 def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
@@ -136,7 +123,7 @@ def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[G
     """Mixtures of the clusters of K-means with the least distances."""
     x, k = rows.astype(np.float64), blank.n_topics
     tried = []
-    for seed in range(_STARTS):
+    for seed in range(STARTS):
         centres, labels = vq.kmeans2(x, k, minit="++", seed=seed, missing="warn")
         away = float(np.square(x - centres[labels]).sum())
         tried.append((away, seed, centres, labels))
@@ -205,7 +192,7 @@ def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArr
 
 
 def _least_needed(model: GaussianMixture, rows: NDArray[Any]) -> int:
-    """Component without which the rows are least less likely."""
+    """Component whose removal lowers the likelihood of the rows least."""
     logs = np.maximum(model.log_densities(rows), _LEAST)
     every, places = log_sums(logs), (np.arange(len(logs)), logs.argmax(axis=1))
     without = np.log1p(-np.minimum(np.exp(logs - every[:, None]), 0.5))

@@ -35,12 +35,8 @@ _FEW = 6  # numbers that are printed one by one
 class Trial:
     """Held-out score of one number.
 
-    Parameters
-    ----------
-    held_out : HeldOut
-        Log-likelihood of each half under a model of the other.
-    apart : float, optional
-        Result of `furthest_apart`, for models whose states are fitted again in each half.
+    held_out : log-likelihood of each half under a model of the other
+    apart : result of `furthest_apart`, for models whose states are fitted again in each half
     """
 
     held_out: HeldOut
@@ -159,7 +155,7 @@ class NumberSearch:
             raise InvalidInput(f"none of the numbers of {self.of} could be fitted; give one")
         return found
 
-    def sentence(self, how: str = "auto", beside: str = "") -> str:
+    def sentence(self, how: str = "auto") -> str:
         """Sentence with the chosen number, the reason, and the gains; empty without scores.
 
         Examples
@@ -173,9 +169,13 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         """
         if not self.curve:
             return ""
-        separable, predicting = self.separable, self.predicting
         chosen = self.found(how)
         of = self.of if chosen != 1 else one_of(self.of)
+        return f"chose {chosen} {of}: {self.reasons(how)}"
+
+    def reasons(self, how: str = "auto") -> str:
+        """Why `found` chooses its number, and the gains, as the end of a sentence."""
+        separable, predicting = self.separable, self.predicting
         best = "they predict best" if how == "predict" else f"{predicting} predict best"
         if how != "predict" and predicting == separable:
             best = "they also predict best"
@@ -189,8 +189,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         else:
             few = "one more gains less than a quarter of the mean gain in held-out likelihood"
             told = f"{few}; {best}"
-        gains = f"; gain of each: {self.gains}" if len(self.curve) > 1 else ""
-        return f"chose {chosen} {of}{beside}: {told}{gains}"
+        return f"{told}; gain of each: {self.gains}" if len(self.curve) > 1 else told
 
     @property
     def gains(self) -> str:
@@ -219,7 +218,7 @@ def shown_numbers(numbers: Iterable[int], of: str) -> str:
     known = sorted(set(numbers))
     if len(known) > _FEW:
         return f"{len(known)} numbers of {of} from {known[0]} to {known[-1]}"
-    return f"{', '.join(map(str, known)) or 'no'} {of}"
+    return f"{', '.join(map(str, known)) or 'no'} {of if known != [1] else one_of(of)}"
 
 
 def one_of(several: str) -> str:
@@ -237,14 +236,9 @@ def one_of(several: str) -> str:
 def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1) -> float:
     """Largest error of a state, relative to the distance to its nearest other state.
 
-    Parameters
-    ----------
-    bars : (k,) float64
-        Half the difference between the halves in each state.
-    states : (k, n) float64
-        States of all records, or means of both halves.
-    norm : int
-        Norm of the distances.
+    bars : (k,) float64, half the difference between the halves in each state
+    states : (k, n) float64, states of all records, or means of both halves
+    norm : norm of the distances
 
     Examples
     --------
@@ -296,12 +290,8 @@ def searched(
     states that are not all found in both halves. "auto" then halves the gaps around its choice
     until they are a twentieth of it.
 
-    Parameters
-    ----------
-    trial_of : callable
-        Returns the trial of a number, or None if it cannot be fitted.
-    worse : int
-        Numbers in succession without improvement; 0 tries all.
+    trial_of : returns the trial of a number, or None if it cannot be fitted
+    worse : numbers in succession without improvement; 0 tries all
     """
     tried = dict[int, Trial | None]()
     best: HeldOut | None = None
@@ -353,12 +343,8 @@ def searched_by_fits(
 ) -> NumberSearch:
     """`searched` for a model that is fitted to rows in memory; each trial is reported.
 
-    Raises
-    ------
-    NotIdentifiable
-        None of the numbers can be fitted.
-    InvalidInput
-        The statistics have no halves, or one is empty.
+    Raises NotIdentifiable if none of the numbers can be fitted. Raises InvalidInput if the
+    statistics have no halves, or one is empty.
     """
     refused: list[NotIdentifiable] = []
 
@@ -383,12 +369,7 @@ def searched_by_fits(
 def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
     """Held-out score of the number in these options.
 
-    Raises
-    ------
-    NotIdentifiable
-        The statistics identify fewer.
-    InvalidInput
-        A half is empty.
+    Raises NotIdentifiable if the statistics identify fewer. Raises InvalidInput if a half is empty.
     """
     found: Trial | None = model.trial(rows, options)
     if found is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.bernoullis import acceleration
 from streaming_moments.models.bernoullis import passes as set_passes
+from streaming_moments.models.bernoullis import second_start as set_starts
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.chains import passes as chain_passes
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
@@ -19,6 +20,7 @@ from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.factors import passes as factor_passes
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees import passes as tree_passes
+from streaming_moments.models.latent_trees import second_start as tree_starts
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
@@ -39,6 +41,34 @@ from streaming_moments.models.states import states_of
 from streaming_moments.models.three_view import passes as view_passes
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.statistics.vectors.rows import join_vectors
+
+
+@dataclass(frozen=True)
+class SecondStart:
+    """Another start of the first passes over a fit.
+
+    better : `better(model, records, foundation, seed, settle)` is the fit, or another start from
+        records drawn from all, whichever makes others of them more likely; with `settle` the fit
+        may be brought nearer to its optimum if these are all records
+    joined : `joined(batches)` are the records of several batches
+    """
+
+    better: Callable[[Any, Any, Any, int, bool], Any]
+    joined: Callable[[Sequence[Any]], Any]
+
+    def start(
+        self, model: Any, records: Any, foundation: Any, passes: int | str, seed: int = 0
+    ) -> Any:
+        """Model from which passes start; the fit if there are no passes, or no records for them."""
+        none = passes != AUTO and (isinstance(passes, str) or passes < 1)
+        if none or records is None or records.held < _FEWEST:
+            return model
+        return self.better(model, records, foundation, seed, passes == AUTO)
+
+
+_FEWEST = 2  # records of a pilot
 
 ACCELERATED = 2
 """Passes that may be accelerated; later ones never make the records less likely."""
@@ -73,8 +103,7 @@ class Passes:
     most : passes of "auto" at most
     accelerated : `accelerated(before, after)` is the model after each of the first `ACCELERATED`
         passes, from those before and after it
-    better : `better(model, rows, foundation)` is a fit, or another start from rows drawn from the
-        records, whichever makes more of them likely; None if a family has no other start
+    second : another start of the first passes; None if a family has none
     """
 
     sums: type[Any]
@@ -92,7 +121,7 @@ class Passes:
     begun: Callable[[Any], Any] = _as_it_is
     most: int = MOST_PASSES
     accelerated: Callable[[Any, Any], Any] = _after
-    better: Callable[[Any, Any, Any], Any] | None = None
+    second: SecondStart | None = None
 
     def start(self, model: Any) -> Any:
         """Model that the first pass reads with."""
@@ -123,8 +152,8 @@ def _require_one(model: Any, alpha: bool) -> None:
     _refuse_alpha(model, alpha)
     if model.alpha0:
         raise InvalidInput(
-            f"model {model.name} has alpha0 {model.alpha0:g}, so several {model.numbered} at once; "
-            "polish one with alpha0 0"
+            f"model {model.name} has alpha0 {model.alpha0:g}, so a {model.record} has several "
+            f"{model.numbered} at once; polish a model with alpha0 0"
         )
 
 
@@ -151,7 +180,12 @@ _OF_ROWS = Passes(
     _refuse_alpha,
     OF_EM,
     of_rows=True,
-    better=lambda model, rows, foundation: better_start(model, rows, foundation.grid),
+    second=SecondStart(
+        lambda model, rows, foundation, seed, settle: better_start(
+            model, rows.values, foundation.grid
+        ),
+        join_vectors,
+    ),
 )
 _OF_FACTORS = Passes(
     factor_passes.FactorSums,
@@ -176,6 +210,12 @@ _OF_SETS = Passes(
     _refuse_alpha,
     OF_EM,
     accelerated=acceleration.accelerated,
+    second=SecondStart(
+        lambda model, rows, foundation, seed, settle: set_starts.better_start(
+            model, rows, seed, settle
+        ),
+        concatenate,
+    ),
 )
 _OF_SEQUENCES = Passes(
     chain_passes.ExpectedStates,
@@ -211,6 +251,10 @@ _OF_TABLES = Passes(
     _refuse_alpha,
     OF_EM,
     states=tree_passes.conditionals,
+    second=SecondStart(
+        lambda model, rows, foundation, seed, settle: tree_starts.better_start(model, rows, seed),
+        concatenate,
+    ),
 )
 _OF_EDGES = Passes(
     edge_passes.ExpectedNeighbours,

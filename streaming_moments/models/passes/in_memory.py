@@ -111,7 +111,9 @@ def passes_over(
     family = passes_of(type(model))
     most = family.number(passes)
     if isinstance(most, str) or most < 0 or threads < 1:
-        raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
+        raise InvalidInput(
+            f"passes is {passes} and threads is {threads}; give at least 0 passes and 1 thread"
+        )
     family.require(model, alpha)
     polishing: Any = family.start(model) if most else model
     before: Any = None

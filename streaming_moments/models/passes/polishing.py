@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models import topic_reading
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
+from streaming_moments.models.reading import topic_reading
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import IntegerSums, columns_of

@@ -18,8 +18,8 @@ from streaming_moments.decompositions.forms import (
 )
 from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models import topic_reading
-from streaming_moments.models.base import Description, FitOptions, option
+from streaming_moments.models.base import Description, FitOptions, option, takes_n_topics
+from streaming_moments.models.reading import topic_reading
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import stored_as
 from streaming_moments.models.sweeps import TopicRows, both_rows, fitted_on, mean_columns
@@ -57,6 +57,7 @@ class Cumulants(PerDocument):
         return raw
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class IntensityOptions(FitOptions):
     """Options of a fit of independent intensities."""
@@ -114,7 +115,7 @@ class IndependentIntensities(TopicModel):
         rows : Rows
             Statistics of documents.
         options : IntensityOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,32 +22,21 @@ from streaming_moments.decompositions.views import (
     whiten_sides,
 )
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.lazy_scipy import optimize
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
-
-if TYPE_CHECKING:
-    import scipy.optimize as optimize
-else:
-    optimize = LazyModule("scipy.optimize")
 
 
 @dataclass(frozen=True, eq=False)
 class ViewColumns:
     """Hidden states as distributions over the rows view.
 
-    Parameters
-    ----------
-    found : Recovered
-        Columns and weights of the states.
-    spectrum : (k,) float64
-        Singular values of the pair counts of the two other views.
-    turned : int
-        States whose estimated columns are mostly negative, for which there is little evidence.
-    documents, n_missing : int
-        Records counted, and records among them that lack a view.
+    found : columns and weights of the states
+    spectrum : (k,) float64, singular values of the pair counts of the two other views
+    turned : states whose estimated columns are mostly negative, for which there is little evidence
+    documents, n_missing : records counted, and records among them that lack a view
     """
 
     found: Recovered
@@ -62,12 +51,9 @@ def view_columns(
 ) -> ViewColumns:
     """Columns and weights of k states from all rows, in three sweeps.
 
-    Raises
-    ------
-    NotIdentifiable
-        The statistics identify fewer states; the message says how many.
+    Raises NotIdentifiable if the statistics identify fewer states; the message says how many.
     """
-    first = rows.gathered("records", _records)[0]
+    first = number_of_records(rows)
     width = [1 + sketch.columns for sketch in sketches]
     summed = rows.summed("pairs", _slice_sums, nbytes=8 * width[0] * width[1])
     sides: SideWhitening = whiten_sides(
@@ -79,6 +65,12 @@ def view_columns(
     sums = rows.summed("whitened slices", _contracted, whitened, nbytes=nbytes)
     found, turned = rows.value(rows.once("rotation", recovered, whitened, sums))
     return ViewColumns(found, sides.spectrum, int(turned.sum()), *first)
+
+
+def number_of_records(rows: Rows) -> tuple[int, int]:
+    """Records counted, and records among them that lack a view."""
+    found: tuple[int, int] = rows.gathered("records", _records)[0]
+    return found
 
 
 def said_of_turned(turned: int) -> str:

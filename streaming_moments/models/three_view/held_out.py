@@ -19,29 +19,14 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 _SPREAD = 1e-3
 
 
-def held_out_triples(rows: Rows, model: Any, options: Any) -> HeldOut:
-    """Mean log-likelihood of the triples, or windows, of each half; as `trial_of_halves`."""
-    return trial_of_halves(rows, model, options).held_out
-
-
 def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
     """Held-out score of the triples, or windows, of each half under a model of the other.
 
-    Parameters
-    ----------
-    rows : Rows
-        `ViewStatistics` with identity sketches, which hold the table of triples.
-    model : type
-        Class of mixtures of views or of hidden Markov models.
-    options : FitOptions
-        Its `Options`.
+    Raises NotIdentifiable if a half identifies fewer states. Raises InvalidInput as
+    `require_told_apart`, or if a half of the records has no triple.
 
-    Raises
-    ------
-    NotIdentifiable
-        A half identifies fewer states.
-    InvalidInput
-        As for `require_told_apart`, or a half of the records has no triple.
+    rows : `ViewStatistics` with identity sketches, which hold the table of triples
+    model : class of mixtures of views or of hidden Markov models
     """
     require_told_apart(rows.foundation)
     scores, tables = [], []
@@ -64,10 +49,8 @@ def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
 def require_told_apart(foundation: Any) -> None:
     """Refuse statistics that cannot compare numbers of states.
 
-    Raises
-    ------
-    InvalidInput
-        They have no halves, or only sketches of the triples; the message has a remedy.
+    Raises InvalidInput if they have no halves, or only sketches of the triples; the message has a
+    remedy.
     """
     if not foundation.halves:
         raise InvalidInput(

@@ -25,12 +25,8 @@ _MOST_CELLS = 1 << 21
 class Mixture:
     """Parameters of a mixture of three views, fitted to triples; a `Hidden`.
 
-    Parameters
-    ----------
-    rows, left, right : (n, k) float64
-        Columns on the simplex: words of each view in each state.
-    weights : (k,) float64
-        Shares of the states.
+    rows, left, right : (n, k) float64, columns on the simplex: words of each view in each state
+    weights : (k,) float64, shares of the states
     """
 
     rows: NDArray[np.float64]
@@ -44,6 +40,13 @@ class Mixture:
     def tables(self) -> tuple[NDArray[np.float64], ...]:
         """All parameters."""
         return self.rows, self.left, self.right, self.weights
+
+    @classmethod
+    def blank(cls, table: NDArray[np.int64], k: int) -> Mixture:
+        """Equal states with the words of a table (middle, left, right) of counts."""
+        sums = (table.sum(axis=others) for others in ((1, 2), (0, 2), (0, 1)))
+        rows, left, right = (np.tile((own / own.sum())[:, None], k) for own in sums)
+        return cls(rows, left, right, np.full(k, 1 / k))
 
     def drawn(self, rng: np.random.Generator) -> Mixture:
         """Random parameters of the same shapes."""
@@ -63,6 +66,17 @@ class Mixture:
         return found, told.score
 
 
+def mixture_of_triples(rows: Rows, options: Any) -> tuple[Mixture, float | None, int] | None:
+    """As `likelier_mixture`, from random starts alone; None without triples or rounds for them."""
+    foundation: ViewsFoundation = rows.foundation
+    if not _has_table(foundation, options):
+        return None
+    table = triple_table(rows)
+    if not table.any():
+        return None
+    return likelier_mixture(rows, [Mixture.blank(table, options.topics)], options)
+
+
 def likelier_mixture(
     rows: Rows, given: Sequence[Mixture], options: Any, drawn: bool = True
 ) -> tuple[Mixture, float | None, int]:
@@ -72,9 +86,7 @@ def likelier_mixture(
     unchanged, with None and 0, if no rounds are requested, states are mixed, or the statistics have
     no table.
     """
-    foundation: ViewsFoundation = rows.foundation
-    cells = prod(basis.n_words for basis in foundation.bases)
-    if not (options.refine and foundation.whole and cells <= _MOST_CELLS) or options.alpha0:
+    if not _has_table(rows.foundation, options):
         return given[0], None, 0
     found: tuple[Mixture, float, int] = rows.value(
         rows.once(
@@ -89,3 +101,10 @@ def likelier_mixture(
         )
     )
     return found
+
+
+def _has_table(foundation: ViewsFoundation, options: Any) -> bool:
+    """Whether rounds on the table of triples are asked for and possible."""
+    cells = prod(basis.n_words for basis in foundation.bases)
+    asked = options.refine and not options.alpha0
+    return bool(asked and foundation.whole and cells <= _MOST_CELLS)

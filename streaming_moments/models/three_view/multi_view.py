@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,9 +19,10 @@ from streaming_moments.models.base import (
     FitOptions,
     option,
     require_joint,
+    takes_n_topics,
 )
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.inference import (
+from streaming_moments.models.reading.inference import (
     inferred_proportions,
     log_posteriors,
     posteriors,
@@ -29,15 +30,21 @@ from streaming_moments.models.inference import (
 )
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.starts import MOMENTS
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import (
     ViewColumns,
     half_bars,
     half_rows,
+    number_of_records,
     said_of_turned,
     view_columns,
 )
-from streaming_moments.models.three_view.mixture_em import Mixture, likelier_mixture
+from streaming_moments.models.three_view.mixture_em import (
+    Mixture,
+    likelier_mixture,
+    mixture_of_triples,
+)
 from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
 from streaming_moments.models.three_view.triple_model import TripleModel
 from streaming_moments.numerics.simplex import nearest_distributions
@@ -48,8 +55,11 @@ from streaming_moments.statistics.views.records import LEFT, RIGHT, ViewBatch
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
 _SMOOTHING = 1e-3
+TRIPLES_START = "triples"
+_FEWEST = 2  # states that moments identify before rounds on triples look for more
 
 
+@takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions(FitOptions):
     """Options of a fit of records in three views."""
@@ -94,6 +104,9 @@ class MultiViewMixture(TripleModel):
         Rounds of refinement by the table of triples.
     triple_score : float, optional
         Mean log-likelihood of a triple after refinement, in nats.
+    start : str
+        "moments", or "triples" if moments identify fewer states: rounds on the table of triples
+        then began at random, and other states may explain the records as well.
     bars, word_bars : (k,) and (n, k) float64, optional
         Expected L1 error of each column of the rows view, and standard errors of its entries, if
         the statistics have halves of the records; halves are refined like the columns.
@@ -136,6 +149,51 @@ class MultiViewMixture(TripleModel):
         default=None, metadata=stored_as(states=(1,), together="bars")
     )
     held_out: HeldOut | None = None
+    start: str = MOMENTS
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """Fit the model to statistics.
+
+        If moments identify two states but not as many as asked for, as with few words in a view,
+        the states are those that make the table of triples most likely, of random starts.
+
+        Parameters
+        ----------
+        rows : Rows
+            Rows of `ViewStatistics`.
+        options : ViewOptions
+            How.
+
+        Raises
+        ------
+        NotIdentifiable
+            Moments identify fewer than two states, or fewer than asked for, and the statistics have
+            no table of triples, or the options no rounds for it; the message says how many.
+        """
+        try:
+            return super().fit(rows, options)
+        except NotIdentifiable:
+            if not _identifies_two(rows, options):
+                raise
+            found = mixture_of_triples(rows, options)
+            if found is None:
+                raise
+        mixture, score, refined = found
+        documents, n_missing = number_of_records(rows)
+        model = cls(
+            mixture.rows,
+            mixture.left,
+            mixture.right,
+            mixture.weights,
+            documents=documents,
+            n_missing=n_missing,
+            columns=rows.foundation.columns,
+            refined=refined,
+            triple_score=score,
+            start=TRIPLES_START,
+        )
+        return model.reordered(np.argsort(-model.weights, kind="stable"))
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
@@ -248,6 +306,9 @@ class MultiViewMixture(TripleModel):
             "views": list(self.columns),
         }
         sentence = f"views {', '.join(self.columns)}"
+        if self.start == TRIPLES_START:
+            facts["start"] = self.start
+            sentence += "; moments identify fewer states, so rounds on triples started at random"
         if self.refined:
             sentence += f"; refined in {self.refined} rounds by their triples"
         if self.held_out is not None:
@@ -264,8 +325,8 @@ class MultiViewMixture(TripleModel):
         """Views of records as one batch, and the columns of their words as one table."""
         if not views or not views.keys() <= set(VIEWS):
             raise InvalidInput(
-                f"views {sorted(views)}; give at least one of {', '.join(VIEWS)}, which are "
-                f"{', '.join(self.columns)}"
+                f"the views are {', '.join(sorted(views)) or 'missing'}; give at least one of "
+                f"{', '.join(VIEWS)}, which stand for {', '.join(self.columns)}"
             )
         tables = [getattr(self, name) for name in views]
         for name, table in zip(views, tables, strict=True):
@@ -307,6 +368,17 @@ def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
         for name, columns in zip((LEFT, RIGHT), others, strict=True)
     ]
     return fitted, Mixture(words, read[0], read[1], weights)
+
+
+def _identifies_two(rows: Rows, options: Any) -> bool:
+    """Whether moments identify two states, but not as many as the options ask for."""
+    if options.topics <= _FEWEST:
+        return False
+    try:
+        _decomposed(rows, replace(options, topics=_FEWEST))
+    except NotIdentifiable:
+        return False
+    return True
 
 
 def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.float64]:

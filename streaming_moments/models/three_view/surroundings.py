@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.views import frame
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.lazy_scipy import optimize
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
-
-if TYPE_CHECKING:
-    import scipy.optimize as optimize
-else:
-    optimize = LazyModule("scipy.optimize")
 
 # Weight of the prior state shares for a symbol, in windows.
 _PRIOR = 1.0
@@ -42,25 +36,12 @@ def by_surroundings(
     covariance metric of the sketches. The weights count as one more window of each symbol. This
     also holds for mixed states, as their surroundings are mixed in the same way.
 
-    Parameters
-    ----------
-    rows : Rows
-        Rows of `ViewStatistics`.
-    name : str
-        Name of the sums whose rows are symbols: of triples, or of an outer view.
-    metrics : sequence of (s, r) float64
-        Metrics by `sketch_metric` of the sketches beside them: two for triples, else one.
-    columns : (n, k) float64
-        Decomposed columns, on the simplex.
-    weights : (k,) float64
-        Shares of the states.
+    Returns (n, k) columns on the simplex, and (k,) weights.
 
-    Returns
-    -------
-    columns : (n, k) float64
-        On the simplex; `columns @ weights` is the share of each symbol.
-    weights : (k,) float64
-        Shares of the states.
+    rows : rows of `ViewStatistics`
+    name : name of the sums whose rows are symbols: of triples, or of an outer view
+    metrics : metrics by `sketch_metric` of the sketches beside them: two for triples, else one
+    columns : (n, k) float64, decomposed columns, on the simplex
     """
     k, width = weights.size, sum(one.shape[1] for one in metrics)
     joint = columns * weights

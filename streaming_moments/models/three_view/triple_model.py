@@ -40,7 +40,7 @@ class TripleModel(StoredModel):
         rows : Rows
             Rows of `ViewStatistics`; for a chain, of sequences.
         options : MarkovOptions or ViewOptions
-            How.
+            Options of the fit.
 
         Raises
         ------

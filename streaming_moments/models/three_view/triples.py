@@ -26,14 +26,10 @@ _LEAST = np.float32(1e-30)
 class Posteriors:
     """Posteriors of the middle states of triples.
 
-    Parameters
-    ----------
-    left, right : (n, k) float64
-        Expected counts of the words of the outer views, divided by their parameters.
-    middle : (n, k) float64
-        Expected counts of the words of the middle view.
-    score : float
-        Mean log-likelihood of a triple, in nats.
+    left, right : (n, k) float64, expected counts of the words of the outer views, divided by their
+        parameters
+    middle : (n, k) float64, expected counts of the words of the middle view
+    score : mean log-likelihood of a triple, in nats
     """
 
     left: NDArray[np.float64]
@@ -62,12 +58,8 @@ class Triples(Protocol):
 class ListedTriples:
     """List of distinct triples; a `Triples`.
 
-    Parameters
-    ----------
-    cells : (triples, 3) int64
-        Words of the left, middle and right views; the middle view has rows.
-    counts : (triples,) float64
-        Number of occurrences of each.
+    cells : (triples, 3) int64, words of the left, middle and right views; the middle view has rows
+    counts : (triples,) float64, number of occurrences of each
     """
 
     cells: NDArray[np.int64]
@@ -106,10 +98,7 @@ class ListedTriples:
 class TripleTable:
     """Triples as a dense table, to seven digits; a `Triples`.
 
-    Parameters
-    ----------
-    table : (m, l, r) float32
-        Number of occurrences of each, middle view first.
+    table : (m, l, r) float32, number of occurrences of each, middle view first
     """
 
     table: NDArray[np.float32]

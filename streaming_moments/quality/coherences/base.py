@@ -55,8 +55,8 @@ class TopWords:
         core = codocuments.shape[0]
         if not 2 <= number <= core:
             raise InvalidInput(
-                f"{number} top words asked for; coherence needs 2 to {core}, the number of core "
-                "words"
+                f"{number} top words are asked for; coherence needs 2 to {core}, the number of "
+                "core words"
             )
         top = top_words(topics[:core], number)
         joint = codocuments[top[:, :, None], top[:, None, :]].astype(np.float64)

@@ -15,7 +15,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.krylov import leading_eigenpairs
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.printing.short_repr import short_repr
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, require_batch
 from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.room import even_with_room, finest_even
 from streaming_moments.statistics.counts.lengths.weights import (
@@ -81,7 +81,10 @@ class Basis:
                 f"a basis is a (core, s) matrix of int8, got {matrix.shape} of {matrix.dtype}"
             )
         if matrix.shape[0] > self.n_words:
-            raise InvalidInput(f"a basis of {matrix.shape[0]} rows for {self.n_words} words")
+            raise InvalidInput(
+                f"the basis has {matrix.shape[0]} rows, more than the {self.n_words} words; give "
+                "fewer rows"
+            )
         if not _independent(matrix):
             raise InvalidInput(
                 f"the {matrix.shape[1]} columns of the basis are linearly dependent; "
@@ -173,8 +176,8 @@ class Basis:
         Raises
         ------
         InvalidInput
-            The pilot has no word pairs, there are more topics than core words, or the length
-            weights are unknown.
+            The pilot is not a CountBatch or has no word pairs, there are more topics than core
+            words, or the length weights are unknown.
 
         Examples
         --------
@@ -183,6 +186,7 @@ class Basis:
         >>> basis.core, basis.columns
         (12, 7)
         """
+        require_batch(batch)
         core = min(batch.n_words, DEFAULT_CORE) if core is None else core
         if not 1 <= core <= batch.n_words:
             raise InvalidInput(f"core is {core}; it must be 1 to {batch.n_words}, the words")
@@ -209,14 +213,22 @@ class Basis:
             return cls(matrix, batch.n_words, batch.vocabulary, weights)
         vectors = _leading_eigenvectors(batch, weights, core, leading_columns, max_topics, rng)
         leading = np.rint(vectors / np.abs(vectors).max(axis=0) * _SCALE).astype(np.int8)
-        for _ in range(_DRAWS):
-            random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(core, random_columns))
-            matrix = np.hstack([leading, random])
-            if np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]:
-                break
+        matrix = with_random_columns(leading, random_columns, rng)
         # the eigenvectors with other weights, chosen if these leave no room, are almost the same
         weights = even_with_room(batch, matrix) if even else POOLED
         return cls(matrix, batch.n_words, batch.vocabulary, weights)
+
+
+def with_random_columns(
+    leading: NDArray[np.int8], number: int, rng: np.random.Generator
+) -> NDArray[np.int8]:
+    """Append random columns of +-1, drawn again while the (core, columns) matrix lacks rank."""
+    for _ in range(_DRAWS):
+        random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(len(leading), number))
+        matrix = np.hstack([leading, random])
+        if np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]:
+            break
+    return matrix
 
 
 def _leading_eigenvectors(

@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.numerics.runs import run_sums
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.halves import count_keys, odd_half
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = LazyModule("scipy.sparse")
 
 _LARGEST_COUNT = np.iinfo(np.int32).max
 
@@ -189,6 +184,11 @@ class CountBatch:
         """Number of documents."""
         return int(self.indptr.size - 1)
 
+    @property
+    def held(self) -> int:
+        """Number of documents that `select` and `take` know."""
+        return self.documents
+
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """(documents,) int64, length of each document in vocabulary tokens."""
@@ -226,6 +226,27 @@ class CountBatch:
             None if self.halves is None else self.halves[start:stop],
         )
 
+    def take(self, places: NDArray[np.int64]) -> CountBatch:
+        """Documents at these places, in their order; a copy.
+
+        Examples
+        --------
+        >>> CountBatch.from_csr([[1, 0], [0, 2], [3, 0]]).take(np.array([2, 1])).words
+        array([0, 1], dtype=int32)
+        """
+        sizes = np.diff(self.indptr)[places]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        shifts = np.repeat(self.indptr[:-1][places] - indptr[:-1], sizes)
+        entries = np.arange(indptr[-1]) + shifts
+        return CountBatch(
+            indptr,
+            self.words[entries],
+            self.counts[entries],
+            self.n_words,
+            self.vocabulary,
+            None if self.halves is None else self.halves[places],
+        )
+
 
 def odd_documents(
     batch: CountBatch,
@@ -234,18 +255,10 @@ def odd_documents(
 ) -> NDArray[np.bool_]:
     """(rows,) mask of the odd half, from the counts of each document.
 
-    Parameters
-    ----------
-    batch : CountBatch
-        Rows: documents or passages.
-    passages : (documents,) int64, optional
-        Number of rows of each document, which share a half; by default each row is a document.
-    n_words : int, optional
-        Number of first words that decide; by default all. Words added later to a vocabulary do not.
-
-    Returns
-    -------
-    (rows,) bool
+    passages : (documents,) int64, number of rows of each document, which share a half; by
+        default each row is a document
+    n_words : number of first words that decide; by default all. Words added later to a vocabulary
+        do not.
 
     Examples
     --------
@@ -280,7 +293,7 @@ def concatenate(batches: Sequence[CountBatch]) -> CountBatch:
     2
     """
     if not batches:
-        raise InvalidInput("nothing to concatenate; give at least one batch")
+        raise InvalidInput("there are no batches to concatenate; give at least one")
     for batch in batches[1:]:
         require_same_words(batches[0], batch)
     shifts = np.cumsum([0] + [int(batch.indptr[-1]) for batch in batches])
@@ -301,13 +314,22 @@ def _joined_halves(batches: Sequence[CountBatch]) -> NDArray[np.bool_] | None:
     return np.concatenate([batch.odd for batch in batches])
 
 
+def require_batch(batch: object) -> None:
+    """Refuse anything but counted documents; the InvalidInput names what makes a batch."""
+    if not isinstance(batch, CountBatch):
+        raise InvalidInput(
+            f"the documents are of type {type(batch).__name__}; make a batch of a matrix of counts "
+            "by CountBatch.from_csr(X)"
+        )
+
+
 def require_same_words(one: CountBatch, other: CountBatch) -> None:
     """Refuse two batches with different vocabularies."""
     if (one.n_words, one.vocabulary) != (other.n_words, other.vocabulary):
         raise ForeignStatistics(
-            f"a batch of vocabulary {one.vocabulary[:12] or '(none)'} with {one.n_words} words "
-            f"and one of {other.vocabulary[:12] or '(none)'} with {other.n_words}; "
-            "count both with one vocabulary"
+            f"one batch has vocabulary {one.vocabulary[:12] or '(none)'} with {one.n_words} words, "
+            f"and another {other.vocabulary[:12] or '(none)'} with {other.n_words}; count both "
+            "with one vocabulary"
         )
 
 

@@ -66,8 +66,8 @@ class PairRows:
 
         float32 is what fits take; float64 serves as reference. Half 0 is the even one, 1 the odd
         one; the scales are still those of all documents. Raises InvalidInput for a half of
-        statistics without halves. With `leading` only pairs among so many first words, which are in
-        the core.
+        statistics without halves. With `leading` only pairs of the first `leading` words, which are
+        in the core.
 
         Examples
         --------
@@ -180,7 +180,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _summed(
         self, lefts: NDArray[Any], topics: int, right: NDArray[np.float64], least: float
     ) -> NDArray[np.float64]:
-        """(r, k) sums of `ratios` of divided sides, the left one of so many topics."""
+        """(r, k) sums of `ratios` of divided sides; the left side has `topics` topics."""
         rights, columns, wide = *self._both_ways(right), right.shape[1]
         sums = np.zeros((len(lefts), wide))
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)
@@ -257,7 +257,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
 def _kept(
     entries: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """Starts of rows with so many entries, and these; the room beyond them is given back."""
+    """Starts of rows with these numbers of entries, and the entries without unused room."""
     starts = np.concatenate([[0], np.cumsum(entries)])
     for array in (words, counts):
         # nothing is copied

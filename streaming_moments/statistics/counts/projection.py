@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
+from streaming_moments.numerics.read_only import read_only
 from streaming_moments.numerics.runs import run_sums
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -103,7 +104,7 @@ class ProjectedBatch:
             batch.words,
             batch.counts,
             tokens,
-            basis.matrix,
+            read_only(basis.matrix),
             total,
             projections,
             bounds,

@@ -21,7 +21,7 @@ from streaming_moments.statistics.counts.adding import (
     refuse_overflow,
 )
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, require_batch
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.row_lengths import L, RowLengths
 from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
@@ -168,11 +168,14 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
 
         Raises
         ------
+        InvalidInput
+            `batch` is not a CountBatch.
         ForeignStatistics
             Batch and basis have different vocabularies.
         BoundExceeded
             A sum would exceed 2^62: use shorter passages, or another store for later documents.
         """
+        require_batch(batch)
         projected = [ProjectedBatch.of(batch, basis)]
         return cls.of_projected(projected, basis, block, codocuments, halves)
 

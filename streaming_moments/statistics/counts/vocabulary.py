@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 
 
@@ -117,11 +118,17 @@ def select_terms(
     """
     chosen = frequent_terms(frequencies, size, min_documents, max_document_fraction)
     if chosen.size == 0:
+        if not frequencies.terms:
+            raise InvalidInput(
+                f"none of {frequencies.documents:,} documents holds a term, so there is no "
+                "vocabulary; check that they are texts, and not empty, numbers or stop words only"
+            )
         rare, common = _refused(frequencies, min_documents, max_document_fraction)
         raise InvalidInput(
-            f"no term is left for the vocabulary: of {len(frequencies.terms)} terms in "
-            f"{frequencies.documents} documents, {int(rare.sum())} occur in fewer than "
-            f"{min_documents} documents and {int(common.sum())} in more than "
+            "no term is left for the vocabulary: of "
+            f"{of_number(len(frequencies.terms), 'term')} in "
+            f"{of_number(frequencies.documents, 'document')}, {int(rare.sum()):,} occur in fewer "
+            f"than {of_number(min_documents, 'document')} and {int(common.sum()):,} in more than "
             f"{max_document_fraction:.0%} of them",
             "lower the minimum ({create.min_documents}), raise the fraction "
             "({create.max_document_fraction}), or give more documents",

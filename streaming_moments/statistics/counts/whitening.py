@@ -194,7 +194,7 @@ def require_columns(n_topics: int, basis: Basis) -> None:
     """Refuse more topics than the basis has columns."""
     if n_topics > basis.columns:
         raise NotIdentifiable(
-            f"{n_topics} topics asked for but the basis has {basis.columns} columns",
+            f"{n_topics} topics are asked for, but the basis has {basis.columns} columns",
             remedy(
                 "ask for at most {columns}, or give a larger {create.max_topics}",
                 columns=basis.columns,
@@ -206,9 +206,9 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
     """Refuse more topics than positive eigenvalues."""
     if positive < n_topics:
         raise NotIdentifiable(
-            f"{n_topics} topics asked for but the second moment has {positive} positive "
-            f"eigenvalues (alpha0 {form.alpha0:g}); ask for at most {positive} topics, "
-            "lower alpha0, or add documents"
+            f"{n_topics} topics are asked for, but the second moment has {positive} positive "
+            f"eigenvalues (alpha0 {form.alpha0:g}); ask for at most {positive}, lower alpha0, or "
+            "add documents"
         )
 
 

@@ -78,7 +78,9 @@ class EdgesFoundation(ThreeViews):
 
     def __post_init__(self) -> None:
         if self.nodes.n_words >= MOST_NODES:
-            raise InvalidInput(f"a graph of {self.nodes.n_words:,} nodes; {MOST_NODES:,} at most")
+            raise InvalidInput(
+                f"the graph has {self.nodes.n_words:,} nodes; give fewer than {MOST_NODES:,}"
+            )
         if self.sketch is not None:
             require_sketch(self.sketch, self.nodes)
         elif self.nodes.n_words > WHOLE_NODES:

@@ -81,7 +81,8 @@ class SequencesFoundation(ThreeViews):
         require_sketch(self.sketch, self.alphabet)
         if self.alphabet.n_words > MOST_SYMBOLS:
             raise InvalidInput(
-                f"an alphabet of {self.alphabet.n_words:,} symbols; {MOST_SYMBOLS:,} at most",
+                f"the alphabet has {self.alphabet.n_words:,} symbols, but at most "
+                f"{MOST_SYMBOLS:,} fit",
                 "give a lower {create.vocabulary_size}",
             )
 

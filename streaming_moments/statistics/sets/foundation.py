@@ -135,7 +135,7 @@ class SetsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; maybe of the first so many features only."""
+        """Shape of each row array of a block by name; maybe of the first features only."""
         return self._counted.shapes(block, rows)
 
     def compresses(self, name: str) -> bool:
@@ -153,11 +153,11 @@ class SetsFoundation:
         return self._counted.statistics(block, totals, arrays)
 
     def require_own(self, statistics: MomentStatistics) -> None:
-        """Refuse statistics of other features or another sketch; raises as counts."""
+        """Refuse statistics of other features or another sketch."""
         self._counted.require_own(statistics)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
-        """The rows, each feature once, projected on the sketch; raises as counts."""
+        """The rows, each feature once, projected on the sketch."""
         own = self.distinct(batch)
         if own.halves is None and not self.by_content:
             own = replace(own, halves=odd_in_turn(0, own.documents))
@@ -172,13 +172,13 @@ class SetsFoundation:
         return self._counted.tokens_below(bound, most)
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; raises as counts."""
+        """Refuse sums that could exceed 2^62."""
         self._counted.require_bounded(bound)
 
     def joined(
         self, batches: Iterable[ProjectedBatch], most_bytes: int
     ) -> Iterator[ProjectedBatch]:
-        """The same rows in fewer batches; raises as counts."""
+        """The same rows in fewer batches."""
         return self._counted.joined(batches, most_bytes)
 
     def sums(self, block: RowBlock) -> BlockSums:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.read_only import read_only
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.vectors import kernels
 
@@ -85,7 +86,9 @@ class Grid:
         given = np.ascontiguousarray(values, dtype=np.float32 if exact else np.float64)
         rows = np.empty(given.shape, dtype=np.int16)
         norms = np.empty(len(given), dtype=np.int64)
-        clipped = kernels.quantise(given, self.offset, self.step, self.radius, rows, norms)
+        clipped = kernels.quantise(
+            read_only(given), read_only(self.offset), self.step, self.radius, rows, norms
+        )
         return rows, norms, int(clipped)
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -63,28 +63,16 @@ def foundation_of(
     leading directions of a factor model of the pilot (diagonal noise, so that noisy coordinates do
     not dominate), rounded to int8, and two random columns of +-1; rows of up to 64 numbers are
     their own sketch. It is shifted so that y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows
-    would not fit.
+    would not fit. Raises InvalidInput if there are fewer than two rows, all rows are
+    equal, a number is NaN or infinite, or there are no columns.
 
-    Parameters
-    ----------
-    rows : (N, d)
-        Finite numbers; 2,000 rows are as good as more.
-    columns : int, optional
-        Columns of the sketch; a good choice is one and a half for each component plus two. By
+    rows : (N, d), finite numbers; 2,000 rows are as good as more
+    columns : columns of the sketch; a good choice is one and a half for each component plus two. By
         default 50, for 32 components, or d up to 64.
-    seed : int
-        Seed of the random columns.
-    squares, fourth, halves : bool
-        Options of the foundation.
-    reach : float, optional
-        Radius in median norms. By default 1.3 or more, so that outliers do not dominate mixtures;
-        with `fourth` 4, as tails separate factors.
-
-    Raises
-    ------
-    InvalidInput
-        There are fewer than two rows, all rows are equal, a number is NaN or infinite, or there are
-        no columns.
+    seed : seed of the random columns
+    squares, fourth, halves : options of the foundation
+    reach : radius in median norms. By default 1.3 or more, so that outliers do not dominate
+        mixtures; with `fourth` 4, as tails separate factors.
 
     Examples
     --------
@@ -99,7 +87,7 @@ def foundation_of(
             "one"
         )
     if columns is not None and columns < 1:
-        raise InvalidInput(f"{columns} columns of a sketch; give at least 1")
+        raise InvalidInput(f"the sketch has {columns} columns; give at least 1")
     grid = grid_of(rows, _FAR if reach is None and fourth else reach)
     found, norms, _ = grid.quantised(rows)
     matrix = _sketch(found.astype(np.float64), columns, fourth, np.random.default_rng(seed))

@@ -57,7 +57,10 @@ class VectorBatch:
                 f"vectors are (N, d) numbers, got {self.values.shape} of {self.values.dtype}"
             )
         if self.odd is not None and self.odd.shape != self.values.shape[:1]:
-            raise InvalidInput(f"{len(self.values)} vectors, halves of {self.odd.shape}")
+            raise InvalidInput(
+                f"there are {len(self.values)} rows, but the halves have shape {self.odd.shape}; "
+                "give one truth value for each row"
+            )
 
     @classmethod
     def of(cls, values: NDArray[Any], odd: NDArray[np.bool_] | None = None) -> VectorBatch:
@@ -73,6 +76,16 @@ class VectorBatch:
         """Number of records."""
         return len(self.values) + self.without
 
+    @property
+    def held(self) -> int:
+        """Number of rows, which `select` and `take` know, without other records."""
+        return len(self.values)
+
+    def take(self, places: NDArray[np.int64]) -> VectorBatch:
+        """Rows at these places, in their order, without other records; a copy."""
+        odd = None if self.odd is None else self.odd[places]
+        return VectorBatch(self.values[places], odd)
+
     def select(self, start: int, stop: int) -> VectorBatch:
         """Rows `start..stop-1`, sharing memory with this batch, without other records."""
         odd = None if self.odd is None else self.odd[start:stop]
@@ -80,18 +93,8 @@ class VectorBatch:
 
 
 def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
-    """Rows of all batches in order, with their halves.
-
-    Raises InvalidInput if only some batches have halves.
-    """
-    given = [one.odd for one in batches if one.odd is not None]
-    if len(given) not in (0, len(batches)):
-        raise InvalidInput(
-            "only some batches have halves of their rows; give them for all batches or none"
-        )
-    values = np.concatenate([one.values for one in batches])
-    odd = np.concatenate(given) if given else None
-    return VectorBatch(values, odd, sum(one.without for one in batches))
+    """Rows of all batches in order, without their halves and other records."""
+    return VectorBatch(np.concatenate([one.values for one in batches]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +157,7 @@ class PreparedVectors:
         return SummedVectors(self.foundation, whole | halves, self.totals)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
-        """Add them to the row arrays of a block."""
+        """Add the rows to the row arrays of a block."""
         self.summed.add(arrays, block)
 
     def _sums(self, part: Any) -> dict[str, NDArray[np.int64]]:
@@ -188,7 +191,7 @@ class SummedVectors:
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
-        """Add them to the row arrays of a block."""
+        """Add the rows to the row arrays of a block."""
         for name, flat in self.sums.items():
             width = arrays[name].shape[1]
             for place, row in enumerate(arrays[name]):

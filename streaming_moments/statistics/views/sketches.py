@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.numerics.seeds import generator_of
-from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.basis import Basis, with_random_columns
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = LazyModule("scipy.sparse")
 
 # A vocabulary up to this size is stored whole: its slices are the table of triples.
 WHOLE = 128
@@ -61,7 +54,7 @@ def sketch_of(
     3
     """
     if columns is not None and columns < 1:
-        raise InvalidInput(f"a sketch of {columns} columns; it needs at least 1")
+        raise InvalidInput(f"the sketch has {columns} columns; give at least 1")
     wanted = columns or _COLUMNS
     if wanted >= words.core or (columns is None and words.n_words <= WHOLE):
         # as many columns as words: the identity loses nothing
@@ -74,12 +67,7 @@ def sketch_of(
         )
     rng = generator_of(seed)
     leading = _leading(pairs, max(1, wanted - _RANDOM), rng, most_blocks)
-    for _ in range(_DRAWS):
-        size = words.core, wanted - leading.shape[1]
-        random = rng.choice(np.array([-1, 1], dtype=np.int8), size=size)
-        matrix = np.hstack([leading, random])
-        if np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]:
-            break
+    matrix = with_random_columns(leading, wanted - leading.shape[1], rng)
     return Basis(matrix, words.n_words, words.fingerprint)
 
 

@@ -30,10 +30,11 @@ from streaming_moments.decompositions.power_method import by_power_method
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import rows as running
 from streaming_moments.models.fit import fit_rows
-from streaming_moments.models.halves import HalfRows, made_there
+from streaming_moments.models.halves import HalfRows
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.refinement import pair_rows
 from streaming_moments.models.rows import InMemory, number_of_strips
+from streaming_moments.models.second_start import made_there
 from streaming_moments.models.sweeps import slice_evidence, whiten_rows
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel

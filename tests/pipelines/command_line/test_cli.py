@@ -13,9 +13,9 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_runs import run_command
 
 from streaming_moments.models.fit import fit_by
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.command_line.stores import status as commands
 from streaming_moments.storage.store.store import MomentStore
 
@@ -31,9 +31,7 @@ def made(tmp_path_factory, shards):
         ("update", store, shards),
         ("refit", store, *FIT, "--name", "first"),
     ):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        assert not ended.value.code
+        run_command(*arguments)
     return store
 
 
@@ -120,7 +118,7 @@ def bad_input(tmp_path, shards, made):
         "another format": (("status", broken), "format"),
         "store exists": (("create", made, shards), "there is already a store"),
         "no store": (("status", tmp_path / "nowhere"), "there is no store"),
-        "no term": (("create", new, tmp_path / "one.txt"), "no term is left"),
+        "no term": (("create", new, tmp_path / "one.txt"), "so there is no vocabulary"),
         "language": (("create", new, shards, "--language", "klingon"), "klingon"),
         "memory": (("update", made, shards, "--memory", "1MB"), "--memory"),
         "size": (("update", made, shards, "--memory", "much"), "write for example 512MB"),
@@ -236,7 +234,7 @@ def test_without_a_command_the_help_is_shown_as_it_is(run):
 
 def test_every_command_is_found_where_it_is_said_to_be(run):
     names = re.findall(r"^  ([a-z-]+)  ", run()[1].split("\nStores:")[1], re.MULTILINE)
-    assert len(names) == 36
+    assert len(names) == 37
     for name in names:
         assert run(name, "--help")[1].startswith(f"Usage: streaming-moments {name}")
 

@@ -7,11 +7,11 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
+from command_runs import run_command
 
 from streaming_moments.pipelines.cluster.progress import step_progress
 from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
 from streaming_moments.pipelines.command_help import OPTIONS, GroupedCommand
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.command_line.shared_options import Session, running
 from streaming_moments.pipelines.terminal import detail, note, say
@@ -90,9 +90,7 @@ def test_the_shell_completes_commands_options_and_choices(monkeypatch, capsys):
     assert completions("create", "store", "a.txt", "--len") == ["--length-weights"]
     assert completions("create", "store", "a.txt", "--kind", "v") == ["views", "vectors"]
     monkeypatch.setenv("_STREAMING_MOMENTS_COMPLETE", "zsh_source")
-    with pytest.raises(SystemExit) as ended:
-        main([])
-    assert ended.value.code == 0
+    run_command()
     assert "#compdef streaming-moments" in capsys.readouterr().out
 
 

@@ -83,7 +83,7 @@ def test_sequences_of_any_collection_are_counted_as_from_a_file(empty, tmp_path)
 
 def test_a_model_of_sequences_is_fitted_kept_and_read(empty, tmp_path):
     store = empty.update(SEQUENCES["lists"](), source="fitted")
-    model = store.refit_as(HiddenMarkovModel, topics=2, refine=3, name="first")
+    model = store.refit_as(HiddenMarkovModel, n_topics=2, refine=3, name="first")
     assert isinstance(model, HiddenMarkovModel)
     assert model.documents == 80
     kept = open_store(store.url)
@@ -96,12 +96,12 @@ def test_a_model_of_sequences_is_fitted_kept_and_read(empty, tmp_path):
     assert "words" in kept._repr_html_()
     for call, said in (
         (lambda: store.refit(2), "refit_as(HiddenMarkovModel"),
-        (lambda: store.refit_as(HiddenMarkovModel, topics="some"), "topics"),
-        (lambda: store.refit_as(HiddenMarkovModel, topics="auto"), "has no halves"),
+        (lambda: store.refit_as(HiddenMarkovModel, n_topics="some"), "n_topics is 'some'"),
+        (lambda: store.refit_as(HiddenMarkovModel, n_topics="auto"), "has no halves"),
         (lambda: store.select([2]), "select_as(HiddenMarkovModel"),
-        (lambda: store.refit_as(TopicModel, topics=2), "fit hmm by `store.refit_as(...)`"),
-        (lambda: store.refit_as(HiddenMarkovModel), "no value for 'topics'"),
-        (lambda: store.refit_as(HiddenMarkovModel, topics=2, alpha0=1.0), "no option 'alpha0'"),
+        (lambda: store.refit_as(TopicModel, n_topics=2), "fit hmm by `store.refit_as(...)`"),
+        (lambda: store.refit_as(HiddenMarkovModel), "no value for 'n_topics'"),
+        (lambda: store.refit_as(HiddenMarkovModel, n_topics=2, alpha0=1.0), "no option 'alpha0'"),
         (lambda: store.select_as(HiddenMarkovModel, [2]), "has no halves"),
         (lambda: kept.transform([[1]], "out", source="x", passages=True), "leave out passages"),
         (lambda: store.update(["law"], source="texts"), "give a list"),
@@ -126,7 +126,7 @@ def test_views_of_a_frame_are_counted_as_from_a_file(tmp_path):
     store = store.forget(str(tmp_path / "rows.csv")).update(frame, source="frame")
     assert store.snapshot.totals().triples == totals.triples
     assert np.array_equal(store.snapshot.load().sums["triple_sketch"], file.sums["triple_sketch"])
-    model = store.refit_as(MultiViewMixture, topics=2, name="first")
+    model = store.refit_as(MultiViewMixture, n_topics=2, name="first")
     assert model.columns == ("a", "b", "c")
     assert model.n_missing == 1
     selection = store.select_as(MultiViewMixture, [1, 2])
@@ -145,7 +145,7 @@ def test_tables_of_a_frame_are_counted_and_completed(tmp_path):
     store = store.update(frame, source="frame")
     assert store.snapshot.basis.table.sizes == (2, 2, 2)
     assert store.snapshot.vocabulary.terms[-2:] == ("n=0", "n=1")
-    model = store.refit_as(LatentTree, topics=2, name="tree")
+    model = store.refit_as(LatentTree, n_topics=2, name="tree")
     assert model.documents == 400
     compared = store.select_as(LatentTree, [2, 3])
     assert [one.n_topics for one in compared.candidates if one.held_out is not None] == [2, 3]
@@ -169,11 +169,11 @@ def test_numbers_of_components_are_compared_and_found():
     store = store.update(rows, source="rows")
     compared = store.select_as(GaussianMixture, [1, 2, 3])
     assert compared.separable.n_topics == 2
-    assert store.refit_as(GaussianMixture, topics="auto").n_topics == 2
-    best = store.refit_as(GaussianMixture, topics="predict").n_topics
+    assert store.refit_as(GaussianMixture, n_topics="auto").n_topics == 2
+    best = store.refit_as(GaussianMixture, n_topics="predict").n_topics
     assert best == compared.likely[0].n_topics
     with pytest.raises(InvalidInput, match="model factors does not support"):
-        store.refit_as(IndependentFactors, topics="predict")
+        store.refit_as(IndependentFactors, n_topics="predict")
 
 
 def test_rows_of_numbers_need_no_name():
@@ -213,7 +213,7 @@ def test_sets_of_any_collection_are_counted_fitted_and_read(tmp_path):
         assert store.documents == 600
         store = store.forget(given, source="all", allow_again=True)
     store = store.update(SETS, source="kept")
-    model = store.refit_as(BernoulliMixture, topics=2, name="first")
+    model = store.refit_as(BernoulliMixture, n_topics=2, name="first")
     assert isinstance(open_store(store.url).model(), BernoulliMixture)
     assert "Chose 2 components: " in store.select_as(BernoulliMixture, [1, 2, 3]).why
     written = store.transform(SETS[:5], str(tmp_path / "out"), source="read")

@@ -2,11 +2,14 @@
 
 import inspect
 import pickle
+import warnings
 
 import pytest
 
-from streaming_moments import CountingOptions, PilotOptions, Store, create_store
+from streaming_moments import CountingOptions, PilotOptions, Store, TopicModel, create_store
+from streaming_moments.deprecation import Deprecated
 from streaming_moments.errors import InvalidInput, NotIdentifiable, ShardError, StoreError
+from streaming_moments.pipelines.interface.reading import argument_of
 from streaming_moments.pipelines.interface.remedies import METHODS, of_stores
 from streaming_moments.printing.remedies import in_memory, in_words, of_arguments, remedy
 
@@ -39,14 +42,19 @@ FEW = PilotOptions(min_documents=2)
         ("{refit.model}", "`refit --model`", "`store.refit_as(...)`"),
         ("{transform.replace}", "`transform --replace`", "`transform(replace=True)`"),
         # of `transform`; `update` has one that only commands have
-        ("{update.replace}", "`update --replace`", "`update --replace`"),
+        ("{update.replace}", "`update --replace`", "`streaming-moments update --replace`"),
         ("{option.memory}", "--memory", "memory"),
         (
             "{option.max_document_bytes}",
             "--max-document-bytes",
             "--max-document-bytes of the command line",
         ),
-        ("{rebase.halves}", "`rebase --halves`", "`rebase --halves`"),
+        ("{rebase.halves}", "`rebase --halves`", "`streaming-moments rebase --halves`"),
+        (
+            "{create.min_documents:1}",
+            "`create --min-documents 1`",
+            "`PilotOptions(min_documents=1)`",
+        ),
         ("a higher --memory-limit", "a higher --memory-limit", "a higher --memory-limit"),
     ],
 )
@@ -73,7 +81,9 @@ def test_errors_within_errors_and_in_other_processes_speak_with_their_door():
 
 def test_arguments_that_messages_name_are_those_of_methods():
     for name, arguments in METHODS.items():
-        assert {*arguments} <= {*inspect.signature(getattr(Store, name)).parameters}
+        assert {*map(argument_of, arguments)} <= {
+            *inspect.signature(getattr(Store, name)).parameters
+        }
 
 
 def test_what_has_no_store_names_its_own_arguments():
@@ -99,15 +109,38 @@ def test_errors_of_stores_name_arguments_and_methods():
     store = create_store(
         "memory://remedies-whole", TEXTS, source="t", pilot=FEW, counting=whole, max_topics=2
     )
-    with pytest.raises(InvalidInput, match="give a number to topics"):
+    with pytest.raises(InvalidInput, match="give a number to n_topics"):
         store.update(TEXTS, source="t").refit("predict")
 
 
 @pytest.mark.parametrize(
     ("name", "instead"),
-    [("n_topics", "topics"), ("n_components", "topics"), ("random_state", "seed"), ("nam", "name")],
+    [
+        ("num_topics", "n_topics"),
+        ("n_components", "n_topics"),
+        ("random_state", "seed"),
+        ("nam", "name"),
+    ],
 )
 def test_other_names_of_an_argument_are_refused_with_its_own(name, instead):
     store = create_store("memory://remedies-names", TEXTS, source="t", max_topics=2, pilot=FEW)
     with pytest.raises(TypeError, match=rf"^Store\.refit has no argument {name}; give {instead}$"):
         store.refit(**{name: 2})
+
+
+def test_the_old_name_of_the_number_of_topics_warns_at_the_line_of_the_call():
+    store = create_store("memory://remedies-old", TEXTS, source="t", max_topics=2, pilot=FEW)
+    store = store.update(TEXTS, source="t")
+    with pytest.warns(Deprecated, match=r"^Store\.refit\(topics=\) is .* use n_topics$") as told:
+        assert store.refit(topics=2).model.n_topics == 2
+    with pytest.warns(Deprecated, match=r"^Store\.select\(topics=\) is") as compared:
+        store.select(topics=[2])
+    with pytest.warns(Deprecated, match=r"^Store\.refit_as\(topics=\) is") as fitted:
+        assert store.refit_as(TopicModel, topics=2).n_topics == 2
+    assert {one.filename for one in (told[0], compared[0], fitted[0])} == {__file__}
+    with pytest.raises(TypeError, match="no argument topics; give n_topics"):
+        store.refit(topics=2, n_topics=2)
+    # one topic of two texts that repeat: a direction of the moments is at right angles to the mean
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert store.select([1]).best.n_topics == 1

@@ -99,11 +99,11 @@ def test_a_selection_draws_a_line_for_each_alpha0(selection):
         for alpha0 in (0.1, 1.0)
         for number in (2, 4)
     ]
-    refused = Candidate(40, 1.0, refusal="40 topics asked for")
+    refused = Candidate(40, 1.0, refusal="40 topics are asked for")
     several = Selection((*known, refused), 0.0)
     axis = several.plot(Figure().subplots())
     assert [line.get_label() for line in axis.lines] == ["alpha0 0.1", "alpha0 1", "2 predict best"]
-    assert several.to_frame()["refusal"].tolist()[-1] == "40 topics asked for"
+    assert several.to_frame()["refusal"].tolist()[-1] == "40 topics are asked for"
     silent = Selection((Candidate(2, 0.1, npmi=0.2), Candidate(3, 0.1, npmi=0.1)), 0.0)
     axis = silent.plot(Figure().subplots())
     assert axis.get_ylabel() == "mean NPMI"

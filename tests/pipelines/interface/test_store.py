@@ -22,6 +22,7 @@ from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsE
 from streaming_moments.models import halves
 from streaming_moments.models.numbers import number_search
 from streaming_moments.pipelines import PilotOptions
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.interface import partitions
 from streaming_moments.pipelines.interface.store import Method
 from streaming_moments.pipelines.jobs.create import CountingOptions
@@ -128,7 +129,7 @@ def test_partitions_that_changed_are_refused_and_nothing_is_counted(empty, plant
         dask.bag.from_sequence(planted[:90], npartitions=3), source="a", client=client
     )
     other = dask.bag.from_sequence(planted[:60] + planted[200:230], npartitions=3)
-    with pytest.raises(InvalidInput, match="1 partitions were counted with other content: part"):
+    with pytest.raises(InvalidInput, match="1 partition was counted with other content: part"):
         store.update(other, source="a", client=client)
     with pytest.raises(InvalidInput, match="is now sha256:.*put the old content back"):
         store.forget(other, source="a", client=client)
@@ -187,6 +188,22 @@ def test_a_worker_that_dies_of_a_partition_once_costs_nothing(empty, planted, cl
     store = empty.update(parts, source="all", client=client)
     assert mark.exists()
     assert statistics(store) == all_of(planted, store)
+
+
+def test_a_partition_that_kills_its_workers_is_named(empty, client):
+    def part():
+        os.abort()
+
+    def allow(number, dask_scheduler):
+        before, dask_scheduler.allowed_failures = dask_scheduler.allowed_failures, number
+        return before
+
+    allowed = client.run_on_scheduler(allow, 0)
+    try:
+        with pytest.raises(WorkersLost, match=r"computed partition://all/00000\.jsonl, "):
+            empty.update([dask.delayed(part)()], source="all", client=client)
+    finally:
+        client.run_on_scheduler(allow, allowed)
 
 
 def killed_by_its_documents(url, path):
@@ -276,7 +293,7 @@ def test_bad_partitions_are_left_out_and_recorded(empty, planted, client):
 def test_ids_that_repeat_are_refused(lazy, empty, client):
     pairs = [(1, "sea"), (2, "law"), (1, "ship")]
     documents = dask.bag.from_sequence(pairs, npartitions=3) if lazy else pairs
-    with pytest.raises(InvalidInput, match="1 document of partition://twice with the id of"):
+    with pytest.raises(InvalidInput, match="1 document of partition://twice has the id of"):
         empty.update(documents, source="twice", client=client if lazy else None)
 
 
@@ -380,7 +397,7 @@ def test_without_halves_the_most_coherent_number_is_taken_and_rounds_are_asked_f
     store = store.update(planted, source="p")
     best = store.select(range(2, 5), refine=1).best
     assert store.refit("auto", refine=1).model.n_topics == best.n_topics
-    with pytest.raises(InvalidInput, match="has no halves .* number to topics and refine"):
+    with pytest.raises(InvalidInput, match="has no halves .* number to n_topics and refine"):
         store.refit("auto", refine="auto")
 
 

@@ -6,13 +6,13 @@ import shutil
 
 import numpy as np
 import pytest
+from command_runs import run_command
 from widening import widened
 
 from streaming_moments import MomentStatistics
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.fit import fit_by
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.drift.measure_drift import measure_drift
@@ -262,9 +262,7 @@ def test_a_night_adds_the_words_that_the_next_counts(folder, planted, capsys):
             "[create]\nmin_documents = 5\nvocabulary_size = 200\ncore = 80\nmax_topics = 3\n"
             f"[growth]\noutside_above = {above!r}\nwords = 3\n"
         )
-        with pytest.raises(SystemExit) as ended:
-            main(["nightly", str(path)])
-        assert not ended.value.code, capsys.readouterr().err
+        run_command("nightly", path)
         report = json.loads((folder / "reports" / "latest.json").read_text())
         return {step["step"]: step["values"] for step in report["steps"]}
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from command_runs import run_command
 
 from streaming_moments import polished
 from streaming_moments.errors import BoundExceeded
@@ -16,7 +17,6 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.models.three_view import MultiViewMixture
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.memory import LIMITS
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.kinds.views import pairs_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.contents import content_of
@@ -55,19 +55,13 @@ def views(tmp_path_factory):
     return folder
 
 
-def command(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    assert not ended.value.code
-
-
 @pytest.fixture(scope="module")
 def view_store(views, tmp_path_factory):
     store = tmp_path_factory.mktemp("kinds") / "views"
     columns = ("--kind", "views", "--columns", "text:text,ids,class")
-    command("create", store, views, *columns, "--min-documents", "2", "--date-pattern", "none")
-    command("update", store, views / "0.parquet", views / "1.parquet")
-    command("refit", store, "--model", "views", "--topics", "3", "--name", "first")
+    run_command("create", store, views, *columns, "--min-documents", "2", "--date-pattern", "none")
+    run_command("update", store, views / "0.parquet", views / "1.parquet")
+    run_command("refit", store, "--model", "views", "--topics", "3", "--name", "first")
     return store
 
 
@@ -174,7 +168,10 @@ def test_states_of_records_are_written(run, view_store, views, tmp_path):
     expected = model.posterior({"left": CountBatch.from_csr(counts)})
     assert np.allclose(alone, expected)
     assert not np.allclose(found["proportions"].to_pylist(), expected)
-    assert "views text, day; give some of text, ids, class" in run(*asked, "--views", "text,day")[2]
+    assert (
+        "the views are text, day; give some of text, ids, class"
+        in run(*asked, "--views", "text,day")[2]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -197,9 +194,11 @@ def sequence_shards(texts, tmp_path_factory):
 def sequence_store(sequence_shards, tmp_path_factory):
     store = tmp_path_factory.mktemp("kinds") / "sequences"
     both = [sequence_shards / "0.txt", sequence_shards / "1.txt"]
-    command("create", store, *both, "--kind", "sequences", "--min-documents", "3")
-    command("update", store, *both)
-    command("refit", store, "--model", "hmm", "--topics", "3", "--refine", "10", "--name", "first")
+    run_command("create", store, *both, "--kind", "sequences", "--min-documents", "3")
+    run_command("update", store, *both)
+    run_command(
+        "refit", store, "--model", "hmm", "--topics", "3", "--refine", "10", "--name", "first"
+    )
     return store
 
 
@@ -394,8 +393,8 @@ def test_rows_that_come_to_records_are_counted(run, tmp_path):
     rows = [f"s{name},{time},{'abc'[(name + time) % 3]}" for name in range(9) for time in range(30)]
     shard = long_table(tmp_path / "long.csv", rows)
     told = ("--kind", "views", "--columns", "name,time,symbol", "--date-pattern", "none")
-    command("create", tmp_path / "views", shard, *told)
-    command("update", tmp_path / "views", shard)
+    run_command("create", tmp_path / "views", shard, *told)
+    run_command("update", tmp_path / "views", shard)
     with shard.open("a") as end:
         end.write("s8,3,a\ns8,4,b\n")
     assert run("update", tmp_path / "views", shard)[0] == 0
@@ -417,9 +416,9 @@ def test_sequences_that_go_on_in_other_shards_and_in_new_rows_are_joined(run, tm
     ]
     one, several = tmp_path / "one", tmp_path / "several"
     for store in (one, several):
-        command("create", store, whole, "--kind", "sequences", "--columns", "name,time,symbol")
+        run_command("create", store, whole, "--kind", "sequences", "--columns", "name,time,symbol")
     assert "rises by one" in MomentStore.open(str(one)).commit.message
-    command("update", one, whole)
+    run_command("update", one, whole)
     expected = MomentStore.open(str(one)).load()
     assert (expected.totals.n_documents, expected.totals.triples) == (9, 9 * 28)
 
@@ -444,7 +443,7 @@ def test_sequences_that_go_on_in_other_shards_and_in_new_rows_are_joined(run, tm
     # rows that come to a file go on with the sequence it ends with
     with thirds[2].open("a") as end:
         end.write("s8,30,a\ns8,31,b\n")
-    command("update", one, long_table(tmp_path / "more.csv", ["s8,30,a", "s8,31,b"]))
+    run_command("update", one, long_table(tmp_path / "more.csv", ["s8,30,a", "s8,31,b"]))
     assert run("update", several, thirds[2])[0] == 0
     assert loaded() == MomentStore.open(str(one)).load() != expected
     # parts are read as they lie, and told by name and number

@@ -196,7 +196,7 @@ def test_texts_are_no_tables_and_tables_no_texts(run, store, shards, tmp_path):
         ShardFormat(ids_column="ids", categories=("a",))
     four = "--model", "latent_tree", "--topics", "4"
     code, _, err = run("refit", store, *four, "--shape", "latent_tree")
-    assert (code, "4 states asked for" in err) == (2, True)
+    assert (code, "4 states are asked for" in err) == (2, True)
     code, out, _ = run("refit", store, *four, "--json")
     told = json.loads(out)
     assert (code, told["shape"]) == (0, max(told["held_out"], key=told["held_out"].get))

@@ -88,7 +88,7 @@ def test_passes_are_made_until_one_changes_little(counted, documents, embedded):
     # as many in all where it goes on
     again = polish(counted, model, Run(embedded), passes="auto")
     assert again.model.polishing == there.model.polishing
-    with pytest.raises(InvalidInput, match="often passes asked for"):
+    with pytest.raises(InvalidInput, match="often passes are asked for"):
         polish(counted, model, Run(embedded), passes="often")
 
 
@@ -258,7 +258,7 @@ def test_a_budget_that_cannot_hold_a_task_is_refused(counted, embedded):
     model = counted.load_model("fitted")
     with pytest.raises(BoundExceeded, match="a pass needs"):
         polish(counted, model, Run(replace(embedded, memory=1 << 20)))
-    with pytest.raises(InvalidInput, match="0 passes asked for"):
+    with pytest.raises(InvalidInput, match="0 passes are asked for"):
         polish(counted, model, Run(embedded), passes=0)
 
 

@@ -3,19 +3,16 @@
 import json
 
 import pytest
+from counted_alone import counted_at
 from killed_jobs import rebase_until, require_killed
 
-from streaming_moments import MomentStatistics
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs import rebase as module
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.rebase import ShardsMissing, pilot_of, rebase
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.statistics.counts.batch import concatenate
-from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
@@ -48,26 +45,14 @@ def store(folder, embedded):
 
 
 def serial(store, folder, days=DAYS):
-    batches = [
-        read.batch
-        for shard in list_shards([str(folder / f"{day}.txt") for day in days])
-        for read in read_shard(shard, store.form, store.vocabulary, store.policy)
-    ]
-    return MomentStatistics.of(concatenate(batches), store.basis)
+    return counted_at(store, [folder / f"{day}.txt" for day in days])
 
 
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    printed = capsys.readouterr()
-    return ended.value.code or 0, printed.out, printed.err
-
-
-def test_a_rebase_counts_every_shard_on_new_words(store, folder, embedded, capsys):
+def test_a_rebase_counts_every_shard_on_new_words(store, folder, embedded, run):
     old = store.load()
     assert "mars" not in store.vocabulary.terms
     assert pilot_of(store) == OPTIONS
-    main_code = run(capsys, "refit", store.url, "--topics", 3, "--name", "before")[0]
+    main_code = run("refit", store.url, "--topics", 3, "--name", "before")[0]
     result = rebase(store.latest(), Run(embedded))
     after = result.store
     assert (main_code, result.shards, result.left_out, result.resumed) == (0, 6, (), False)
@@ -80,20 +65,20 @@ def test_a_rebase_counts_every_shard_on_new_words(store, folder, embedded, capsy
     # the old lineage is as it was
     assert MomentStore.open(store.url, store.version).load() == old
     # what was fitted before is shown and used with its own words
-    code, out, _ = run(capsys, "topics", store.url, "--model", "before", "--json")
+    code, out, _ = run("topics", store.url, "--model", "before", "--json")
     words = {word for topic in json.loads(out)["topics"] for word in topic["words"]}
     assert code == 0
     assert words <= set(store.vocabulary.terms)
     shard, output = folder / f"{DAYS[5]}.txt", folder / "out"
     given = ("--output", output, "--model", "before")
-    assert run(capsys, "transform", store.url, shard, *given)[0] == 0
-    assert run(capsys, "refit", store.url, "--topics", 3, "--name", "after")[0] == 0
-    code, out, err = run(capsys, "diff", store.url, store.version + 1, after.version + 1)
+    assert run("transform", store.url, shard, *given)[0] == 0
+    assert run("refit", store.url, "--topics", 3, "--name", "after")[0] == 0
+    code, out, err = run("diff", store.url, store.version + 1, after.version + 1)
     assert (code, err) == (0, "")
     assert update(after, list_shards([str(folder / "*.txt")]), Run(embedded)).already == 6
 
 
-def test_shards_that_are_gone_or_changed_stop_it_unless_allowed(store, folder, embedded, capsys):
+def test_shards_that_are_gone_or_changed_stop_it_unless_allowed(store, folder, embedded, run):
     (folder / f"{DAYS[0]}.txt").unlink()
     changed = folder / f"{DAYS[1]}.txt"
     changed.write_text(changed.read_text().replace("w", "v", 1))
@@ -104,7 +89,7 @@ def test_shards_that_are_gone_or_changed_stop_it_unless_allowed(store, folder, e
     assert f"{DAYS[1]}.txt has changed since it was counted" in str(told.value)
     assert "--allow-missing" in str(told.value)
     assert store.latest().version == store.version
-    code, out, err = run(capsys, "rebase", store.url, "--allow-missing", "--json")
+    code, out, err = run("rebase", store.url, "--allow-missing", "--json")
     shown = json.loads(out)
     assert (code, err, shown["shards"]) == (0, "", 4)
     assert [left["reason"] for left in shown["left_out"]] == [
@@ -182,10 +167,10 @@ def test_a_shard_that_cannot_be_read_stops_it_and_what_was_gathered_stays(
     assert rebase(left, Run(embedded)).resumed
 
 
-def test_a_store_without_shards_has_nothing_to_choose_words_from(folder, embedded, capsys):
+def test_a_store_without_shards_has_nothing_to_choose_words_from(folder, embedded, run):
     listed = list_shards([str(folder / "*.txt")])
     made = create(str(folder / "s"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
-    code, _, err = run(capsys, "rebase", made.url)
+    code, _, err = run("rebase", made.url)
     assert code == 2
     assert "so there is nothing to read" in err
     assert made.latest().version == 0

@@ -130,7 +130,7 @@ def test_coherence_from_blocks_is_that_of_the_whole(store, embedded):
 def test_what_cannot_be_fitted_says_why(empty_store, store, embedded):
     with pytest.raises(NotIdentifiable, match=r"version 0 .* run `streaming-moments update`"):
         refit(empty_store, 4, 1.0, Run(embedded))
-    with pytest.raises(NotIdentifiable, match="99 topics asked for but the basis has"):
+    with pytest.raises(NotIdentifiable, match="99 topics are asked for, but the basis has"):
         refit(store, 99, 1.0, Run(embedded))
     with pytest.raises(InvalidInput, match="0 topics"):
         refit(store, 0, 1.0, Run(embedded))

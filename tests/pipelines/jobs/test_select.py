@@ -158,10 +158,10 @@ def test_what_cannot_be_fitted_says_so_and_the_others_are_fitted(store, embedded
     assert by_place[1.0, 2].npmi is not None
     for alpha0 in (1.0, 1e6):
         refused = by_place[alpha0, columns + 1]
-        assert f"{columns + 1} topics asked for but the basis has {columns}" in refused.refusal
+        assert f"{columns + 1} topics are asked for, but the basis has {columns}" in refused.refusal
         assert refused.npmi is refused.captured is refused.seconds is None
     assert "positive eigenvalues (alpha0 1e+06)" in by_place[1e6, columns].refusal
-    with pytest.raises(NotIdentifiable, match=f"{columns + 1} topics asked for but the basis"):
+    with pytest.raises(NotIdentifiable, match=f"{columns + 1} topics are asked for, but the basis"):
         select(store, [columns + 2, columns + 1], [1.0], Run(embedded))
     with pytest.raises(NotIdentifiable, match="positive eigenvalues"):
         select(store, [columns], [1e6], Run(embedded))
@@ -197,7 +197,7 @@ def test_the_command_prints_a_table_that_marks_the_best(run, store, tmp_path):
     arguments += ("--refine", "1")
     code, out, err = run(*arguments, "--plot", plot)
     assert (code, err) == (0, "")
-    assert out.count("40 topics asked for but the basis") == 3
+    assert out.count("40 topics are asked for, but the basis") == 3
     marked = [line for line in out.splitlines() if line.rstrip().endswith("best")]
     assert len(marked) == 1
     k, alpha0 = (cell.strip() for cell in marked[0].split("│")[:2])
@@ -392,7 +392,7 @@ def test_numbers_of_topics_may_be_ranges_steps_and_lists(numbers, expected):
         (("--topics", "2-9:0"), "write for example"),
         (("--topics", "two"), "write for example"),
         (("--topics", "2-1000000000"), "more than 1000 numbers; use steps, such as"),
-        (("--topics", "30-40"), "30 topics asked for but the basis has"),
+        (("--topics", "30-40"), "30 topics are asked for, but the basis has"),
         (("--topics", "2", "--alpha0", "-1"), "alpha0 is -1"),
         (("--topics", "2", "--alpha0", "0.1,x"), "write auto, a number such as 0.1, or 0,0.1,1"),
         (("--topics", "2", "--method", "jacobi"), "'joint', 'feature', 'power'"),

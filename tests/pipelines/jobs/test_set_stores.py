@@ -1,18 +1,25 @@
 """Sets of features by the command line: create, update, refit, select, polish, read, forget."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_runs import run_command
 
+from streaming_moments.errors import ShardError
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.passes.in_memory import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.drawn_records import draw_of_shard
+from streaming_moments.pipelines.jobs.polish import polish
+from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.storage.contents import content_of
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.sets import feature_sets, probability_error
 
@@ -46,12 +53,6 @@ def shards(drawn, tmp_path_factory):
     return folder
 
 
-def command(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    assert not ended.value.code
-
-
 def lists_of(shards):
     return shards / "0.parquet", shards / "1.parquet", shards / "2.jsonl"
 
@@ -60,9 +61,9 @@ def lists_of(shards):
 def store(shards, tmp_path_factory):
     store = tmp_path_factory.mktemp("kinds") / "sets"
     kind = ("--kind", "sets", "--columns", "codes", "--date-pattern", "none")
-    command("create", store, *lists_of(shards), *kind, "--min-documents", "1")
-    command("update", store, *lists_of(shards)[:2])
-    command("refit", store, "--model", "bernoulli_mixture", "--topics", K, "--name", "first")
+    run_command("create", store, *lists_of(shards), *kind, "--min-documents", "1")
+    run_command("update", store, *lists_of(shards)[:2])
+    run_command("refit", store, "--model", "bernoulli_mixture", "--topics", K, "--name", "first")
     return store
 
 
@@ -107,8 +108,10 @@ def test_bars_are_the_same_where_workers_keep_no_blocks(store, embedded):
 def test_columns_of_0_and_1_count_as_lists_do(store, shards, tmp_path):
     names = ",".join(f"f{place:02d}" for place in range(FEATURES))
     own, one_hot = tmp_path / "store", shards / "columns"
-    command("create", own, one_hot, "--kind", "sets", "--columns", names, "--date-pattern", "none")
-    command("update", own, one_hot / "0.parquet", one_hot / "1.parquet")
+    run_command(
+        "create", own, one_hot, "--kind", "sets", "--columns", names, "--date-pattern", "none"
+    )
+    run_command("update", own, one_hot / "0.parquet", one_hot / "1.parquet")
     found, listed = MomentStore.open(str(own)), MomentStore.open(str(store))
     order = [found.foundation.features.index[one] for one in listed.foundation.features.terms]
     pairs = found.load().pair_counts[np.ix_(order, order)]
@@ -148,6 +151,39 @@ def test_passes_polish_a_model_as_in_memory(run, store, shards, drawn):
     assert np.array_equal(found.weights, expected.weights)
     assert (found.polishing.documents, found.polishing.shards) == (2000, 2)
     assert "polished from model first" in run("topics", store, "--model", "better")[1]
+
+
+def test_passes_begin_at_drawn_rows_where_rows_are_likelier(store, embedded):
+    opened = MomentStore.open(str(store))
+    # equal components, which passes never tell apart
+    equal = np.full((FEATURES, K), 0.3)
+    model = BernoulliMixture(equal, np.full(K, 1 / K), bars=np.full(K, 0.1), documents=ROWS)
+    found = polish(opened, model, Run(embedded), passes=2)
+    found.work.delete()
+    assert (found.elsewhere, found.model.start, found.model.bars) == (True, "pilot", None)
+    kept = opened.load_any_model("first")
+    near = np.abs(found.model.probabilities[:, :, None] - kept.probabilities[:, None]).max(axis=0)
+    assert (np.sort(near.argmin(axis=1)) == np.arange(K)).all()
+    assert near.min(axis=1).max() < 0.1
+    again = polish(opened, model, Run(embedded), passes=2)
+    again.work.delete()
+    assert (again.model.probabilities == found.model.probabilities).all()
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_drawn_rows_are_the_same_however_a_shard_is_cut(shards, drawn, size):
+    [shard] = list_shards([str(shards / "0.parquet")])
+    batch = drawn.batch.select(0, 100)
+    cuts = [batch.select(at, min(at + size, 100)) for at in range(0, 100, size)]
+    reader = SimpleNamespace(read=lambda *told: (SimpleNamespace(batch=one) for one in cuts))
+    reading = SimpleNamespace(reader=reader, storage_options=None)
+    mark = content_of(shard, None).mark
+    found = draw_of_shard(shard, mark, 30, 5, reading, concatenate, False)
+    order = np.argsort(np.random.default_rng(5).random(100))[:30]
+    assert (found.to_csr() != batch.to_csr()[order]).nnz == 0
+    with pytest.raises(ShardError, match="changed"):
+        draw_of_shard(shard, "other", 30, 5, reading, concatenate, False)
+    assert draw_of_shard(shard, "other", 30, 5, reading, concatenate, True) is None
 
 
 def test_components_are_compared_with_those_before(run, store):

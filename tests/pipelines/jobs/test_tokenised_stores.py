@@ -1,6 +1,7 @@
 """Stores of other tokenisers than the default: created, counted, fitted, read, and refused."""
 
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,6 +13,8 @@ import pytest
 from streaming_moments import CountingOptions, PilotOptions, create_store, open_store
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines import Run, update
+from streaming_moments.pipelines.jobs.update import UpdateResult
+from streaming_moments.pipelines.reports import outside_words
 from streaming_moments.pipelines.reports.outside_words import language_line
 from streaming_moments.pipelines.service.published import Published
 from streaming_moments.storage import MomentStore, list_shards
@@ -84,6 +87,30 @@ def test_a_function_counts_the_words_of_a_store(counted):
     }
 
 
+def test_update_says_which_share_of_the_time_a_tokeniser_took(tmp_path, run, monkeypatch):
+    monkeypatch.setattr(outside_words, "SLOW", 0)
+    (tmp_path / "a.txt").write_text("\n".join(TEXTS))
+    shares = []
+    for tokeniser in ("own_words:by_blanks", "words"):
+        store = tmp_path / tokeniser.partition(":")[0]
+        given = ("--tokeniser", tokeniser, "--max-topics", 2, "--max-document-fraction", 1)
+        code, _, err = run("create", store, tmp_path / "a.txt", *given, "--language", "none")
+        assert code == 0, err
+        _, out, _ = run("update", store, tmp_path / "a.txt")
+        shares.append(json.loads(run("update", store, tmp_path / "a.txt", "--json")[1]))
+        said = re.findall(
+            r"Tokeniser (\S+) took \d+% of the time that reading the shards took", out
+        )
+        assert said == [tokeniser] * (tokeniser != "words")
+    # the second updates read nothing
+    assert [one["tokeniser_share"] for one in shares] == [None, None]
+    store = MomentStore.open(str(tmp_path / "own_words"))
+    result = UpdateResult(store, 1, 0, 2, 2, 0, (), seconds=(0.75, 1.0))
+    assert result.tokeniser_share == 0.75
+    code, out, _ = run("status", store.url)
+    assert (code, "words, found by tokeniser own_words:by_blanks" in out) == (0, True)
+
+
 def test_models_services_and_outputs_cut_texts_alike(counted, shard, embedded, run, tmp_path):
     topics = counted.topics()
     read = topics.read(["c++ 1492 unknown"])
@@ -120,7 +147,7 @@ def test_documents_on_which_a_function_fails_make_a_bad_shard(tmp_path, embedded
     counting = CountingOptions(tokeniser="own_words:unlucky")
     named = {"client": embedded.client, "counting": counting, "pilot": PILOT, "max_topics": 2}
     store = create_store(str(tmp_path / "store"), str(good), **named)
-    with pytest.raises(ShardError, match="bad.txt: tokeniser own_words:unlucky failed on a doc"):
+    with pytest.raises(ShardError, match="bad.txt: document 1: tokeniser own_words:unlucky f"):
         store.update([str(good), str(bad)], client=embedded.client)
     counted = store.update([str(good), str(bad)], client=embedded.client, skip_bad_shards=True)
     assert counted.documents == len(TEXTS)
@@ -132,6 +159,8 @@ def test_a_pilot_in_a_language_without_spaces_names_its_tokeniser(tmp_path, run)
     sizes = ("--max-topics", 2, "--max-document-fraction", 1, "--min-documents")
     code, out, _ = run("create", f"{store}-plain", tmp_path / "a.txt", *sizes, 2)
     assert (code, "create another store with `create --tokeniser chinese`." in out) == (0, True)
+    # what would not help is not said
+    assert ("Found no language" in out, "--min-documents" in out) == (False, False)
     # each sentence is a word, and each is in 30 documents
     code, _, err = run("create", f"{store}-none", tmp_path / "a.txt", *sizes, 31)
     assert (code, "`create --tokeniser chinese`. As is, " in err) == (2, True)

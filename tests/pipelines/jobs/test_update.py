@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from counted_alone import counted_alone
 from killed_jobs import require_killed, update_until
 
-from streaming_moments import MomentStatistics
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.pipelines.aggregation import counting, group_runner
 from streaming_moments.pipelines.aggregation.aggregation import plan_of
@@ -19,8 +19,6 @@ from streaming_moments.pipelines.cluster.memory import MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.statistics.counts.batch import concatenate
-from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
@@ -36,16 +34,6 @@ def new_store(folder, shards, cluster):
     return create(str(folder), listed, ShardFormat(), POLICY, OPTIONS, Run(cluster))
 
 
-def serial_statistics(store, listed):
-    """All documents through `MomentStatistics.of` at once."""
-    batches = [
-        read.batch
-        for shard in listed
-        for read in read_shard(shard, store.form, store.vocabulary, store.policy)
-    ]
-    return MomentStatistics.of(concatenate(batches), store.basis)
-
-
 def test_serial_embedded_and_processes_give_the_same_bits(tmp_path, shards, embedded):
     listed = list_shards([str(shards)])
     store = new_store(tmp_path / "embedded", shards, embedded)
@@ -53,7 +41,7 @@ def test_serial_embedded_and_processes_give_the_same_bits(tmp_path, shards, embe
     result = update(store, listed, Run(embedded))
     assert (result.counted, result.already, result.bad) == (6, 0, ())
     loaded = result.store.load()
-    assert loaded == serial_statistics(store, listed)
+    assert loaded == counted_alone(store, listed)
     assert result.documents == loaded.n_documents
     assert result.tokens == loaded.length_histogram.n_tokens > 20_000
     assert result.store.verify() == []
@@ -72,8 +60,8 @@ def test_shards_are_counted_once_in_any_steps(tmp_path, shards, embedded):
     assert (last.counted, last.already) == (2, 4)
     idle = update(last.store, listed, Run(embedded))
     assert (idle.counted, idle.already, idle.store.version) == (0, 6, last.store.version)
-    assert last.store.load() == serial_statistics(store, listed)
-    assert last.store.at(1).load() == serial_statistics(store, listed[:2])
+    assert last.store.load() == counted_alone(store, listed)
+    assert last.store.at(1).load() == counted_alone(store, listed[:2])
 
 
 @pytest.mark.parametrize("passes", [1, 2, 8])
@@ -84,7 +72,7 @@ def test_groups_lumps_and_passes_give_the_same_bits(tmp_path, shards, embedded, 
     small = {"lump_bytes": 10_000, "batch_bytes": 4096, "group_shards": 4, "passes": passes}
     plan = dataclasses.replace(plan_of(store, Run(embedded)), **small)
     result = update(store, listed, Run(embedded), plan=plan)
-    assert result.store.load() == serial_statistics(store, listed)
+    assert result.store.load() == counted_alone(store, listed)
     assert result.store.version > 1, "several groups"
     segments = {segment.id for segment in result.store.commit.segments}
     assert {path.name for path in (tmp_path / "store" / "segments").iterdir()} == segments
@@ -128,7 +116,7 @@ def test_bad_shards_stop_the_update_or_are_left_out(tmp_path, shards, embedded):
         "foreign.jsonl",
         "garbage.parquet",
     }
-    assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
+    assert result.store.load() == counted_alone(store, list_shards([str(shards)]))
 
 
 @pytest.mark.parametrize("passes", [1, 2])
@@ -153,7 +141,7 @@ def test_a_shard_that_turns_out_bad_late_is_left_out_whole(
     assert taken, "some of it was added before its end"
     assert all(taken)
     assert result.counted + result.already == 6
-    assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
+    assert result.store.load() == counted_alone(store, list_shards([str(shards)]))
     skipped = [url for commit in result.store.log() for url, _ in commit.skipped]
     assert [os.path.basename(url) for url in skipped] == ["late.txt"]
 
@@ -202,7 +190,7 @@ def test_what_another_writer_counts_of_a_shard_meanwhile_must_be_the_same(
         result = update(store, listed, Run(embedded))
         assert (result.counted, result.already) == (0, 1)
     assert store.latest().version == 1
-    assert store.latest().load() == serial_statistics(store, list_shards([str(shard)]))
+    assert store.latest().load() == counted_alone(store, list_shards([str(shard)]))
 
 
 def test_one_bad_shard_is_named(tmp_path, embedded, shards):
@@ -256,7 +244,7 @@ def test_a_killed_update_is_completed_by_the_next(tmp_path, shards, embedded, mo
     assert left.version == version
     assert left.verify() == []
     counted = listed if version == 2 else listed[:2]
-    assert left.load() == serial_statistics(store, counted)
+    assert left.load() == counted_alone(store, counted)
     done = update(left, listed, Run(embedded))
     assert done.already == len(counted)
-    assert done.store.load() == serial_statistics(store, listed)
+    assert done.store.load() == counted_alone(store, listed)

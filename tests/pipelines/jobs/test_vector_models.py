@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_runs import run_command
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
@@ -15,8 +16,6 @@ from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
-from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.pipelines.jobs.polish import polish, polish_stored
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.listing import list_shards
@@ -53,9 +52,7 @@ def store(folder, tmp_path_factory):
         ("update", made, folder),
         ("refit", made, "--model", "gaussian_mixture", "--components", "auto", "--name", "auto"),
     ):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in command])
-        assert not ended.value.code
+        run_command(*command)
     return made
 
 
@@ -140,9 +137,7 @@ def crowded(tmp_path_factory):
         ("create", place / "store", place / "rows", "--kind", "vectors"),
         ("update", place / "store", place / "rows"),
     ):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in command])
-        assert not ended.value.code
+        run_command(*command)
     held = np.vstack([means[:4], means[4:].mean(axis=0), means[0] + 0.1])
     spreads = np.array([[1.0], [1], [1], [1], [6], [1]])
     model = GaussianMixture(held, np.full(6, 1 / 6), spreads, bars=np.full(6, 0.1), documents=2400)
@@ -191,14 +186,12 @@ def test_rows_that_cannot_be_read_are_not_drawn(crowded, embedded, tmp_path) -> 
     store, _, folder = crowded
     (tmp_path / "broken.npy").write_bytes(b"no array")
     shards = list_shards([str(folder), str(tmp_path)])
-    drawn = KIND_JOBS[store.kind].drawn
+    model = store.load_any_model()
     with pytest.raises(ShardError, match="broken"):
-        drawn(store, shards, Run(embedded), False)
-    assert drawn(store, shards, Run(embedded), True).shape[1] == 8
-    result = polish(
-        store, store.load_any_model(), Run(embedded), shards, passes=1, skip_bad_shards=True
-    )
+        polish(store, model, Run(embedded), shards, passes=1)
+    result = polish(store, model, Run(embedded), shards, passes=1, skip_bad_shards=True)
     result.work.delete()
+    assert result.model.start == "pilot"
     assert (result.note.documents, len(result.bad)) == (2400, 1)
 
 

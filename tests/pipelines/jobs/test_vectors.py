@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zarr
+from command_runs import run_command
 
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs import rebase
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -30,20 +30,14 @@ def shards(tmp_path_factory):
     return folder, rows[:1_197]
 
 
-def command(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    assert not ended.value.code
-
-
 @pytest.fixture(scope="module")
 def store(shards, tmp_path_factory):
     folder, _ = shards
     made = tmp_path_factory.mktemp("kinds") / "vectors"
-    command(
+    run_command(
         "create", made, folder / "0.parquet", folder / "1.npy", "--kind", "vectors", "--squares"
     )
-    command("update", made, folder / "0.parquet", folder / "1.npy")
+    run_command("update", made, folder / "0.parquet", folder / "1.npy")
     return made
 
 
@@ -80,7 +74,7 @@ def test_shards_of_vectors_are_forgotten_bit_for_bit_and_bad_rows_said(
     zarr.create_array(str(tmp_path / "more.zarr"), data=rows[:100], chunks=(30, 70))
     code, said, err = run("update", store, tmp_path / "more.zarr")
     assert code == 0, err
-    assert "counted 1 shard (100 vectors" in said
+    assert "counted 1 shard (100 rows" in said
     assert run("forget", store, folder / "2.parquet", tmp_path / "more.zarr")[0] == 0
     assert run("compact", store)[0] == 0
     found = MomentStore.open(str(store))
@@ -125,7 +119,7 @@ def test_rows_beyond_the_radius_are_said_where_they_are_many(run, shards, tmp_pa
     assert code == 0
     assert "drawn in" not in said
     said = " ".join(run("update", store, tmp_path / "far.npy")[1].split())
-    assert "6.2% of the vectors of the store were beyond the radius and were clipped" in said
+    assert "6.2% of the rows of the store were beyond the radius and were clipped" in said
     assert json.loads(run("status", store, "--json")[1])["clipped"] == 20
 
 

@@ -8,21 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from counted_alone import counted_at
 
-from streaming_moments import METHODS, MomentStatistics, fit, fit_by
+from streaming_moments import METHODS, fit, fit_by
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.refit import coherence, refit
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.statistics.counts.statistics import merge_blocks
 from streaming_moments.statistics.counts.weighted import WeightedStatistics
-from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.listing import list_shards
@@ -54,25 +52,9 @@ def counted(dated, tmp_path_factory, embedded):
     return update(store, listed, Run(embedded)).store
 
 
-def serial(store, paths):
-    batches = [
-        read.batch
-        for shard in list_shards([str(path) for path in paths])
-        for read in read_shard(shard, store.form, store.vocabulary, store.policy)
-    ]
-    return MomentStatistics.of(concatenate(batches), store.basis)
-
-
 def merged(source):
     """All rows of the statistics of a window."""
     return merge_blocks([source.load_block(index) for index in range(source.row_blocks)])
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    printed = capsys.readouterr()
-    return ended.value.code or 0, printed.out, printed.err
 
 
 def test_groups_of_an_update_are_of_one_day(counted):
@@ -80,35 +62,35 @@ def test_groups_of_an_update_are_of_one_day(counted):
     assert [part.shards for part in counted.commit.segments] == [2, 2, 2]
 
 
-def test_a_refit_of_a_window_is_the_fit_of_its_shards(counted, dated, capsys):
+def test_a_refit_of_a_window_is_the_fit_of_its_shards(counted, dated, run):
     window = ("--since", DAYS[1], "--until", DAYS[2])
     options = ("--topics", 4, "--alpha0", 1, "--json")
-    code, out, err = run(capsys, "refit", counted.url, *options, *window)
+    code, out, err = run("refit", counted.url, *options, *window)
     assert (code, err) == (0, "")
     shown = json.loads(out)
     assert (shown["documents"], shown["since"], shown["until"]) == (600, *DAYS[1:])
     assert shown["model"].endswith("-from2026-11-20-to2026-11-21")
     expected = fit(
-        serial(counted, [*dated.glob(f"*/{DAYS[1]}*"), *dated.glob(f"*/{DAYS[2]}*")]), 4, 1.0
+        counted_at(counted, [*dated.glob(f"*/{DAYS[1]}*"), *dated.glob(f"*/{DAYS[2]}*")]), 4, 1.0
     )
     found = MomentStore.open(counted.url).load_model(shown["model"])
     np.testing.assert_allclose(found.topics, expected.topics, atol=1e-9)
     assert (found.since, found.until, found.half_life) == (*DAYS[1:], None)
 
 
-def test_a_half_life_is_said_in_the_model_and_weighs_days(counted, dated, capsys):
+def test_a_half_life_is_said_in_the_model_and_weighs_days(counted, dated, run):
     options = ("--topics", 4, "--alpha0", 1, "--half-life", "0.1", "--name", "recent")
-    code, out, _ = run(capsys, "refit", counted.url, *options)
+    code, out, _ = run("refit", counted.url, *options)
     assert code == 0
     assert "half as much after every 0.1 days (in floating point)" in out
     found = MomentStore.open(counted.url).load_model("recent")
     assert (found.half_life, found.documents) == (0.1, 900)
     # what is a day older weighs 2^-10: the model is nearly that of the last day
-    last = fit(serial(counted, dated.glob(f"*/{DAYS[2]}*")), 4, 1.0)
+    last = fit(counted_at(counted, dated.glob(f"*/{DAYS[2]}*")), 4, 1.0)
     whole = fit(counted.load(), 4, 1.0)
     assert np.abs(found.word_probabilities - last.word_probabilities).sum() < 0.01
     assert np.abs(found.word_probabilities - whole.word_probabilities).sum() > 0.01
-    assert "half as much" in run(capsys, "topics", counted.url, "--model", "recent")[1]
+    assert "half as much" in run("topics", counted.url, "--model", "recent")[1]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -143,28 +125,28 @@ def test_select_compares_models_of_a_window(counted, embedded, window):
         assert one.captured == pytest.approx(model.captured)
 
 
-def test_select_tells_the_window_and_how_to_refit_it(counted, capsys):
+def test_select_tells_the_window_and_how_to_refit_it(counted, run):
     window = ("--since", DAYS[1], "--half-life", "7")
     arguments = ("select", counted.url, "--topics", "2-3", *window)
-    code, out, _ = run(capsys, *arguments, "--json")
+    code, out, _ = run(*arguments, "--json")
     assert code == 0
     shown = json.loads(out)
     assert (shown["since"], shown["until"], shown["half_life"]) == (DAYS[1], None, 7)
-    code, out, _ = run(capsys, *arguments)
+    code, out, _ = run(*arguments)
     assert code == 0
     assert f" --since {DAYS[1]} --half-life 7" in out
 
 
-def test_a_window_that_is_none_is_wrong_input(counted, capsys):
-    code, _, err = run(capsys, "refit", counted.url, "--topics", 3, "--since", "2027-01-01")
+def test_a_window_that_is_none_is_wrong_input(counted, run):
+    code, _, err = run("refit", counted.url, "--topics", 3, "--since", "2027-01-01")
     assert code == 2
     assert "documents: 2026-11-19 to 2026-11-21; choose from these" in err
-    code, _, err = run(capsys, "refit", counted.url, "--topics", 3, "--since", "soon")
+    code, _, err = run("refit", counted.url, "--topics", 3, "--since", "soon")
     assert code == 2
     assert "'soon' is not a day" in err
 
 
-def test_what_is_forgotten_leaves_its_day(counted, dated, embedded, capsys, tmp_path):
+def test_what_is_forgotten_leaves_its_day(counted, dated, embedded, run, tmp_path):
     counted = MomentStore.open(shutil.copytree(counted.url, tmp_path / "store").as_posix())
     shard = dated / "0" / f"{DAYS[1]}.txt"
     less = forget(counted, list_shards([str(shard)]), Run(embedded))
@@ -172,9 +154,9 @@ def test_what_is_forgotten_leaves_its_day(counted, dated, embedded, capsys, tmp_
     small = compact(less, Run(embedded))
     assert sorted(str(part.dates) for part in small.commit.segments) == list(DAYS)
     window = ("--since", DAYS[1], "--until", DAYS[1], "--name", "without")
-    assert run(capsys, "refit", counted.url, "--topics", 3, *window)[0] == 0
+    assert run("refit", counted.url, "--topics", 3, *window)[0] == 0
     model = MomentStore.open(counted.url).load_model("without")
-    expected = serial(counted, [dated / "1" / f"{DAYS[1]}.txt"])
+    expected = counted_at(counted, [dated / "1" / f"{DAYS[1]}.txt"])
     assert model.documents == expected.n_documents == 150
     probabilities = expected.moment_counts / expected.length_histogram.C1
     np.testing.assert_allclose(model.word_probabilities, probabilities)

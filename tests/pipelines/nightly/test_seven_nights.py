@@ -6,13 +6,12 @@ import signal
 import time
 from dataclasses import dataclass, field
 
-import boto3
 import numpy as np
 import pytest
 from campaigns import few_row_blocks
 from distributed import LocalCluster
 from forking import Descriptor, forking
-from s3_server import s3_process
+from s3_server import client_with_bucket, s3_process
 
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.command_line.entry import main
@@ -184,14 +183,7 @@ def _night(config, output):
 @pytest.fixture
 def team(server, scheduler, tmp_path, capsys):
     options = {"endpoint_url": server, "key": KEY, "secret": SECRET}
-    client = boto3.client(
-        "s3",
-        endpoint_url=server,
-        aws_access_key_id=KEY,
-        aws_secret_access_key=SECRET,
-        region_name="us-east-1",
-    )
-    client.create_bucket(Bucket=BUCKET)
+    client = client_with_bucket(server, BUCKET, KEY, SECRET)
     return Team(client, options, tmp_path, scheduler, capsys)
 
 

@@ -6,6 +6,7 @@ import pytest
 from streaming_moments import Basis
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_update
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
+from streaming_moments.pipelines.planning.merge_cost import merge_cost
 from streaming_moments.pipelines.planning.step_costs import (
     BlockCosts,
     PilotCosts,
@@ -20,8 +21,8 @@ COLUMNS = np.random.default_rng(0).integers(-127, 128, (4096, 32)).astype(np.int
 WORDS = CountsFoundation(Basis(COLUMNS, 10_000), codocuments=True, halves=False)
 JOB = Job(CorpusSize(10**13, 100_000, 10**8), WORDS, 10, n_topics=16, pilot_documents=20_000)
 BLOCKS = BlockCosts(
-    add=1.2e-9, write=0.1, load=0.1, disk_bytes=7e6, core_rows=0, evidence=0, topic_rows=0,
-    whitening=0, rotation=0, finish=0, pairs=0, refinement=0, renewal=0,
+    add=1.2e-9, write=0.1, load=0.1, copy=0.02, disk_bytes=7e6, files=4, core_rows=0, evidence=0,
+    topic_rows=0, whitening=0, rotation=0, finish=0, pairs=0, refinement=0, renewal=0,
 )  # fmt: skip
 COSTS = StepCosts(
     threads=4,
@@ -85,3 +86,15 @@ def test_what_limits_is_said():
     assert cost(1000, small).documents_per_second == pytest.approx(
         cost(256, small).documents_per_second, rel=0.2
     )
+
+
+def test_a_merge_copies_all_segments_once():
+    groups, files = cost(1).groups, 10 * BLOCKS.files
+    made = merge_cost(JOB, COSTS, AMPLE)
+    assert made.copied_bytes == groups * 10 * BLOCKS.disk_bytes
+    # rows and metadata of four arrays, and five more files, are read and written
+    assert made.requests == 2 * groups * (files + 4 + 5) + 20
+    assert made.seconds == pytest.approx(groups * 10 * BLOCKS.copy, rel=0.01)
+    assert made.memory == 64 * MEBIBYTE
+    slow = merge_cost(JOB, COSTS, AMPLE, network=10**6)
+    assert slow.seconds == pytest.approx(made.copied_bytes / 10**6, rel=0.01)

@@ -270,13 +270,29 @@ def archived(tmp_path):
 
 
 @pytest.fixture
-def call_at(archived):
+def call_store():
+    """Calls services of stores."""
+
+    def called(store, **content):
+        return calling({"store": str(store), **content})
+
+    return called
+
+
+@pytest.fixture
+def call_at(archived, call_store):
     """Calls services of such stores."""
 
     def called(name, **content):
-        return calling({"store": str(archived(name)), **content})
+        return call_store(archived(name), **content)
 
     return called
+
+
+@pytest.fixture
+def calling_store():
+    """Calls the service of a store anywhere."""
+    return lambda store, **content: calling({"store": str(store), **content})
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import threading
-import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from mortal_folder import Killed, mortal
+from service_answers import due
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.pipelines.aggregation import counting
@@ -50,16 +50,6 @@ def accumulator(place, embedded):
     """One of the store, whose clock is told."""
     config = service_of({"store": str(place / "store"), "accumulate": SOON}, "service.toml")
     return Accumulator.of(config, Run(embedded), lambda line: None)
-
-
-def due(accumulator):
-    """A turn once what waits is old enough."""
-    deadline = time.monotonic() + 60
-    while (turn := accumulator.look()) is None:
-        assert time.monotonic() < deadline
-    for _, error in turn.failed:
-        raise error
-    return turn
 
 
 def killed(*told, **how):

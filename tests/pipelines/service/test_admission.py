@@ -5,17 +5,13 @@ import base64
 from types import SimpleNamespace
 
 import pytest
+from service_answers import problem
 
 from streaming_moments.pipelines.service.http.admission import Door, password_in
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.request_params import body_of
 from streaming_moments.pipelines.service.http.routes import CALLS
 from streaming_moments.pipelines.service.tokens import Role
-
-
-def problem(answer, status):
-    assert answer.status == status, answer.text
-    return answer.json()
 
 
 @pytest.mark.parametrize(

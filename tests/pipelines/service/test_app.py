@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import structlog
+from service_answers import problem
 from starlette.requests import Request
 from starlette.responses import Response
 from structlog.testing import LogCapture
@@ -24,11 +25,6 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-
-
-def problem(answer, status):
-    assert answer.status == status, answer.text
-    return answer.json()
 
 
 def test_every_answer_has_the_headers_of_all_and_the_name_of_its_request(caller):

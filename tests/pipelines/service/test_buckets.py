@@ -1,10 +1,10 @@
 """A service whose inbox is in a bucket of Google Cloud Storage or Azure."""
 
-import time
 import uuid
 
 import pytest
 from buckets import azure, google
+from service_answers import due
 from unreliable_proxy import Fault
 
 from streaming_moments.pipelines.cluster.run import Run
@@ -29,9 +29,7 @@ def test_what_is_acknowledged_in_a_bucket_is_counted_once(
             assert proxy.calm() == 1
             assert (first["state"], client.send(texts, "k").json()) == ("accepted", first)
             assert client.send(texts[:1], "k").status_code == 422
-            deadline = time.monotonic() + 60
-            while (turn := accumulator.look()) is None:
-                assert time.monotonic() < deadline
+            turn = due(accumulator, failing=True)
             assert (turn.sealed, turn.counted) == (3, 3)
             client.service.current.look()
             told = client("GET", f"/v1/receipts/{first['receipt']}").json()

@@ -125,8 +125,8 @@ def test_documents_beside_one_on_which_a_tokeniser_fails_are_set_aside(cut_by_a_
     turn = place.ours.turn()
     assert (turn.failed, turn.left_out) == ((), ())
     (note,) = all_set_aside(place.inbox.folder)
-    told = "tokeniser own_words:unlucky failed on a document of 6 characters: ZeroDivisionError"
-    assert (note.documents, note.reason) == (2, told)
+    told = "tokeniser own_words:unlucky failed on a text of 6 characters: ZeroDivisionError"
+    assert (note.documents, note.reason) == (2, f"document 1: {told}")
 
 
 def test_turns_count_once_and_note_how_far(place):

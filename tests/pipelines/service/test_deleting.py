@@ -22,6 +22,8 @@ from streaming_moments.pipelines.service.ingest_worker.steps import read_steps
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.merging.pulling import pull
+from streaming_moments.storage.merging.shared_foundation import SharedFoundation, create_like
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.history import rollback
 from streaming_moments.storage.store.store import MomentStore
@@ -98,6 +100,43 @@ def compacted(service, planted):
     service.turn()
     compact(service.store, service.accumulator.run)
     return service, service.store.version
+
+
+def test_a_deletion_at_the_service_of_a_site_reaches_the_hub(compacted, planted, tmp_path):
+    service, _ = compacted
+    hub = create_like(str(tmp_path / "hub"), SharedFoundation.of(service.store))
+    hub = pull(hub, service.store).store
+    service.ask("a", "d")
+    assert service.turn().forgotten == 2
+    found = pull(hub, service.store)
+    assert found.change == -2
+    assert found.store.load() == service.store.load()
+    # the service deletes, and does not purge; an expiry drops the earlier versions of both
+    hub, _ = expire(found.store, 1, timedelta(0))
+    assert hub.verify() == []
+    assert hub.load() == service.store.load()
+
+
+def test_a_hub_with_a_service_of_its_own_deletes_its_own_documents(service, planted, tmp_path):
+    site = create_like(str(tmp_path / "site"), SharedFoundation.of(service.store))
+    site = update(site, list_shards([_written(tmp_path, planted[5:9])]), service.accumulator.run)
+    before = pull(service.store, site.store, "rome").store.commit.documents
+    service.put({"a": planted[0], "b": planted[1]})
+    service.turn()
+    assert service.store.commit.documents == before + 2
+    service.ask("a")
+    assert service.turn().forgotten == 1
+    store = service.store
+    assert store.commit.documents == before + 1
+    assert list(store.commit.origins) == ["rome"]
+    assert store.verify() == []
+    assert pull(store, site.store).change == 0
+
+
+def _written(folder, texts):
+    path = folder / "texts.txt"
+    path.write_text("\n".join(texts))
+    return str(path)
 
 
 @pytest.mark.parametrize("name", ["a", "d"])

@@ -1,20 +1,13 @@
 """An inbox on a full disk: nothing is taken, nothing is half there, and it goes on after."""
 
-import subprocess
-
 import pytest
+from mounted_disks import mounted_disk
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
-    mounted = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    if mounted.returncode:
-        pytest.skip(f"no disk of its own can be mounted here: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", str(place)], check=True, timeout=20)
+    with mounted_disk(tmp_path / "disk", "2m") as place:
+        yield place
 
 
 def test_a_full_disk_is_said_and_holds_no_half_batch(serve, small_disk):

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +11,7 @@ import openapi_spec_validator
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from service_answers import due
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
@@ -218,13 +218,6 @@ def created(place, name, kind, run):
         told = shards, counting.form, policy, FEW, run
         return create(url, *told, codocuments=False, dates=counting.dates)
     return create_kind(url, shards, kind.shape, counting, FEW, run)
-
-
-def due(accumulator):
-    deadline = time.monotonic() + 60
-    while (turn := accumulator.look()) is None:
-        assert time.monotonic() < deadline
-    return turn
 
 
 def same_as_file(store, place, records, kind, run):

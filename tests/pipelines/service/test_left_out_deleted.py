@@ -1,6 +1,6 @@
 """What was left out of a submission is deleted by its id, as what was taken."""
 
-import time
+from service_answers import due
 
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.service.config import service_of
@@ -21,10 +21,7 @@ def test_a_deletion_by_id_deletes_what_was_left_out_under_it(serve, place, embed
         sent = client.send(documents, "k", params={"skip_bad": "1"}).json()
         assert [one["id"] for one in sent["left_out"]] == ["ann", "bob", "9"]
         client("DELETE", "/v1/documents", params={"id": ["ann", "9"]})
-        deadline = time.monotonic() + 60
-        while (turn := accumulator.look()) is None:
-            assert time.monotonic() < deadline
-        assert turn.forgotten == 1
+        assert due(accumulator, failing=True).forgotten == 1
         client.service.current.look()
         told = client("GET", f"/v1/receipts/{sent['receipt']}").json()
         assert [one["id"] for one in told["left_out"]] == ["bob"]

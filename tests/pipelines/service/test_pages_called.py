@@ -11,6 +11,7 @@ from urllib.parse import urlencode, urljoin
 
 import numpy as np
 import pytest
+from service_answers import problem
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.factors.independent_factors import IndependentFactors
@@ -59,11 +60,6 @@ def told(caller, values, path, **headers):
 
 def sent(caller, path, form, **headers):
     return caller("POST", path, [urlencode(form).encode()], **{**OWN, **headers})
-
-
-def problem(answer, status):
-    assert answer.status == status, answer.text
-    return answer.json()
 
 
 def test_a_page_allows_its_own_scripts_alone():
@@ -315,7 +311,7 @@ def test_a_form_has_few_fields(caller, fields, status):
 
 def test_the_page_of_the_calls_lists_them(caller, values):
     found = told(caller, values, "/docs")
-    assert len(found.calls) == 28
+    assert len(found.calls) == 29
     assert (found.at, found.title, found.document["openapi"]) == ("./docs", "API", "3.1.0")
 
 

@@ -98,7 +98,7 @@ def kept(request, tmp_path_factory, planted):
     how = {"counting": counting, "pilot": FEW, **given}
     store = create_store(f"{place}/store", content, source="all", **how)
     store = store.update(content, source="all")
-    store.refit_as(MODELS[family], topics=2, name="first", **options)
+    store.refit_as(MODELS[family], n_topics=2, name="first", **options)
     return place, what, family
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.gaussian_mixture import log_sums
+from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.service import published as module
 from streaming_moments.pipelines.service.limits import LimitsSection

@@ -2,10 +2,10 @@
 
 import hashlib
 import shutil
-import time
 from pathlib import Path
 
 import pytest
+from service_answers import due
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
@@ -17,15 +17,6 @@ from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumu
 from streaming_moments.storage.files.sealed import unseal
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.store.store import MomentStore
-
-
-def due(accumulator):
-    deadline = time.monotonic() + 60
-    while (turn := accumulator.look()) is None:
-        assert time.monotonic() < deadline
-    for _, error in turn.failed:
-        raise error
-    return turn
 
 
 def everything(folder):

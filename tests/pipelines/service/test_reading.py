@@ -6,6 +6,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+from service_answers import problem
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service.counting_progress import Counting
@@ -14,11 +15,6 @@ from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.reading import called, documents_asked, texts_in
 from streaming_moments.pipelines.service.published import Published
 from streaming_moments.storage.inbox.inbox import Backlog
-
-
-def problem(answer, status):
-    assert answer.status == status, answer.text
-    return answer.json()
 
 
 def refused(act, status, detail, field="", place=None):

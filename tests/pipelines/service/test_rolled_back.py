@@ -1,9 +1,9 @@
 """A rollback beneath a service: receipts say what the latest version counts; no turn undoes it."""
 
-import time
 from pathlib import Path
 
 import pytest
+from service_answers import due
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
@@ -21,13 +21,6 @@ from streaming_moments.storage.store.store import MomentStore
 def accumulator(place, embedded):
     content = {"store": str(place / "store"), "accumulate": {"seal_after": "10ms"}}
     return Accumulator.of(service_of(content, "service.toml"), Run(embedded), lambda line: None)
-
-
-def due(accumulator):
-    deadline = time.monotonic() + 60
-    while (turn := accumulator.look()) is None:
-        assert time.monotonic() < deadline
-    return turn
 
 
 def told(client, receipt):

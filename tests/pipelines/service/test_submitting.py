@@ -7,17 +7,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from service_answers import problem
 
 from streaming_moments.pipelines.service.http.admission import require_room, written_in_time
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.inbox import Backlog
 from streaming_moments.storage.inbox.rejected import read_left_out
-
-
-def problem(answer, status):
-    assert answer.status == status, answer.text
-    return answer.json()
 
 
 def free(caller):

@@ -171,8 +171,8 @@ def taken_out(ours, monkeypatch):
         told.append(([one.url for one in new], contents(old), others_again))
         return SimpleNamespace(store=store)
 
-    def forget_counted(store, names, run, text, copies, others_again):
-        told.append((names, text, contents(copies), others_again))
+    def forget_counted(store, names, run, text, copies=()):
+        told.append((names, text, contents(copies)))
         return store
 
     monkeypatch.setattr(deleting, "update", update)
@@ -209,8 +209,8 @@ def test_documents_are_taken_out_by_the_content_from_before(ours, taken_out, mon
     assert taken_out == [
         ([url], [2], True),
         ([url], [], True),
-        ([url], "forget: 1 document by request", [1], True),
-        ([url], "forget: documents by request, after a rollback", [], True),
+        ([url], "forget: 1 document by request", [1]),
+        ([url], "forget: documents by request, after a rollback", []),
     ]
 
 

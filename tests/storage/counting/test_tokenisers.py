@@ -1,6 +1,7 @@
 """Tokenisers by name: which words they find, which versions fit, and how their failures read."""
 
 import json
+import pickle
 import sys
 
 import own_words
@@ -16,9 +17,14 @@ from streaming_moments.storage.counting import TokenPolicy, read_shard, sample_s
 from streaming_moments.storage.counting.counting import SpelledTexts, WordIndex, count_column
 from streaming_moments.storage.counting.passages import Passages, words_in
 from streaming_moments.storage.counting.tokenisers import japanese, registry
-from streaming_moments.storage.counting.tokenisers.base import TokeniserFailed, TokeniserMissing
+from streaming_moments.storage.counting.tokenisers.base import (
+    TokeniserFailed,
+    TokeniserMissing,
+    words_by,
+)
 from streaming_moments.storage.counting.tokenisers.function import name_of
 from streaming_moments.storage.counting.tokenisers.registry import FAMILIES, tokeniser_called
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 
@@ -129,10 +135,14 @@ def test_what_is_no_tokeniser_is_named(name, told):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("unlucky", "failed on a document of 6 characters: ZeroDivisionError$"),
-        ("numbered", "returned a list with int"),
-        ("counted", "returned int for a document of [67] characters"),
-        ("with_nul", "valid Unicode without NUL"),
+        ("unlucky", "2: tokeniser {} failed on a text of 6 characters: ZeroDivisionError$"),
+        ("numbered", r"1: tokeniser {} returned a list with int for a text of 7 characters; it m"),
+        ("counted", "1: tokeniser {} returned int for a text of 7 characters"),
+        ("with_nul", "1: tokeniser {} returned a word with NUL or a lone surrogate"),
+        ("with_surrogate", "1: tokeniser {} returned a word with NUL or a lone surrogate"),
+        ("endless", "1: tokeniser {} returned 7,168 words of 50,176 characters or more for a text"),
+        ("endless_blanks", "1: .* 51,200 words of 0 characters .* may be 50,350 together$"),
+        ("huge", "1: .* 1 word of 70,000,000 characters or more for a text of 7 characters"),
     ],
 )
 def test_failures_of_a_function_make_a_bad_shard(name, told, tmp_path):
@@ -140,12 +150,31 @@ def test_failures_of_a_function_make_a_bad_shard(name, told, tmp_path):
     (shard,) = list_shards([str(tmp_path / "a.txt")])
     own = policy(f"own_words:{name}")
     words = Vocabulary(("sea",), 1, own.fingerprint)
-    with pytest.raises(ShardError, match=told):
-        list(read_shard(shard, ShardFormat(), words, own))
-    with pytest.raises(ShardError, match=told):
-        sample_shard(shard, ShardFormat(), own, 9, 0)
-    with pytest.raises(TokeniserFailed, match=f"own_words:{name}"):
+    told = "a.txt: document " + told.format(f"own_words:{name}")
+    # one document at a time, too
+    for limits in (ReadLimits(), ReadLimits(batch_documents=1)):
+        with pytest.raises(ShardError, match=told):
+            list(read_shard(shard, ShardFormat(), words, own, limits))
+        with pytest.raises(ShardError, match=told):
+            sample_shard(shard, ShardFormat(), own, 9, 0, limits)
+    with pytest.raises(TokeniserFailed, match=f"^tokeniser own_words:{name}"):
         own.tokens("sea 13")
+
+
+def test_failures_keep_their_document_between_processes():
+    failed = TokeniserFailed("tokeniser a:b failed", 3)
+    copied = pickle.loads(pickle.dumps(failed)).after(4)
+    assert (str(failed), str(copied)) == (
+        "document 3: tokeniser a:b failed",
+        "document 7: tokeniser a:b failed",
+    )
+
+
+def test_many_words_of_one_text_are_words():
+    """All pieces of one to six letters, as language identification uses them."""
+    text = "sea law " * 500
+    found = words_by(own_words.pieces, "pieces", text)
+    assert len(found) == 6 * len(text) - 15
 
 
 def test_another_version_of_a_function_is_refused(monkeypatch):
@@ -156,6 +185,32 @@ def test_another_version_of_a_function_is_refused(monkeypatch):
     with pytest.raises(TokeniserMissing, match="by_blanks of version 1, .* has version 2"):
         own.tokens("sea")
     registry.tokeniser_called.cache_clear()
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """On another machine, a function has other code under the same version."""
+
+    def changed():
+        monkeypatch.setattr(own_words.by_blanks, "__code__", own_words.reversed_words.__code__)
+        registry.probed.cache_clear()
+
+    registry.probed.cache_clear()
+    yield changed
+    monkeypatch.undo()
+    registry.probed.cache_clear()
+
+
+def test_a_worker_with_other_code_is_refused(elsewhere):
+    own, texts = policy("own_words:by_blanks"), pa.array(["sea law"])
+    index = index_of(own, "law", "sea")
+    sent = pickle.dumps(index)
+    assert pickle.loads(sent).counted(texts).batch.lengths.tolist() == [2]
+    elsewhere()
+    with pytest.raises(TokeniserMissing, match="of version 1 finds other words on the machine"):
+        pickle.loads(sent).counted(texts)
+    # the order of words may differ, as that of a set
+    assert len(registry.probed("own_words:unordered")) == 64
 
 
 @pytest.mark.parametrize("name", ["nowhere_at_all:cut", "own_words:unmarked", "textwrap:re.sub"])
@@ -238,6 +293,17 @@ def test_languages_are_cut_by_their_libraries(name, package, text, expected):
     assert own.words(f"{text}\n" * 3_000)[:1] == own.words(text)[:1]
     batch, _ = count_column(pa.array([text, None]), index_of(own, *expected))
     assert batch.lengths.tolist() == [len(expected), 0]
+
+
+def test_thai_has_the_stop_words_of_its_library(monkeypatch):
+    pytest.importorskip("pythainlp")
+    own = TokenPolicy.for_languages(["th"], tokeniser="thai")
+    assert own.languages == ("thai",)
+    assert own == TokenPolicy.for_languages(["auto"], tokeniser="thai")
+    assert own.tokens("ทะเลและประเทศไทย") == ["ทะเล", "ประเทศ", "ไทย"]
+    monkeypatch.setitem(sys.modules, "pythainlp.corpus", None)
+    with pytest.raises(InvalidInput, match=r"streaming-moments\[thai\]"):
+        TokenPolicy.for_languages(["thai"])
 
 
 @pytest.mark.parametrize("name", ["lemmas:latvianese", "stems:latvianese"])

@@ -14,7 +14,7 @@ from small_shards import COMPRESS, parquet, put
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.statistics.vectors.grid import Grid
-from streaming_moments.statistics.vectors.rows import VectorBatch, join_vectors
+from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.counting import vectors
 from streaming_moments.storage.counting.vectors import (
     VectorReader,
@@ -111,25 +111,30 @@ def read(shard, vectors, limits=ReadLimits(), start=START, width=5, by_content=T
     return list(reader.read(shard, start))
 
 
+def values_of(found):
+    return np.concatenate([one.batch.values for one in found])
+
+
+def odd_of(found):
+    return np.concatenate([one.batch.odd for one in found]).tolist()
+
+
 @pytest.mark.parametrize(("name", "suffix"), CASES)
 @pytest.mark.parametrize("documents", [1, 4, 100])
 def test_every_format_gives_the_same_rows_from_any_cut(name, suffix, documents):
     shard, vectors = written(name, suffix=suffix)
     limits = ReadLimits(batch_documents=documents)
     whole = read(shard, vectors, limits)
-    batch = join_vectors([one.batch for one in whole])
-    assert np.array_equal(batch.values.astype(np.float32), ROWS)
-    assert np.array_equal(GRID.quantised(batch.values)[0], GRID.quantised(ROWS)[0])
-    assert batch.odd is None
-    turns = join_vectors([one.batch for one in read(shard, vectors, limits, by_content=False)])
-    assert turns.odd.tolist() == [(number + shard.size) % 2 == 1 for number in range(23)]
+    values = values_of(whole)
+    assert np.array_equal(values.astype(np.float32), ROWS)
+    assert np.array_equal(GRID.quantised(values)[0], GRID.quantised(ROWS)[0])
+    assert all(one.batch.odd is None for one in whole)
+    turns = read(shard, vectors, limits, by_content=False)
+    assert odd_of(turns) == [(number + shard.size) % 2 == 1 for number in range(23)]
     for number, cut in enumerate(whole[:-1], start=1):
         rest = read(shard, vectors, limits, cut.after)
         assert [one.after for one in rest] == [one.after for one in whole[number:]]
-        assert np.array_equal(
-            join_vectors([one.batch for one in rest]).values,
-            join_vectors([one.batch for one in whole[number:]]).values,
-        )
+        assert np.array_equal(values_of(rest), values_of(whole[number:]))
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float64, np.int8, np.int32, np.uint8])
@@ -148,11 +153,10 @@ ODD = pa.array([[1.0, 2.0], [3.0], None, [4.0, None], [float("nan"), 1.0], [5.0,
 def test_rows_of_another_width_and_without_numbers_are_left_out_and_counted():
     shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(3, v=ODD))
     found = read(shard, LISTS, width=2)
-    batch = join_vectors([one.batch for one in found])
-    assert batch.values.tolist() == [[1, 2], [5, 6]]
-    assert (batch.without, sum(one.outside for one in found)) == (5, 5)
-    turns = join_vectors([one.batch for one in read(shard, LISTS, width=2, by_content=False)])
-    assert turns.odd.tolist() == [shard.size % 2 == 1, shard.size % 2 == 0]
+    assert values_of(found).tolist() == [[1, 2], [5, 6]]
+    assert sum(one.batch.without for one in found) == sum(one.outside for one in found) == 5
+    turns = read(shard, LISTS, width=2, by_content=False)
+    assert odd_of(turns) == [shard.size % 2 == 1, shard.size % 2 == 0]
     with pytest.raises(ShardError, match="row 2 has 1 numbers"):
         read(shard, VectorsForm(("v",), "refuse"), width=2)
     later = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(2, v=ODD[4:6]))
@@ -338,7 +342,7 @@ def test_arrays_of_zarr_are_read_by_the_rows_of_a_chunk(tmp_path, kept, name):
     for documents in (1, 4, 100):
         limits = ReadLimits(batch_documents=documents)
         whole = read(shard, LISTS, limits)
-        assert np.array_equal(join_vectors([one.batch for one in whole]).values, ROWS)
+        assert np.array_equal(values_of(whole), ROWS)
         assert all(len(one.batch.values) <= documents for one in whole)
         for number, cut in enumerate(whole[:-1], start=1):
             rest = read(shard, LISTS, limits, cut.after)

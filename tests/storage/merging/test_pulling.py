@@ -13,8 +13,10 @@ from mortal_folder import Sleeping
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_json import commit_from_json, commit_to_json
-from streaming_moments.storage.merging.pulling import drop_origin, pull
+from streaming_moments.storage.merging.counted_once import ShardsRefused
+from streaming_moments.storage.merging.pulling import drop_origin, pull, pull_together
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.growth import grow
@@ -159,6 +161,28 @@ def test_a_content_that_two_sites_count_is_refused_or_counted_once():
         pull(hub, mixed, "mixed", unique=True)
 
 
+@dataclasses.dataclass(frozen=True)
+class Listing(Folder):
+    """A folder that lists what is read."""
+
+    found: list = dataclasses.field(default_factory=list, compare=False)
+
+    def find_all(self, names, limits=None):
+        self.found.extend(names)
+        return super().find_all(names, limits)
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_only_new_segments_are_read_there(unique):
+    other = append(site({"a": 1}), {"b": 2})
+    hub = pull(create(), other, "emea").store
+    other = append(other, {"c": 3})
+    folder = Listing(other.url)
+    pull(hub, dataclasses.replace(other, folder=folder), unique=unique)
+    read = {name.split("/")[1] for name in folder.found if name.startswith("segments/")}
+    assert read == {other.commit.segments[-1].id}
+
+
 def forget_marked(store, shards):
     records = list(store.ledger())
     removed = store.write_segment(total(shards.values()), records)
@@ -183,6 +207,40 @@ def test_two_sites_that_swap_a_shard_are_pulled_in_turn():
         pull(hub, two)
     pull(hub, one)
     assert holds(pull(hub, two).store, [1])
+
+
+def test_stores_that_are_pulled_together_share_a_commit():
+    hub, one, two = site({"own": 1}), site({"s3://x/a": 2}), site({"s3://x/b": 3})
+    found = pull_together(hub, [one, two])
+    assert [part.change for part in found] == [6, 6]
+    names = [part.name for part in found]
+    hub = found[0].store
+    assert hub.version == 2
+    said = "; ".join(f"{name}: version 1, 6 documents more" for name in names)
+    assert hub.commit.message == f"merge {said}"
+    assert holds(hub, [1, 2, 3])
+    assert pull_together(hub, [two, one])[0].store.version == 2
+    with pytest.raises(InvalidInput, match="are one store, or copies; give only one"):
+        pull_together(hub, [one, one])
+    # both count it from now on, and the error names both
+    three = site({"s3://x/c": 5})
+    with pytest.raises(ShardsRefused) as caught:
+        pull_together(hub, [append(one, {"s3://x/c": 5}), append(two, {"s3://x/c": 5}), three])
+    assert caught.value.stores == (one.url, two.url, three.url)
+    assert hub.latest().version == 2
+
+
+def test_shards_of_both_are_purged_in_one_commit(tmp_path):
+    sites = [append(site({f"/{n}": n}, tmp_path / f"{n}"), {f"/x/{n}": n + 3}) for n in range(2)]
+    pull_together(create(tmp_path / "hub"), sites)
+    for number, one in enumerate(sites):
+        purge(one, {f"/x/{number}"})
+    hub = MomentStore.open(str(tmp_path / "hub"))
+    found = pull_together(hub, sites)
+    assert found[0].purged == found[1].purged == ("origin://0//x/0", "origin://1//x/1")
+    assert holds(hub, [0, 1])
+    told = b"".join(path.read_bytes() for path in (tmp_path / "hub").rglob("*") if path.is_file())
+    assert b"/x/" not in told
 
 
 def test_what_an_origin_counts_changes_only_there():
@@ -251,6 +309,17 @@ def test_words_that_were_added_follow_or_are_counted_as_before():
         pull(late, other, "three")
 
 
+def test_words_that_were_added_in_other_steps_are_refused():
+    other = grow(grow(create(), ["moon", "tide"]), ["reef"])
+    with pytest.raises(ForeignStatistics, match="the same words were added there in other steps"):
+        pull(grow(grow(create(), ["moon"]), ["tide", "reef"]), other)
+    # one has the steps of the other, but documents were counted between these
+    less = append_grown(grow(create(), ["moon"]), {"a": 1})
+    with pytest.raises(ForeignStatistics, match="were counted with 5 words, and this store never"):
+        pull(other, grow(grow(less, ["tide"]), ["reef"]))
+    assert other.latest().version == 2
+
+
 def append_grown(store, shards):
     """Count shards of the first words after others were added."""
     [(url, seed)] = shards.items()
@@ -288,7 +357,7 @@ def test_what_was_purged_or_forgotten_here_is_refused():
     hub = create()
     gone = Recount("forget", "", removed=(segment(hub, {"s3://x/a": 1}),), lists=True)
     hub = commit_recount(append(hub, {"s3://x/a": 1}), gone)
-    with pytest.raises(InvalidInput, match="s3://x/a was forgotten; .*forget --allow-again"):
+    with pytest.raises(InvalidInput, match="s3://x/a was forgotten; .*merge --include-forgotten"):
         pull(hub, site({"s3://x/a": 1}), "emea")
 
 

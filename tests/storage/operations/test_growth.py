@@ -10,19 +10,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from growing import (
+    TERMS,
+    compact,
+    counted,
+    era_of,
+    forget,
+    record,
+    recount,
+    segment,
+    segments_by_era,
+)
 from widening import widened
 
-from streaming_moments import CountBatch, MomentStatistics
 from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
-from streaming_moments.storage.log.ledger import ShardRecord, ShardsAlreadyCounted
+from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
 from streaming_moments.storage.operations.compaction import (
     commit_compaction,
-    compaction_groups,
     seal_sum,
     write_sum,
 )
@@ -37,61 +46,12 @@ from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import BASIS, VOCABULARY, create
 
 HISTORIES = int(os.environ.get("STREAMING_MOMENTS_HISTORIES", "6")) // 3
-TERMS = (*VOCABULARY.terms, "steam", "rail", "wire", "radio", "rocket", "chip")
-
-
-def counted(store, seed):
-    """Statistics of the six documents of a shard with the words of the store."""
-    counts = np.random.default_rng(seed).poisson(0.7, (6, len(TERMS)))[:, : store.basis.n_words]
-    return MomentStatistics.of(CountBatch.from_csr(counts, store.basis.vocabulary), store.basis)
-
-
-def record(store, url, seed):
-    lengths = counted(store, seed).length_histogram
-    return ShardRecord(url, 10, f"sha256:{seed}", lengths.n_documents, lengths.C1, 2)
-
-
-def segment(store, shards, dates=None):
-    """A sealed segment of shards, given as seeds by URL."""
-    total = sum(
-        (counted(store, seed) for seed in shards.values()), MomentStatistics.zero(store.basis)
-    )
-    records = [record(store, url, seed) for url, seed in shards.items()]
-    return store.write_segment(total, records, dates)
-
-
-def forget(store, shards):
-    """Subtract shards, given as (seed, words) by URL, with the words that counted them."""
-    return commit_recount(store, Recount("forget", "", removed=segments_by_era(store, shards)))
-
-
-def segments_by_era(store, shards):
-    found = []
-    for words in {words for _, words in shards.values()}:
-        era = None if words == store.basis.n_words else words
-        own = {url: seed for url, (seed, its) in shards.items() if its == words}
-        found.append(segment(store_of_era(store, era), own))
-    return tuple(found)
-
-
-def compact(store, by="all"):
-    for sources in compaction_groups(store.commit.segments, store.ledger(), by):
-        if not len(store.ledger().of_segments(sources)):
-            store = commit_compaction(store, sources, None)
-            continue
-        writer = store_of_era(store, sources[0].words).new_segment()
-        files = [f for i in range(store.row_blocks) for f in write_sum(writer, sources, i)]
-        store = commit_compaction(store, sources, seal_sum(store, writer, files, sources))
-    return store
 
 
 def require(store, shards, whole=True):
     """Check that the state is exactly that of the shards, given as (seed, words) by URL."""
-    total, records = MomentStatistics.zero(store.basis), set()
-    for url, (seed, words) in shards.items():
-        era = store_of_era(store, None if words == store.basis.n_words else words)
-        total = total + widened(counted(era, seed), store.basis)
-        records.add(record(era, url, seed))
+    total = recount(store, shards.values())
+    records = {record(era_of(store, words), url, seed) for url, (seed, words) in shards.items()}
     assert store.load() == total
     assert store.row_lengths() == total.row_lengths
     assert set(store.ledger()) == records

@@ -189,12 +189,16 @@ def test_the_same_moments_and_seed_give_the_same_bits(method):
 def test_too_many_states_say_how_many_there_are(method):
     rng = np.random.default_rng(0)
     moments = Moments.of_mixture(rng.dirichlet(np.ones(8), size=3).T, np.array([0.5, 0.3, 0.2]))
-    with pytest.raises(NotIdentifiable, match="4 latent states asked for but M2 has 3 positive"):
+    with pytest.raises(
+        NotIdentifiable, match="4 latent states are asked for, but M2 has 3 positive"
+    ):
         decompose(moments, 4, method)
-    with pytest.raises(InvalidInput, match="0 topics asked for"):
+    with pytest.raises(InvalidInput, match="0 topics are asked for"):
         decompose(moments, 0, method)
     mixed = Moments(np.ones(3) / 3, np.diag([3.0, 2.0, -1.0]), np.zeros((3, 3, 3)))
-    with pytest.raises(NotIdentifiable, match="3 latent states asked for but M2 has 2 positive"):
+    with pytest.raises(
+        NotIdentifiable, match="3 latent states are asked for, but M2 has 2 positive"
+    ):
         decompose(mixed, 3, method)
 
 
@@ -317,7 +321,7 @@ def test_names_seeds_shapes_and_numbers_are_checked():
         dirichlet_moments(moments, -1.0)
     whitened, _ = whiten_moments(moments, 2)
     for method in (by_power_method, by_alternating_least_squares):
-        with pytest.raises(InvalidInput, match="0 restarts"):
+        with pytest.raises(InvalidInput, match="restarts is 0"):
             method(whitened, np.random.default_rng(0), 0)
 
 

@@ -19,7 +19,7 @@ from streaming_moments.models.alpha0 import (
     with_alpha0_search,
 )
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.inference import completing_alpha
+from streaming_moments.models.reading.inference import completing_alpha
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.sweeps import seen_by
 from streaming_moments.models.topic_options import TopicOptions

@@ -207,7 +207,7 @@ def test_passes_do_not_make_rows_less_likely():
 
 def test_a_component_without_rows_keeps_its_probabilities():
     model = BernoulliMixture(np.array([[0.9, 0.5], [0.2, 0.5]]), np.array([1.0, 0.0]))
-    with pytest.raises(InvalidInput, match="-1 passes"):
+    with pytest.raises(InvalidInput, match="passes is -1"):
         polished(model, CountBatch.from_csr([[1, 0], [1, 1]]), -1)
     found = polished(model, CountBatch.from_csr([[1, 0], [1, 1]]), 1)
     assert found.probabilities[:, 1].tolist() == [0.5, 0.5]
@@ -233,7 +233,7 @@ def test_what_rows_do_not_hold_is_refused():
     drawn = feature_sets(3000, 20, 2, seed=1)
     with pytest.raises(NotIdentifiable, match="no row has three features"):
         fitted(statistics_of(CountBatch.from_csr(np.eye(4, dtype=np.int8))), 2)
-    with pytest.raises(NotIdentifiable, match="3 components asked for"):
+    with pytest.raises(NotIdentifiable, match="3 components are asked for"):
         fitted(statistics_of(drawn.batch, columns=1), 3)
     with pytest.raises(InvalidInput, match='moments of sets are decomposed by "joint"'):
         BernoulliMixture.Options(topics=2, method="als")

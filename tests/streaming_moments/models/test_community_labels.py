@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.blockmodel import Blockmodel
-from streaming_moments.models.communities.labels import Blocks, relabelled, settled_labels
+from streaming_moments.models.communities.labels import Blocks, relabelled, settled_shares
+from streaming_moments.models.communities.moves import likelier_labels
 from streaming_moments.models.communities.passes import ExpectedNeighbours, LabelReader, improved
 from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.rows import InMemory
@@ -75,8 +77,34 @@ def test_labels_of_planted_communities_come_nearer(theta, corrected):
     labels = found.memberships_.argmax(axis=1)
     assert Blocks.of_labels(adjacency @ one_hot(labels, 4), labels).corrected == corrected
     # from the truth rounds end not much nearer
-    best = settled_labels(adjacency, truth, 4)
+    best = settled_shares(adjacency, truth, 4).argmax(axis=1)
     assert errors[1] < membership_error(one_hot(best, 4), one_hot(truth, 4)) + 0.12
+
+
+def test_communities_are_split_in_exchange_for_two_that_are_one():
+    rng = np.random.default_rng(3)
+    truth = np.repeat([0, 1, 2], [40, 60, 100])
+    chances = np.where(truth[:, None] == truth, 0.3, 0.05)
+    upper = np.triu(rng.random((200, 200)) < chances, 1)
+    adjacency = sp.csr_array((upper | upper.T).astype(np.int64))
+    # two communities in one, and the largest in halves
+    begun = np.where(truth < 2, 0, 1 + np.arange(200) % 2)
+    stuck = settled_shares(adjacency, begun, 3).argmax(axis=1)
+    assert membership_error(one_hot(stuck), one_hot(truth)) > 0.2
+    found = likelier_labels(adjacency, begun, 3)
+    assert membership_error(one_hot(found), one_hot(truth)) < 0.03
+
+
+@given(st.integers(0, 2**32))
+def test_merged_blocks_are_those_of_merged_labels(seed):
+    adjacency, labels = drawn(seed)
+    place = np.array([0, 1, 0])
+    merged = Blocks.of_labels(adjacency @ one_hot(labels), labels).merged(place)
+    again = Blocks.of_labels(adjacency @ one_hot(place[labels], 2), place[labels])
+    for name in ("ends", "sizes", "edges"):
+        assert (getattr(merged, name) == getattr(again, name)).all()
+    hot = one_hot(place[labels], 2).astype(float)
+    assert again.bound(hot, False) == pytest.approx(again.likelihood(False))
 
 
 def fitted(graph, directed=False):
@@ -163,7 +191,7 @@ def test_what_has_no_labels_is_refused():
         MomentCommunities(2).fit(adjacency)
     shares = np.full((4, 2), 0.5)
     mixed = Blockmodel(shares, np.zeros((2, 2)), np.ones(4, int), shares[0], alpha0=0.5)
-    with pytest.raises(InvalidInput, match="alpha0 0.5, so several communities at once"):
+    with pytest.raises(InvalidInput, match="alpha0 0.5, so a node has several communities"):
         passes_of(Blockmodel).require(mixed, alpha=False)
     with pytest.raises(InvalidInput, match="no alpha to learn"):
         passes_of(Blockmodel).require(replace(mixed, alpha0=0.0), alpha=True)

@@ -7,7 +7,7 @@ import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models import halves
+from streaming_moments.models import halves, second_start
 from streaming_moments.models.halves import (
     BAR_ROUNDS,
     TRIED_ROUNDS,
@@ -18,7 +18,6 @@ from streaming_moments.models.halves import (
     even_pairs,
     fits_of,
     likeliest_alpha,
-    made_there,
     mean_logarithm,
     noise,
     odd_pairs,
@@ -32,11 +31,10 @@ from streaming_moments.models.passes.in_memory import polished
 from streaming_moments.models.refinement import (
     PairTopics,
     begun,
-    drawn_anew,
     pair_rows,
-    repeated_topics,
 )
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.second_start import drawn_anew, made_there, repeated_topics
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.matching import match_topics
 from streaming_moments.quality.prediction import completion_perplexity
@@ -273,7 +271,7 @@ def test_topics_that_do_not_repeat_begin_once(small, few, monkeypatch):
         calls.append(given)
         return drawn_anew(*given)
 
-    monkeypatch.setattr(halves, "drawn_anew", drawn)
+    monkeypatch.setattr(second_start, "drawn_anew", drawn)
     assert fit(*gathered(small).blocks, 4, 1.0).second_start is None
     # nor where nothing is refined, or no halves tell which is better
     assert fit(*gathered(few, columns=22).blocks, 20, 1.0, refine=0).second_start is None
@@ -377,7 +375,7 @@ def test_a_second_start_that_predicts_no_better_is_not_kept(few, monkeypatch):
         topics[:, again] = model.word_probabilities[:, None]
         return replace(model, topics=topics)
 
-    monkeypatch.setattr(halves, "drawn_anew", worse)
+    monkeypatch.setattr(second_start, "drawn_anew", worse)
     first = start.likelier(pair_rows(rows), 10).trusted(HalfRows.of(rows))
     found = made_there(start, pair_rows(rows), 10, HalfRows.of(rows), seed=0)
     assert not found.second_start.kept

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, fit, polished
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
-from streaming_moments.models import topic_reading
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.passes.polishing import ExpectedCounts, Reader
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
+from streaming_moments.models.reading import topic_reading
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.synthetic import lda_corpus, single_topic_corpus, topic_error
@@ -146,7 +146,7 @@ def test_what_cannot_be_polished_says_why():
         polished(model, CountBatch.from_csr([[1, 2]]))
     with pytest.raises(InvalidInput, match="no alpha to learn"):
         polished(replace(model, alpha0=0.0), batch, alpha=True)
-    with pytest.raises(InvalidInput, match="-1 passes"):
+    with pytest.raises(InvalidInput, match="passes is -1"):
         polished(model, batch, -1)
     with pytest.raises(InvalidInput, match="independent has no passes over records; polish"):
         passes_of(IndependentIntensities)

@@ -101,9 +101,13 @@ def test_svtd_topics_and_weights_are_those_of_the_mixture():
 
 def test_too_many_topics_say_how_many_there_are():
     statistics = ideal_statistics(None)
-    with pytest.raises(NotIdentifiable, match="4 topics asked for .* has 3 positive eigenvalues"):
+    with pytest.raises(
+        NotIdentifiable, match="4 topics are asked for, .* has 3 positive eigenvalues"
+    ):
         fit(statistics, 4)
-    with pytest.raises(NotIdentifiable, match="5 topics asked for but the basis has 4 columns"):
+    with pytest.raises(
+        NotIdentifiable, match="5 topics are asked for, but the basis has 4 columns"
+    ):
         fit(statistics, 5)
     with pytest.raises(InvalidInput, match="0 topics"):
         fit(statistics, 0)

@@ -20,9 +20,9 @@ from streaming_moments.models.refinement import (
     next_topics,
     pair_rows,
     refined,
-    repeated_topics,
 )
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.second_start import repeated_topics
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.pair_rows import PairRows

@@ -202,3 +202,11 @@ def test_every_model_is_stored_by_its_fields(name):
     assert issubclass(model, StoredModel)
     assert {*model.nulls} <= {*model.__dataclass_fields__}
     assert model.halves_give in {*model.__dataclass_fields__}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_options_take_the_number_by_the_name_of_calls_and_of_commands(name):
+    options = MODELS[name].Options
+    assert options(n_topics=3) == options(topics=3)
+    with pytest.raises(TypeError, match="n_topics"):
+        options(topics=3, n_topics=3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.models import topic_reading
+from streaming_moments.models.reading import topic_reading
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.mixture_shares import mixture_shares
 from streaming_moments.statistics.counts.lengths import LengthHistogram

@@ -4,14 +4,12 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from brute_halves import mixed as mixed_by_hand
 from brute_halves import odd_document, odd_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
-from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.batch import concatenate, odd_documents
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.tables.columns import TableColumns
@@ -24,7 +22,7 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.grid import Grid
-from streaming_moments.statistics.vectors.rows import VectorBatch, join_vectors
+from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.records import ViewBatch, join_views
 from streaming_moments.testing.laws import check_records
@@ -138,16 +136,9 @@ def test_vectors(records, fourth):
     given = grid.quantised(rows)[0]
     prepared = foundation.prepared(VectorBatch.of(rows))
     assert prepared.odd.tolist() == [odd_row(row) for row in given.tolist()]
-    assert foundation.of_vectors(VectorBatch.of(rows)) == foundation.of_vectors(
-        join_vectors([VectorBatch.of(part) for part in np.array_split(rows, 2)])
+    assert foundation.of_vectors(VectorBatch.of(rows)) == foundation.of(
+        [foundation.prepared(VectorBatch.of(part)) for part in np.array_split(rows, 2)], RowBlock()
     )
-
-
-def test_batches_that_say_their_halves_are_not_joined_to_others_that_do_not():
-    one, two = VectorBatch(np.eye(2)), VectorBatch(np.eye(2), np.array([True, False]))
-    assert join_vectors([two, two]).odd.tolist() == [True, False] * 2
-    with pytest.raises(InvalidInput, match="only some batches have halves"):
-        join_vectors([one, two])
 
 
 @settings(max_examples=40)

@@ -71,9 +71,9 @@ def add_dense_ratios(
     left : (whole groups, k), topics filled up with zeros to a multiple of four, as those of right;
         rows beyond those of P of any numbers, and fewer columns where further ones are nothing
     right : (wide, core); a tile of it stays in cache
-    least : likelihood of pairs with a smaller one; of all of them without columns of `left`
+    least : lower bound of likelihoods; the likelihood of all pairs if `left` has no columns
     ratios : (GROUP, TILE), room
-    sums : (whole groups, wide) float64, added to; what is added to rows beyond means nothing
+    sums : (whole groups, wide) float64 to add to; rows beyond those of P get meaningless numbers
     """
     core, last = right.shape[1], counts.shape[0] - 1
     floor, nothing = counts.dtype.type(least), counts.dtype.type(0)

@@ -37,7 +37,7 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 def concentration(lengths: LengthHistogram, order: int = 3) -> float:
     """`W = sum a_d^2` of the moment of an order: `1 / W` is the effective number of documents.
 
-    The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has so many words.
+    The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has that many words.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> floa
 
     `sqrt(W) (1 + sqrt(log(1 / delta)))`: W as in Ruffini et al. 2018, Theorem 2; the constants are
     ours, with their proof in the module's notes. delta is in (0, 1). For M2 and M3 together, use
-    half of delta for each. Raises InvalidInput if no document has so many words.
+    half of delta for each. Raises InvalidInput if no document has that many words.
 
     Examples
     --------
@@ -82,46 +82,7 @@ def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> floa
     return expected_error(lengths, order) * _factor(delta)
 
 
-def failure_probability(lengths: LengthHistogram, radius: float, order: int = 3) -> float:
-    """Bound on the probability that the error of the pooled moment exceeds `radius`.
-
-    `exp(-(radius / sqrt(W) - 1)^2)`, and 1 below `sqrt W`: the inverse of `error_radius`.
-
-    Examples
-    --------
-    >>> lengths = LengthHistogram.of([50] * 10_000)
-    >>> round(failure_probability(lengths, error_radius(lengths, delta=0.05)), 6)
-    0.05
-    """
-    _require_radius(radius)
-    excess = max(radius / expected_error(lengths, order) - 1, 0.0)
-    return math.exp(-(excess**2))
-
-
-def documents_needed(lengths: LengthHistogram, radius: float, delta: float, order: int = 3) -> int:
-    """Number of documents with such lengths for an error within the Frobenius `radius`.
-
-    W is inversely proportional to the number of documents with the same lengths, so
-    `N >= N_now W_now (1 + sqrt(log(1 / delta)))^2 / radius^2`. `lengths` is a sample of lengths, or
-    a single one: `LengthHistogram.of([150])`. `delta` is the probability of a larger error, in (0,
-    1). Raises InvalidInput if no document has so many words.
-
-    Examples
-    --------
-    >>> documents_needed(LengthHistogram.of([150]), radius=0.01, delta=0.05)
-    74574
-    """
-    _require_radius(radius)
-    pattern = lengths.n_documents * concentration(lengths, order)
-    return math.ceil(pattern * (_factor(delta) / radius) ** 2)
-
-
 def _factor(delta: float) -> float:
     if not 0 < delta < 1:
         raise InvalidInput(f"delta is {delta}; it must be between 0 and 1")
     return 1 + math.sqrt(math.log(1 / delta))
-
-
-def _require_radius(radius: float) -> None:
-    if not radius > 0:
-        raise InvalidInput(f"the radius is {radius}; it must be above 0")

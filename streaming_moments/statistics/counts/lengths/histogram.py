@@ -102,7 +102,8 @@ class LengthHistogram:
             length = int(values[np.argmin(documents)])
             many = of_number(int(-documents.min()), "document")
             raise InvalidInput(
-                f"taking away {many} of length {length} too many; subtract only what was added"
+                f"{many} of length {length} would be subtracted that were never added; subtract "
+                "only added documents"
             )
         return LengthHistogram(values[documents > 0], documents[documents > 0], self.weights)
 
@@ -198,10 +199,7 @@ class LengthHistogram:
 class WeightedLengths:
     """Documents by length and weight: normalising constants of weighted statistics.
 
-    Parameters
-    ----------
-    parts : tuple of (float, LengthHistogram)
-        Each weight once, with the documents that have it.
+    parts : each weight once, with the documents that have it
 
     Examples
     --------

@@ -27,13 +27,9 @@ class RowLengths(Generic[L]):
     A step function of the row, with addition row by row: `RowLengths(LengthHistogram.zero())` is
     the identity, `+` and `-` are exact.
 
-    Parameters
-    ----------
-    whole : LengthHistogram or WeightedLengths
-        All documents: they count the first rows.
-    later : tuple of (int, lengths)
-        First row of each step, increasing, and the documents that count it and later rows; a step
-        equal to the one before is left out.
+    whole : all documents: they count the first rows
+    later : first row of each step, increasing, and the documents that count it and later rows; a
+        step equal to the one before is left out
 
     Examples
     --------

@@ -67,12 +67,8 @@ class LengthWeights:
         documents dominate, whose words share one topic mixture) and Zou, Hsu, Parkes, Adams 2013
         (`w = 1 / c^2`: short documents dominate, whose few words are noise).
 
-        Parameters
-        ----------
-        most : int
-            Length above which documents count once; larger values give finer weights.
-        tau : int
-            As above, in tokens.
+        most : length above which documents count once; larger values give finer weights
+        tau : as above, in tokens
 
         Examples
         --------

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from counted_alone import counted_at
 
-from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs import purge as purging_job
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -19,10 +19,8 @@ from streaming_moments.pipelines.jobs.grow import grow
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
-from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.column_files import write_columns
-from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.output_folders import OutputFolder
@@ -67,15 +65,6 @@ def places(tmp_path, corpus, store):
     kept = shutil.copytree(corpus, tmp_path / "kept")
     yield sorted(corpus.iterdir())
     shutil.copytree(kept, corpus, dirs_exist_ok=True)
-
-
-def statistics(store, places):
-    batches = [
-        read.batch
-        for shard in list_shards([str(place) for place in places])
-        for read in read_shard(shard, store.form, store.vocabulary, store.policy)
-    ]
-    return MomentStatistics.of(concatenate(batches), store.basis)
 
 
 def digests(root, folders=("segments", "models")):
@@ -169,7 +158,7 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     assert "deleted reports/latest.html" in out
     assert "vocabulary and basis: they were chosen from a sample" in out
     after = MomentStore.open(url)
-    assert after.load() == statistics(after, others)
+    assert after.load() == counted_at(after, others)
     assert sorted(shard.url for shard in after.ledger()) == sorted(map(str, others))
     assert [*after.models] == ["early"]
     assert after.commit.tags == {"old": "early"}
@@ -225,7 +214,7 @@ def test_what_was_forgotten_before_is_purged_as_well(run, store, places, embedde
     assert json.loads(out)["models"] == ["after", "late"]
     after = MomentStore.open(store.url)
     assert [*after.models] == ["early"]
-    assert after.load() == statistics(after, others)
+    assert after.load() == counted_at(after, others)
     assert [part.sign for part in after.commit.segments] == [1, 1]
     assert run("verify", store.url, gone, "--purged")[0] == 0
 
@@ -237,7 +226,7 @@ def test_a_purged_shard_may_be_gone(run, store, places):
     assert code == 0, err
     assert "2 other shards counted again" in out
     after = MomentStore.open(store.url)
-    assert after.load() == statistics(after, others)
+    assert after.load() == counted_at(after, others)
     code, out, _ = run("verify", store.url, gone, "--purged")
     assert code == 0
     assert "searched by name only" in out

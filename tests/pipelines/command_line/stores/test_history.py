@@ -5,16 +5,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from counted_alone import counted_at
 
-from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.aggregation import group_runner as module
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs import forget as forgetting
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.statistics.counts.batch import concatenate
-from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.history import rollback
@@ -38,15 +36,6 @@ def counted(tmp_path_factory, shards, embedded):
 def store(tmp_path, counted):
     shutil.copytree(counted, tmp_path / "store")
     return MomentStore.open(str(tmp_path / "store"))
-
-
-def statistics(store, places):
-    batches = [
-        read.batch
-        for shard in list_shards([str(place) for place in places])
-        for read in read_shard(shard, store.form, store.vocabulary, store.policy)
-    ]
-    return MomentStatistics.of(concatenate(batches), store.basis)
 
 
 def files(shards):
@@ -122,13 +111,13 @@ def test_forget_leaves_what_the_other_shards_make(run, store, shards):
     code, out, err = run("forget", store.url, one, two)
     said = "version 3: 2 shards forgotten; updates will skip them\n"
     assert (code, out) == (0, said), err
-    assert store.latest().load() == statistics(store, rest)
+    assert store.latest().load() == counted_at(store, rest)
     assert store.latest().verify() == []
     code, _, err = run("forget", store.url, one)
     assert code == 2
     assert "is already forgotten" in err
     assert run("compact", store.url)[0] == 0
-    assert store.latest().load() == statistics(store, rest)
+    assert store.latest().load() == counted_at(store, rest)
     assert run("update", store.url, shards, "--include-forgotten")[0] == 0
     assert store.latest().load() == store.load()
 
@@ -159,7 +148,7 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
     assert "1 counted before, 1 replaced" in out
     latest = store.latest()
     assert (latest.version, latest.commit.operation) == (version + 1, "replace")
-    assert latest.load() == statistics(store, [a, b])
+    assert latest.load() == counted_at(store, [a, b])
     assert latest.verify() == []
     assert run("update", store.url, a, b)[1].endswith("2 counted before\n")
 
@@ -184,7 +173,7 @@ def test_old_content_alone_in_a_segment_need_not_be_given(run, apart):
     assert "1 counted before, 1 replaced" in out
     latest = store.latest()
     assert (latest.version, latest.commit.operation) == (store.version + 1, "replace")
-    assert latest.load() == statistics(store, places)
+    assert latest.load() == counted_at(store, places)
     assert [part.sign for part in latest.commit.segments] == [1, 1]
     assert latest.verify() == []
     assert store.load() == store.at(store.version).load(), "the version before is whole"
@@ -215,7 +204,7 @@ def test_old_content_compacted_meanwhile_must_be_given(
     copy = tmp_path / "copy.txt"
     copy.write_text("\n".join(planted[:40]))
     assert run("update", store.url, *places, "--replace", "--old", copy)[0] == 0
-    assert store.latest().load() == statistics(store, places)
+    assert store.latest().load() == counted_at(store, places)
 
 
 def test_content_that_was_once_taken_away_is_known_from_another_version(run, apart, planted):
@@ -226,7 +215,7 @@ def test_content_that_was_once_taken_away_is_known_from_another_version(run, apa
     places[0].write_text("\n".join(planted[100:130]))
     code, _, err = run("update", store.url, *places, "--replace")
     assert code == 0, err
-    assert store.latest().load() == statistics(store, places)
+    assert store.latest().load() == counted_at(store, places)
     assert store.latest().verify() == []
 
 

@@ -214,7 +214,7 @@ def test_the_number_asked_for_is_held_against_the_spectrum(drawn) -> None:
 
 
 def test_what_is_asked_for_wrongly_is_named(drawn) -> None:
-    with pytest.raises(InvalidInput, match="0 components asked for; it must be at least 1"):
+    with pytest.raises(InvalidInput, match="0 components are asked for; give at least 1"):
         MixtureOptions(topics=0)
     with pytest.raises(InvalidInput, match='covariance of type "full"'):
         MixtureOptions(topics=2, covariance="full")

@@ -12,13 +12,13 @@ from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.mixtures.second_start import (
-    ROWS,
     _least_needed,
     _moved,
     _ordinary,
     best_start,
     pilot_of,
 )
+from streaming_moments.models.starts import ROWS
 from streaming_moments.sklearn import MomentGaussianMixture
 from streaming_moments.statistics.vectors.grid import Grid
 

@@ -227,5 +227,5 @@ def test_what_cannot_be_fitted_is_refused_with_the_reason():
             .statistics_,
         )
     )
-    with pytest.raises(NotIdentifiable, match="9 components asked for"):
+    with pytest.raises(NotIdentifiable, match="9 components are asked for"):
         searched_by_fits(BernoulliMixture, few, options, "auto", (9, 12))

@@ -169,7 +169,7 @@ def test_what_the_statistics_do_not_hold_is_not_identifiable():
     drawn = view_records(500, k=2, seed=2)
     statistics = on_identity(drawn.batch)
     with pytest.raises(NotIdentifiable, match="larger `create --max|sketches of at least"):
-        fitted(statistics, 31 + 10)
+        fitted(statistics, 31 + 10, refine=0)
     with pytest.raises(NotIdentifiable, match="count more records"):
         fitted(statistics.foundation.of([]), 2)
     # every record alike: nothing tells two states apart
@@ -178,6 +178,29 @@ def test_what_the_statistics_do_not_hold_is_not_identifiable():
         fitted(on_identity(same, halves=False), 2)
     with pytest.raises(InvalidInput, match='by "joint", not by "power"'):
         MultiViewMixture.Options(topics=2, method="power")
+
+
+def test_more_states_than_words_of_a_view_come_of_the_triples():
+    """Where moments refuse, and expectation maximisation of the records gives an answer."""
+    drawn = view_records(2_000, sizes=(3, 4, 6), k=4, mean=None, seed=1)
+    statistics = on_identity(drawn.batch)
+    found, less = fitted(statistics, 4), fitted(statistics, 2)
+    assert (found.start, found.bars, found.documents) == ("triples", None, 2_000)
+    assert (less.start, found.spectrum.size) == ("moments", 0)
+    assert found.triple_score > less.triple_score
+    triples = ListedTriples.of_table(triple_table(InMemory((statistics,))))
+    truth = Mixture(*drawn.tables, drawn.weights)
+    assert found.triple_score > after_rounds(triples, truth, 1)[1]
+    assert (np.diff(found.weights) <= 0).all()
+    assert "moments identify fewer states" in found.described().sentence
+    assert MultiViewMixture.from_parts(*found.parts()).start == "triples"
+    passes = MomentViews(4, polish=2).fit([view.to_csr() for view in drawn.batch.views])
+    assert passes.model_.polishing.passes == 2
+    # numbers of states are tried as far as moments identify them
+    with pytest.raises(NotIdentifiable):
+        MultiViewMixture.fit_half(
+            InMemory((statistics,)), MultiViewMixture.Options(topics=4), odd=True
+        )
 
 
 def test_rounds_never_make_the_triples_less_likely():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
 from streaming_moments.errors import BoundExceeded
-from streaming_moments.models import topic_reading
+from streaming_moments.models.reading import topic_reading
 from streaming_moments.numerics import jacobi
 from streaming_moments.numerics.packing import pack
 from streaming_moments.numerics.runs import run_sums

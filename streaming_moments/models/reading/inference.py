@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.columns import Columns, likeliest
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models import topic_reading
+from streaming_moments.models.reading import topic_reading
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths

@@ -1,0 +1,81 @@
+"""The command that copies a model of another store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_line.shared_options import (
+    STORE_URL,
+    json_option,
+    print_json,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.option_types import StoreName
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.storage.merging.model_copies import PulledModel
+from streaming_moments.storage.merging.model_copies import pull_model as copy_model
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments pull-model rome s3://hub/store",
+        "streaming-moments pull-model rome hub --model k8-joint-v7 --as europe",
+    ),
+)
+@store_argument
+@click.argument("hub", type=STORE_URL)
+@click.option(
+    "--model",
+    type=StoreName(),
+    help="Name or tag at HUB [the tag published, or the latest without it].",
+)
+@click.option("--as", "name", type=StoreName(), help="Name of the model in STORE [as at HUB].")
+@click.option("--message", default="", help="Message for the log.")
+@storage_option
+@json_option
+def pull_model(
+    store: str,
+    hub: str,
+    model: str | None,
+    name: str | None,
+    message: str,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Copy a model that HUB has fitted to STORE, which has the same foundation.
+
+    The model works like one of STORE. A tag of HUB, such as published, moves to it in STORE, too.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options)
+    other = MomentStore.open(hub, storage_options=storage_options, whole=False)
+    done = copy_model(opened, other, model, name, message)
+    if json_output:
+        source = done.source
+        print_json(
+            {
+                "store": done.store.url,
+                "version": done.store.version,
+                "model": done.name,
+                "tag": done.tag,
+                "copied": done.is_new,
+                "hub": source.url,
+                "hub_model": source.name,
+                "hub_version": source.version,
+            }
+        )
+        return
+    say(_line(done))
+
+
+def _line(done: PulledModel) -> str:
+    source = done.source
+    what = f"model {done.name} is {source.name} of {source.url}, fitted to its version"
+    tag = f", and {done.tag} names it" if done.tag else ""
+    here = "" if done.is_new else " (it was here already)"
+    return f"version {done.store.version}: {what} {source.version}{tag}{here}"

@@ -1,0 +1,56 @@
+"""Cost of a merge: the bytes, requests, seconds and memory of a first copy into a hub."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming_moments.pipelines.planning.job import Job
+from streaming_moments.pipelines.planning.step_costs import StepCosts
+from streaming_moments.pipelines.planning.update_cost import (
+    COMMIT_SECONDS,
+    NETWORK_BYTES,
+    update_cost,
+)
+from streaming_moments.storage.merging.copying import bytes_held
+
+_FILES = 5  # of a segment: manifest, ledger, metadata, and totals in two files
+_REQUESTS = 20  # to open both stores and to commit
+
+
+@dataclass(frozen=True)
+class MergeCost:
+    """The first merge of a store into a hub; a later one copies only new segments.
+
+    Parameters
+    ----------
+    copied_bytes : float
+        Bytes that are read at the store and written at the hub.
+    requests : int
+        Reads and writes of files; most of the time of a bucket that is far away.
+    seconds : float
+        Seconds from a disk like the one here, or through the network if that takes longer.
+    memory : float
+        Most bytes of files in memory at the same time.
+    """
+
+    copied_bytes: float
+    requests: int
+    seconds: float
+    memory: float
+
+
+def merge_cost(
+    job: Job, costs: StepCosts, budget: int, network: float = NETWORK_BYTES
+) -> MergeCost:
+    """Estimate a merge of the store after its first update.
+
+    Arguments and errors are as for `update_cost`.
+    """
+    segments = update_cost(job, costs, 1, budget).groups
+    blocks = segments * job.row_blocks
+    nbytes = blocks * costs.blocks.disk_bytes
+    # each array has a file of metadata, too
+    files = (blocks + segments) * costs.blocks.files + segments * _FILES
+    seconds = max(blocks * costs.blocks.copy, nbytes / network) + COMMIT_SECONDS
+    memory = bytes_held(nbytes, costs.blocks.disk_bytes)
+    return MergeCost(nbytes, 2 * files + _REQUESTS, seconds, memory)

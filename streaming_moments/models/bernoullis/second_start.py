@@ -1,0 +1,63 @@
+"""Second start of a Bernoulli mixture, from a pilot of its rows, used if rows are more likely."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
+from streaming_moments.models.bernoullis.passes import ExpectedSets, SetReader, improved
+from streaming_moments.models.mixtures.matching import matched_order
+from streaming_moments.models.starts import NOWHERE, PILOT, STARTS, Pilot
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.sets.foundation import SetsFoundation
+
+_OWN = 0.5  # share of a row in the component that begins at it; the rest is the mean of all rows
+
+
+def better_start(
+    model: BernoulliMixture, records: CountBatch, seed: int = 0, settle: bool = False
+) -> BernoulliMixture:
+    """Mixture from which passes start: the model, or the best of ten starts from a pilot.
+
+    The pilot is used if rows are more likely by it than by the model after passes, and if the model
+    has no components of its own. Components are in the order of the nearest ones of the model.
+    Error bars are those of the fit, so a start from the pilot has none. With `settle` and no more
+    rows than a pilot holds, the model is the one after all passes that change it.
+    """
+    pilot = Pilot.of(records, seed, _after, BernoulliMixture.log_likelihoods)
+    rng = np.random.default_rng(seed)
+    starts = [_drawn(model, pilot.train, rng) for _ in range(STARTS)]
+    found = pilot.best_of(starts)
+    if model.start == NOWHERE:
+        return found
+    chosen = pilot.chosen(model, found, settle)
+    if chosen.start == model.start:
+        return chosen
+    return chosen.reordered(matched_order(model.shares.T, chosen.shares.T))
+
+
+def _after(model: BernoulliMixture, rows: CountBatch, passes: int) -> BernoulliMixture:
+    """Mixture after plain passes over rows."""
+    for _ in range(passes):
+        model = improved(model, SetReader(model).add(rows, ExpectedSets.zero(model)))
+    return model
+
+
+def _drawn(model: BernoulliMixture, rows: CountBatch, rng: np.random.Generator) -> BernoulliMixture:
+    """Mixture whose components are between a row each and the mean of all rows."""
+    k, csr = model.n_topics, SetsFoundation.distinct(rows).to_csr()
+    own = csr[rng.integers(0, rows.documents, k)].toarray().T
+    probabilities = _OWN * own + (1 - _OWN) * np.asarray(csr.mean(axis=0))[:, None]
+    return replace(
+        model,
+        probabilities=probabilities,
+        weights=np.full(k, 1 / k),
+        spectrum=np.empty(0),
+        rounds=0,
+        bars=None,
+        probability_bars=None,
+        held_out=None,
+        start=PILOT,
+    )

@@ -1,0 +1,140 @@
+"""Moves: communities of a graph that are split in exchange for two that are merged.
+
+Rounds that relabel one node after another, or all at once, end where a large community holds two
+and another is in halves. Such an exchange leaves that place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.communities.labels import ROUNDS, Blocks, settled_shares
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+else:
+    sp = LazyModule("scipy.sparse")
+
+_ROUNDS = 10  # with one community more
+_MERGED, _SHORT = 10, 10  # merges that are tried, of pairs that lose least, and their rounds
+_STEPS = 30  # of the power method that splits a community
+_FEWEST = 4  # members of a community that is split
+_GAIN = 0.5  # nats that an exchange gains at least
+
+
+def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """(n,) labels after rounds, and after exchanges as long as these make the graph more likely.
+
+    Parameters and graph as for `settled_shares`. There are at most 2 k exchanges.
+
+    Examples
+    --------
+    >>> from streaming_moments.synthetic.graphs import community_graph
+    >>> graph = community_graph(150, 3, inside=0.5, outside=0.05, alpha0=0.0)
+    >>> truth = graph.memberships.argmax(axis=1)
+    >>> begun = np.where(truth < 2, 0, 1 + np.arange(150) % 2)
+    >>> found = likelier_labels(graph.batch.to_csr(), begun, 3)
+    >>> [np.unique(found[truth == one]).size for one in range(3)]
+    [1, 1, 1]
+    """
+    best = _Found.of(adjacency, labels, k, None)
+    for _ in range(2 * k):
+        for begun in _exchanged(adjacency, best, k):
+            tried = _Found.of(adjacency, begun.labels, k, best.corrected)
+            if tried.likelihood > best.likelihood + _GAIN:
+                best = tried
+                break
+        else:
+            break
+    return best.labels
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Labels after rounds, how likely the graph is by them, and whether degrees differ."""
+
+    labels: NDArray[np.int64]
+    likelihood: float
+    corrected: bool
+
+    @classmethod
+    def of(
+        cls,
+        adjacency: Any,
+        labels: NDArray[np.int64],
+        k: int,
+        corrected: bool | None,
+        rounds: int = ROUNDS,
+    ) -> _Found:
+        shares = settled_shares(adjacency, labels, k, rounds)
+        blocks = Blocks.of_shares(adjacency @ shares, shares)
+        how = blocks.corrected if corrected is None else corrected
+        return cls(shares.argmax(axis=1), blocks.bound(shares, how), how)
+
+
+def _exchanged(adjacency: Any, found: _Found, k: int) -> Iterator[_Found]:
+    """Labels with one community split and two merged, those of large communities first."""
+    sizes = np.bincount(found.labels, minlength=k)
+    for chosen in np.argsort(-sizes, kind="stable").tolist():
+        if sizes[chosen] < _FEWEST:
+            break
+        parts = _split(adjacency, found.labels, chosen, k)
+        if parts is not None:
+            more = settled_shares(adjacency, parts, k + 1, _ROUNDS).argmax(axis=1)
+            yield max(
+                (
+                    _Found.of(adjacency, begun, k, found.corrected, _SHORT)
+                    for begun in _merged(adjacency, more, k + 1, found.corrected)
+                ),
+                key=lambda one: one.likelihood,
+            )
+
+
+def _split(
+    adjacency: Any, labels: NDArray[np.int64], chosen: int, k: int
+) -> NDArray[np.int64] | None:
+    """Labels in which some members of a community have label k; None if it has no edges.
+
+    By the sign of the leading vector of its regularised adjacency (Amini, Chen, Bickel, Levina
+    2013) without that of the degrees.
+    """
+    own = np.flatnonzero(labels == chosen)
+    inner = adjacency[own][:, own].astype(np.float64)
+    degrees = np.asarray(inner.sum(axis=1)).ravel()
+    if not degrees.any():
+        return None
+    scale = 1 / np.sqrt(degrees + degrees.mean())
+    scaled = sp.diags_array(scale) @ inner @ sp.diags_array(scale)
+    common = scale * degrees
+    common /= np.linalg.norm(common)
+    vector = np.random.default_rng(0).standard_normal(own.size)
+    for _ in range(_STEPS):
+        vector = vector - common * (common @ vector)
+        vector = scaled @ vector + vector  # eigenvalues from 0
+        vector /= np.linalg.norm(vector)
+    found = labels.copy()
+    found[own[vector > 0]] = k
+    return found
+
+
+def _merged(
+    adjacency: Any, labels: NDArray[np.int64], k: int, corrected: bool
+) -> Iterator[NDArray[np.int64]]:
+    """Labels of one community fewer, those after which the graph is likeliest first."""
+    tried: list[tuple[float, int, NDArray[np.int64]]] = []
+    blocks = Blocks.of_labels(adjacency @ np.eye(k, dtype=np.int64)[labels], labels)
+    for one, other in combinations(range(k), 2):
+        place = np.arange(k)
+        place[other] = one
+        place[place > other] -= 1
+        fewer = blocks.merged(place)
+        tried.append((fewer.likelihood(corrected), -len(tried), place))
+    for *_, place in sorted(tried, key=lambda one: one[:2], reverse=True)[:_MERGED]:
+        yield place[labels]

@@ -1,0 +1,96 @@
+"""Second start of topics: near-duplicates are redrawn, and the likelier model is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streaming_moments.models.halves import STEP, HalfRows, HeldOut, trusted_there
+from streaming_moments.models.provenance import SecondStart
+from streaming_moments.models.refinement import likelier_there
+from streaming_moments.models.rows import Rows
+
+# Correlation above which a topic is a near-duplicate; planted topics are below 0.1.
+_REPEATED = 0.3
+# Shape of the gamma variables that multiply the words of a near-duplicate.
+_SHAKEN = 0.5
+
+
+def made_there(
+    model: Any,
+    pairs: Rows,
+    rounds: int,
+    halves: HalfRows | None,
+    seed: int,
+    near: float | None = None,
+) -> Any:
+    """Refine a decomposed model and compare it with the halves, if any; takes and gives a handle.
+
+    If topics are near-duplicates, it restarts with these redrawn by `seed`. The second start is
+    used if it improves the held-out log-likelihood of pairs by more than the halves differ in it.
+    Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read. `near` is
+    that of `trusted_there`.
+    """
+    if halves is None:
+        return likelier_there(model, pairs, rounds) if rounds else model
+    rows = halves.rows
+    if not rounds:
+        return trusted_there(model, halves, near)
+    again = rows.value(rows.once(STEP, repeated_topics, model))
+    first = trusted_there(likelier_there(model, pairs, rounds), halves, near)
+    # without pairs in a half the starts cannot be compared
+    if not again or rows.value(rows.once(STEP, held_out_of, first)) is None:
+        return first
+    begin = rows.once(STEP, drawn_anew, model, again, seed)
+    second = trusted_there(likelier_there(begin, pairs, rounds), halves, near)
+    held_out = [rows.value(rows.once(STEP, held_out_of, one)) for one in (first, second)]
+    told = SecondStart(len(again), *held_out[1].gain(held_out[0]))
+    return rows.once(STEP, with_second_start, second if told.kept else first, told)
+
+
+def held_out_of(model: Any) -> HeldOut | None:
+    """Scores of a model, which this process needs for its choice."""
+    found: HeldOut | None = model.held_out
+    return found
+
+
+def with_second_start(model: Any, told: SecondStart) -> Any:
+    """Model with the result of a second start."""
+    return replace(model, second_start=told)
+
+
+def repeated_topics(model: Any) -> tuple[int, ...]:
+    """Topics that are near-duplicates of an earlier topic that is not one itself.
+
+    Compares correlations of the differences from M1 in the metric of the chi-square distance, which
+    ignores words that are frequent everywhere.
+
+    Examples
+    --------
+    >>> from streaming_moments.models.topics import TopicModel
+    >>> topics = np.array([[0.8, 0.1, 0.7], [0.1, 0.8, 0.2], [0.1, 0.1, 0.1]])
+    >>> repeated_topics(TopicModel.from_topics(topics, np.array([0.4, 0.4, 0.2])))
+    (2,)
+    """
+    scales = np.sqrt(model.word_probabilities)[:, None]
+    apart = np.divide(
+        model.topics - scales**2, scales, out=np.zeros_like(model.topics), where=scales > 0
+    )
+    products = apart.T @ apart
+    lengths = np.sqrt(np.diag(products))
+    alike = products > _REPEATED * np.outer(lengths, lengths)
+    found: list[int] = []
+    for topic in range(1, len(alike)):
+        if np.delete(alike[topic, :topic], found).any():
+            found.append(topic)
+    return tuple(found)
+
+
+def drawn_anew(model: Any, again: Sequence[int], seed: int) -> Any:
+    """Model with some of its topics perturbed word by word."""
+    rng, topics = np.random.default_rng(seed), model.topics.copy()
+    topics[:, again] *= rng.gamma(_SHAKEN, size=(model.n_words, len(again)))
+    return replace(model, topics=topics / topics.sum(axis=0))
