@@ -151,10 +151,8 @@ def _require_one(model: Any, alpha: bool) -> None:
     """Refuse models with several states in a record, or communities of a node, too."""
     _refuse_alpha(model, alpha)
     if model.alpha0:
-        # edges are the records of a blockmodel, but nodes have its communities
-        owner = "node" if isinstance(model, Blockmodel) else model.record
         raise InvalidInput(
-            f"model {model.name} has alpha0 {model.alpha0:g}, so a {owner} has several "
+            f"model {model.name} has alpha0 {model.alpha0:g}, which allows several "
             f"{model.numbered} at once; polish a model with alpha0 0"
         )
 
