@@ -134,7 +134,7 @@ class Snapshot:
     @property
     def policy(self) -> TokenPolicy | None:
         """The policy that cuts texts into tokens; None for token ids and for other kinds."""
-        return self._words[1] if isinstance(self.foundation, CountsFoundation) else None
+        return self._words[1] if self.foundation.adds_words else None
 
     @property
     def models(self) -> Mapping[str, ModelReference]:

@@ -276,7 +276,7 @@ def pair_logarithms(
 ) -> NDArray[np.float64]:
     """(r, shares + 1) sums over the pairs of each row: log-likelihoods, and number of pairs.
 
-    Each share is that of pairs whose topics are drawn independently, beside those of Omega.
+    Each share is that of pairs whose topics are independent, beside those of Omega.
     """
     left = state.topics[pairs.block.rows] @ state.pair_weights
     means = state.topics @ state.pair_weights.sum(axis=1)
