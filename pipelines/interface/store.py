@@ -205,7 +205,7 @@ class Store:
                     )
                     at = dataclasses.replace(at, snapshot=done.store)
                     share = done.tokeniser_share
-                    if slow := slow_tokeniser(at.snapshot.policy, share, "documents"):
+                    if slow := slow_tokeniser(at.snapshot, share, "documents"):
                         run.tell(str(slow))
             merged = compact_when_many(at.snapshot, compact_after, run)
             at = dataclasses.replace(at, snapshot=merged)

@@ -26,7 +26,7 @@ def drawn_records(
     in_flight: int,
     keep_going: bool,
 ) -> Any:
-    """Return some 8,000 records of at most 64 shards as a batch; None if there are none.
+    """Return some 8,000 records of at most 64 shards as a batch; None without records.
 
     They depend on the shards and their order alone. `reading` is the future of a `ReadingContext`,
     `joined` makes a batch of several. With `keep_going` unreadable shards are left out, otherwise
@@ -51,7 +51,7 @@ def draw_of_shard(
     joined: Callable[[Sequence[Any]], Any],
     keep_going: bool,
 ) -> Any:
-    """Return at most so many records of a shard in random order, wherever batches are cut."""
+    """Return up to `number` records of a shard at random, wherever batches are cut."""
     rng, drawn, keys = np.random.default_rng(seed), None, np.empty(0)
     try:
         content = content_of(shard, reading.storage_options)

@@ -67,9 +67,11 @@ class UpdateResult:
     @property
     def tokeniser_share(self) -> float | None:
         """Share of the reading time that the tokeniser took; None for the default, or no time."""
-        policy, (cutting, reading) = self.store.policy, self.seconds
-        known = policy is not None and not policy.is_compiled and reading
-        return round(cutting / reading, 3) if known else None
+        cutting, reading = self.seconds
+        if not cutting:  # so a store of another kind, without a policy, is not asked for it
+            return None
+        policy = self.store.policy
+        return None if policy is None or policy.is_compiled else round(cutting / reading, 3)
 
 
 def update(

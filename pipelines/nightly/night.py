@@ -284,7 +284,7 @@ def _updated(
         result = update(store, listed, run, section.skip_bad_shards, unique=section.unique)
         store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
         result = replace(result, store=store)
-        if (slow := slow_tokeniser(store.policy, result.tokeniser_share, "shards")) is not None:
+        if (slow := slow_tokeniser(store, result.tokeniser_share, "shards")) is not None:
             told.append(str(slow))
         found |= {
             "counted": result.counted,

@@ -9,7 +9,6 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.counting.languages import tokeniser_advice
-from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.shards import PARTITIONS
 from streaming_moments.storage.store.store import MomentStore
 
@@ -140,17 +139,16 @@ def _phrases_found(drawn: Mapping[str, Any]) -> Remedy | None:
 def _tokeniser_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
     if better := drawn.get("better_tokeniser"):
         return remedy("{advice}.", advice=tokeniser_advice(better))
-    share = drawn.get("tokeniser_share")  # stores of other kinds have none, and no rules for words
-    return None if share is None else slow_tokeniser(store.policy, share, "sample")
+    return slow_tokeniser(store, drawn.get("tokeniser_share"), "sample")
 
 
-def slow_tokeniser(policy: TokenPolicy | None, share: float | None, read: str) -> Remedy | None:
+def slow_tokeniser(store: MomentStore, share: float | None, read: str) -> Remedy | None:
     """Which share of the time a tokeniser took, if it is slow; `read` names what was read."""
-    if policy is None or share is None or share < SLOW:
+    if share is None or share < SLOW or store.policy is None:  # stores of other kinds have no share
         return None
     return remedy(
         "Tokeniser {name} took {share:.0%} of the time that reading the {read} took.",
-        name=policy.tokeniser,
+        name=store.policy.tokeniser,
         share=share,
         read=read,
     )

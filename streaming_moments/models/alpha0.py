@@ -22,11 +22,11 @@ from streaming_moments.models.halves import (
     HeldOut,
     fits_of,
     likeliest_alpha,
+    parts_of,
     scored_with,
 )
 from streaming_moments.models.refinement import PairTopics, dirichlet_pair_weights, refined_there
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.sweeps import seen_by
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.symmetric import three_orders
 from streaming_moments.numerics.unimodal import highest_place
@@ -153,20 +153,20 @@ class Alpha0Trial:
     topics: NDArray[np.float64]
 
 
-def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0Trial, ...]]:
+def search_alpha0(
+    rows: Rows, seen: Any, options: Any
+) -> tuple[Alpha0Search, tuple[Alpha0Trial, ...]]:
     """Find alpha0 by trial fits; return the search, then the best trial and those within its noise.
 
+    `seen` is the handle of `seen_by`, which the fit with the best value also needs.
     All trials share the `SharedMoments`. Each is a fit of the most frequent words, whose score is
     that with the sum of alpha that predicts best. Raises NotIdentifiable if no value of alpha0
     gives separable topics.
     """
     words = min(rows.basis.core, LEADING_WORDS)
-    pairs = rows.brought("pair counts", partial(PairRows.of, leading=words))
-    even, odd = (
-        rows.brought("pair counts", partial(PairRows.of, half=half, leading=words), halves=True)
-        for half in (0, 1)
-    )
-    halves, k = HalfRows(pairs, (even, odd)), options.topics
+    three = rows.brought("pair counts", partial(PairRows.with_halves, leading=words), halves=True)
+    pairs, *parts = parts_of(three)
+    halves, k = HalfRows(pairs, tuple(parts)), options.topics
     trials: dict[float, Alpha0Trial] = {}
     refusals: list[NotIdentifiable] = []
 
@@ -185,17 +185,17 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0T
         last = max(trials, key=lambda one: trials[one].held_out.mean, default=None)
         near = alpha0 if last is None else trials[last].alpha
         alpha = likeliest_alpha(halves, fits, near)
-        held_out = scored_with(halves, fits, alpha)
+        held_out = scored_with(halves, fits, [alpha])[0]
         trials[alpha0] = Alpha0Trial(held_out, alpha, pairs.once(STEP, topics_of, whole))
         return trials[alpha0].held_out.mean
 
     require_topics(k)
     require_columns(k, rows.basis)
-    whitened = rows.once("whitening", widest, seen_by(rows), rows.basis, k)
+    whitened = rows.once("whitening", widest, seen, rows.basis, k)
     nbytes = tensor_sums_bytes(rows.basis.columns, k + 1)
     sums = rows.summed("whitened slices", tensor_sums, whitened, nbytes=nbytes)
-    parts = rows.each("topic rows", leading_rows, whitened, words)
-    moments = rows.once(STEP, SharedMoments.of, sums, whitened, parts)
+    leading = rows.each("topic rows", leading_rows, whitened, words)
+    moments = rows.once(STEP, SharedMoments.of, sums, whitened, leading)
     highest_place(len(TRIED), lambda place: likelihood(TRIED[place]))
     if not trials:
         if refusals:

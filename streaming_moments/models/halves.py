@@ -15,7 +15,6 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.refinement import (
     PairTopics,
     begun,
-    dirichlet_pair_weights,
     pair_rows,
     pair_topics_of,
     rounds_from,
@@ -120,7 +119,11 @@ def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]
 
 
 def _whole_and_halves(rows: Rows) -> tuple[Rows, Rows, Rows]:
-    three = rows.prepared("pair counts", PairRows.with_halves, halves=True)
+    return parts_of(rows.prepared("pair counts", PairRows.with_halves, halves=True))
+
+
+def parts_of(three: Rows) -> tuple[Rows, Rows, Rows]:
+    """Rows of the whole, the even and the odd half, from rows of all three at once."""
     whole, even, odd = (three.prepared("pair counts", partial(_part, place)) for place in range(3))
     return whole, even, odd
 
@@ -199,12 +202,17 @@ def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
 
 def scored(halves: HalfRows, fits: Sequence[Any]) -> HeldOut:
     """Scores of the pairs of each half under the topics of the other, given as handles."""
+    return _scores(halves, fits, (0.0,))[0]
+
+
+def _scores(halves: HalfRows, fits: Sequence[Any], shares: Sequence[float]) -> list[HeldOut]:
+    """Scores for each of the `shares` of pairs of independent topics; the rows are read once."""
     rows, scores = halves.rows, []
     for half in (0, 1):
         state = rows.once(STEP, begun, fits[1 - half])
-        parts = halves[half].each(STEP, pair_logarithms, state)
-        scores.append(rows.value(rows.once(STEP, mean_logarithm, parts, state)))
-    return HeldOut(*scores)
+        parts = halves[half].each(STEP, pair_logarithms, state, shares)
+        scores.append(rows.value(rows.once(STEP, mean_logarithms, parts, state)))
+    return [HeldOut(*pair) for pair in zip(*scores, strict=True)]
 
 
 def even_pairs(statistics: Statistics) -> PairRows:
@@ -263,17 +271,25 @@ def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTo
     return begun(replace(whole, topics=nearest_distributions(rows)))
 
 
-def pair_logarithms(pairs: PairRows, state: PairTopics) -> NDArray[np.float64]:
-    """(r, 2) sums over the pairs of each row: log-likelihood, and number of pairs."""
+def pair_logarithms(
+    pairs: PairRows, state: PairTopics, shares: Sequence[float] = (0.0,)
+) -> NDArray[np.float64]:
+    """(r, shares + 1) sums over the pairs of each row: log-likelihoods, and number of pairs.
+
+    Each share is that of pairs whose topics are drawn independently, beside those of Omega.
+    """
     left = state.topics[pairs.block.rows] @ state.pair_weights
-    return pairs.logarithms(left, state.topics[: state.core], state.expected)
+    means = state.topics @ state.pair_weights.sum(axis=1)
+    return pairs.logarithms(left, state.topics[: state.core], state.expected, means, shares)
 
 
-def mean_logarithm(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> float:
-    """Mean log-likelihood of a pair, from the `pair_logarithms` of all blocks."""
-    total, pairs = interleaved(parts).sum(axis=0)
+def mean_logarithms(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> list[float]:
+    """Mean log-likelihood of a pair for each share, from the `pair_logarithms` of all blocks."""
+    sums = interleaved(parts).sum(axis=0)
+    # the same for all shares, as the weights of the topics are
     seen = state.pair_weights.sum(axis=0) @ state.topics[: state.core].sum(axis=0)
-    return float(total / pairs - np.log(seen))
+    found: list[float] = (sums[:-1] / sums[-1] - np.log(seen)).tolist()
+    return found
 
 
 def bars_of(
@@ -367,17 +383,18 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
     `alpha / (alpha + 1)` of pairs of independent topics. From `near` on doubled values are tried;
     the parabola through the best three has its top within 2% of the maximum. Two digits.
     """
-    known = dict[int, float]()
+    known = {-1: -math.inf, _DOUBLED + 1: -math.inf}
 
     def at(place: int) -> float:
-        if not 0 <= place <= _DOUBLED:
-            return -math.inf
+        # both neighbours are needed too, if it is the top
+        around = [one for one in (place - 1, place, place + 1) if one not in known]
         if place not in known:
-            known[place] = scored_with(halves, fits, LEAST_ALPHA * 2.0**place).mean
+            found = scored_with(halves, fits, [LEAST_ALPHA * 2.0**one for one in around])
+            known.update((one, score.mean) for one, score in zip(around, found, strict=True))
         return known[place]
 
     top = min(max(round(math.log2(near / LEAST_ALPHA)), 0), _DOUBLED)
-    way = 1 if at(top + 1) > at(top) else -1
+    way = 1 if at(top) < at(top + 1) else -1
     while at(top + way) > at(top):
         top += way
     alpha = LEAST_ALPHA * 2.0**top
@@ -391,13 +408,12 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
     return float(f"{alpha:.2g}")
 
 
-def scored_with(halves: HalfRows, fits: Sequence[Any], alpha: float) -> HeldOut:
+def scored_with(halves: HalfRows, fits: Sequence[Any], alphas: Sequence[float]) -> list[HeldOut]:
     """Scores of the topics of both halves with `Omega = (diag(w) + alpha w w') / (alpha + 1)`."""
-    rows = halves.rows
-    return scored(halves, [rows.once(STEP, with_dirichlet, one, alpha) for one in fits])
+    apart = [halves.rows.once(STEP, of_one_topic, one) for one in fits]
+    return _scores(halves, apart, [alpha / (alpha + 1) for alpha in alphas])
 
 
-def with_dirichlet(state: PairTopics, alpha0: float) -> PairTopics:
-    """Topics with the pair weights of Dirichlet proportions."""
-    weights = state.pair_weights.sum(axis=1)
-    return replace(state, pair_weights=dirichlet_pair_weights(weights, alpha0))
+def of_one_topic(state: PairTopics) -> PairTopics:
+    """Topics with the pair weights of documents of one topic."""
+    return replace(state, pair_weights=np.diag(state.pair_weights.sum(axis=1)))

@@ -49,13 +49,15 @@ def sweep(
     method: str,
     seed: int,
     last: Callable[..., TopicRows] | None = None,
+    seen: Any = None,
 ) -> tuple[Any, Any, Any]:
     """Handles of what the three sweeps of a fit give: whitening, directions, rows of each block.
 
-    The rows are the `topic_rows`, or what `last` gives; they stay where they were made.
+    The rows are the `topic_rows`, or what `last` gives; they stay where they were made. `seen` is
+    the handle of `seen_by`, if it is known.
     """
     decomposition_called(method, seed)
-    whitened = core_there(rows, whiten, whiten_rows, n_topics, form)
+    whitened = core_there(rows, whiten, whiten_rows, n_topics, form, seen=seen)
     solved = solved_by(rows, whitened, n_topics, method, seed)
     return whitened, solved, rows.each("topic rows", last or topic_rows, whitened, solved)
 
@@ -73,24 +75,37 @@ def seen_by(rows: Rows) -> Any:
 
 
 def core_there(
-    rows: Rows, of_core: Callable[..., Any], of_rows: Callable[..., Any], *given: Any
+    rows: Rows,
+    of_core: Callable[..., Any],
+    of_rows: Callable[..., Any],
+    *given: Any,
+    seen: Any = None,
 ) -> Any:
-    """Handle of `of_core(core, basis, *given)`; `of_rows` takes core rows and lengths instead."""
-    basis = rows.basis
+    """Handle of `of_core(core, basis, *given)`; `of_rows` takes core rows and lengths instead.
+
+    The handle `seen`, if any, is the last argument of both.
+    """
+    basis, known = rows.basis, () if seen is None else (seen,)
     if isinstance(rows, InMemory) and rows.whole_core and len(rows.blocks) == 1:
         # core rows are copies, as large as a third of all that is held
-        return of_core(CoreMoments.of(rows.blocks[0]), basis, *given)
+        return of_core(CoreMoments.of(rows.blocks[0]), basis, *given, *known)
     cores = rows.each("reading row blocks", core_rows)
     if rows.whole_core:
-        return rows.once("whitening", of_rows, cores, rows.lengths.whole, basis, *given)
-    return rows.shared(of_core(core_by_rows(rows, cores), basis, *given))
+        return rows.once("whitening", of_rows, cores, rows.lengths.whole, basis, *given, *known)
+    known = tuple(map(rows.value, known))
+    return rows.shared(of_core(core_by_rows(rows, cores), basis, *given, *known))
 
 
 def whiten_rows(
-    parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, n_topics: int, form: Form
+    parts: Sequence[NDArray[Any]],
+    lengths: Lengths,
+    basis: Basis,
+    n_topics: int,
+    form: Form,
+    seen: SeenMoments | None = None,
 ) -> Whitening:
     """Whitening from the core rows of all blocks."""
-    return whiten(CoreMoments.joined(parts, lengths), basis, n_topics, form)
+    return whiten(CoreMoments.joined(parts, lengths), basis, n_topics, form, seen)
 
 
 def seen_rows(

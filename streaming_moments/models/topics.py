@@ -55,6 +55,7 @@ from streaming_moments.models.sweeps import (
     both_rows,
     fitted_on,
     mean_columns,
+    seen_by,
     sweep,
     topic_rows,
 )
@@ -216,11 +217,12 @@ class TopicModel(StoredModel):
         last = both_rows if options.rows == "mean" else topic_rows
         searched = options.alpha0 == AUTO
         pairs, halves = pairs_and_halves(rows, options.refine)
-        search, trials = Alpha0Search(), tuple[Alpha0Trial, ...]()
+        search, trials, seen = Alpha0Search(), tuple[Alpha0Trial, ...](), None
         if searched and halves is not None:
-            search, trials = search_alpha0(rows, options)
+            seen = seen_by(rows)
+            search, trials = search_alpha0(rows, seen, options)
         alpha0 = search.alpha0 if searched else options.alpha0
-        made = cls._made(rows, form_of(alpha0), options, last)
+        made = cls._made(rows, form_of(alpha0), options, last, seen)
         near = trials[0].alpha if trials else START_ALPHA if options.alpha == "auto" else None
         made = made_there(made, pairs, options.refine, halves, options.seed, near)
         if near is not None:
@@ -246,7 +248,7 @@ class TopicModel(StoredModel):
         options : TopicOptions
             As for `fit`.
         """
-        return search_alpha0(rows, options)[0] if rows.halves else Alpha0Search()
+        return search_alpha0(rows, seen_by(rows), options)[0] if rows.halves else Alpha0Search()
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
@@ -269,10 +271,15 @@ class TopicModel(StoredModel):
 
     @classmethod
     def _made(
-        cls, rows: Rows, form: Form, options: FitOptions, last: Callable[..., TopicRows]
+        cls,
+        rows: Rows,
+        form: Form,
+        options: FitOptions,
+        last: Callable[..., TopicRows],
+        seen: Any = None,
     ) -> Any:
         """Handle of the fitted model."""
-        swept = sweep(rows, options.topics, form, options.method, options.seed, last)
+        swept = sweep(rows, options.topics, form, options.method, options.seed, last, seen)
         return rows.once(
             "finishing", cls.finished, *swept, rows.lengths, rows.basis, options.method
         )

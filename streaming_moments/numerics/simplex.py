@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+_AT_A_TIME = 1 << 16  # numbers
+
 
 def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """Columns on the simplex: `max(x - t, 0)`, divided by its sum.
@@ -30,19 +32,23 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     array([0.625, 0.375, 0.   ])
     """
     distributions = np.empty_like(columns)
-    ranks = np.arange(1, len(columns) + 1)
-    # column by column, as the steps below would make six copies of all columns
-    for place, column in enumerate(columns.T):
-        falling = -np.sort(-column)
-        positive = falling[falling > 0].sum()
-        total = min(positive, max(column.sum(), 1.0)) if positive > 0 else 1.0
+    n, k = columns.shape
+    ranks = np.arange(1, n + 1)
+    # few columns at a time, as the steps below make six copies of them
+    width = max(1, _AT_A_TIME // n)
+    for start in range(0, k, width):
+        some = np.ascontiguousarray(columns[:, start : start + width].T)
+        falling = -np.sort(-some, axis=1)
+        positive = np.maximum(falling, 0.0).sum(axis=1)
+        totals = np.minimum(positive, np.maximum(some.sum(axis=1), 1.0))
+        totals[positive <= 0] = 1.0
         # values of t that leave the largest 1, 2, ... entries positive
-        levels = (np.cumsum(falling) - total) / ranks
-        threshold = levels[(falling > levels).sum() - 1]
-        if positive > 0:
-            threshold = max(threshold, 0.0)
-        projected = np.clip(column - threshold, 0.0, None)
-        distributions[:, place] = projected / projected.sum()
+        levels = (np.cumsum(falling, axis=1) - totals[:, None]) / ranks
+        last = (falling > levels).sum(axis=1) - 1
+        thresholds = levels[np.arange(len(some)), last]
+        np.maximum(thresholds, 0.0, out=thresholds, where=positive > 0)
+        projected = np.maximum(some - thresholds[:, None], 0.0)
+        distributions[:, start : start + width] = (projected / projected.sum(axis=1)[:, None]).T
     return distributions
 
 

@@ -152,7 +152,7 @@ def update(
         parts += [f"{result.replaced:,} replaced"] * bool(result.replaced)
         say(f"version {final.version}: {', '.join(parts)}")
         say(*left_out_lines(result.outside, final), *outside_lines(final, share))
-        if (slow := slow_tokeniser(final.policy, result.tokeniser_share, "shards")) is not None:
+        if (slow := slow_tokeniser(final, result.tokeniser_share, "shards")) is not None:
             say(str(slow))
     for error in result.bad:
         tell(f"left out {error}")

@@ -71,7 +71,7 @@ class Blocks:
         return np.maximum(pairs, 1.0)
 
     def merged(self, place: NDArray[np.int64]) -> Blocks:
-        """Blocks of communities some of which are the same: `place` has the new one of each."""
+        """Blocks after some communities were joined; `place` has the new number of each."""
         into = np.eye(int(place.max()) + 1)[place]
         return Blocks(self.ends @ into, self.sizes @ into, into.T @ self.edges @ into)
 
@@ -96,7 +96,7 @@ class Blocks:
 
     @cached_property
     def _logs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(k, k) logarithms of the chances that there is an edge, and that there is none."""
+        """(k, k) log-probabilities of an edge, and of no edge."""
         chances = np.clip((self.edges + 0.5) / (self._pairs + 1), _LEAST, 1 - _LEAST)
         return np.log(chances), np.log1p(-chances)
 

@@ -127,7 +127,7 @@ def _split(
 def _merged(
     adjacency: Any, labels: NDArray[np.int64], k: int, corrected: bool
 ) -> Iterator[NDArray[np.int64]]:
-    """Labels of one community fewer, those after which the graph is likeliest first."""
+    """Yield labels of one community fewer; the graph is most likely under the first ones."""
     tried: list[tuple[float, int, NDArray[np.int64]]] = []
     blocks = Blocks.of_labels(adjacency @ np.eye(k, dtype=np.int64)[labels], labels)
     for one, other in combinations(range(k), 2):

@@ -152,7 +152,7 @@ def _require_one(model: Any, alpha: bool) -> None:
     _refuse_alpha(model, alpha)
     if model.alpha0:
         raise InvalidInput(
-            f"model {model.name} has alpha0 {model.alpha0:g}, so a {model.record} has several "
+            f"model {model.name} has alpha0 {model.alpha0:g}, which allows several "
             f"{model.numbered} at once; polish a model with alpha0 0"
         )
 

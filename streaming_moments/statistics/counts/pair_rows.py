@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +99,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
         return cls(statistics.block, scales, dense, dense_places, sparse_places, *kept)
 
     @classmethod
-    def with_halves(cls, statistics: Statistics) -> tuple[PairRows, PairRows, PairRows]:
+    def with_halves(
+        cls, statistics: Statistics, leading: int | None = None
+    ) -> tuple[PairRows, PairRows, PairRows]:
         """Pair counts of all documents, of the even half and of the odd half, as `of` gives them.
 
         All three are read together, in half of the time that one after another takes.
@@ -111,11 +114,12 @@ array([3], dtype=int32), array([1.], dtype=float32))
         >>> [part.dense.tolist() for part in PairRows.with_halves(statistics)]
         [[[2.0, 3.0], [3.0, 2.0]], [[2.0, 0.0], [0.0, 0.0]], [[0.0, 3.0], [3.0, 2.0]]]
         """
-        even, whole = _even(statistics), cls.of(statistics)
+        even, whole = _even(statistics), cls.of(statistics, leading=leading)
         largest = max(held.max(initial=0) for held in (whole.dense, whole.counts))
         if even.dtype.kind == "f" or largest > _LARGEST_EXACT:
             # the odd half is what is left of numbers that are not rounded
-            return whole, cls.of(statistics, half=0), cls.of(statistics, half=1)
+            even_rows = cls.of(statistics, half=0, leading=leading)
+            return whole, even_rows, cls.of(statistics, half=1, leading=leading)
         size, rows = whole.words.size + 1, whole.sparse_places.size
         dense = [np.empty_like(whole.dense) for _ in range(2)]
         entries = [np.empty(rows, dtype=np.int64) for _ in range(2)]
@@ -206,17 +210,37 @@ array([3], dtype=int32), array([1.], dtype=float32))
         left: NDArray[np.float64],
         right: NDArray[np.float64],
         expected: NDArray[np.float64],
+        means: NDArray[np.float64] | None = None,
+        shares: Sequence[float] = (0.0,),
     ) -> NDArray[np.float64]:
-        """(r, 2): the sum of `P log(left right')` over each row, and of P; as of `ratios`."""
+        """(r, shares + 1): sums of `P log((1 - s) left right' + s means means')` over each row.
+
+        For each share s; the last column is the sum of P. Other arguments as of `ratios`.
+
+        means : (n,) float64, for shares above 0
+        """
         own = expected[self.block.rows]
         lefts = self._filled(quotients(left, own))
         rights, columns = self._both_ways(quotients(right, expected[: len(right)]))
+        lifts = quotients(expected if means is None else means, expected).astype(np.float32)
+        mixed, core_lifts = np.array(shares, dtype=np.float32), lifts[: len(right)]
+        own_lifts = np.ascontiguousarray(lifts[self.block.rows])
         offsets, known = np.log(np.where(expected > 0, expected, 1.0)), own > 0
-        sums = np.zeros((len(left), 2))
+        sums = np.zeros((len(left), len(shares) + 1))
         core = offsets[: len(right)].astype(np.float32)
-        room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), np.float32)
-        dense, found = self._dense_rows(lefts, left.shape[1], 2)
-        likelihood_kernels.add_dense_logarithms(self.dense, dense, columns, core, room, found)
+        room = np.empty((likelihood_kernels.GROUP + 1, likelihood_kernels.TILE), np.float32)
+        dense, found = self._dense_rows(lefts, left.shape[1], len(shares) + 1)
+        likelihood_kernels.add_dense_logarithms(
+            self.dense,
+            dense,
+            columns,
+            mixed,
+            own_lifts[self.dense_places],
+            core_lifts,
+            core,
+            room,
+            found,
+        )
         sums[self.dense_places] = found[: self.dense_places.size]
         likelihood_kernels.add_sparse_logarithms(
             self.starts,
@@ -224,12 +248,15 @@ array([3], dtype=int32), array([1.], dtype=float32))
             self.counts,
             lefts,
             rights,
+            mixed,
+            own_lifts,
+            core_lifts,
             core,
             self.sparse_places,
-            room[0],
+            room,
             sums,
         )
-        sums[:, 0] += sums[:, 1] * offsets[self.block.rows]
+        sums[:, :-1] += sums[:, -1:] * offsets[self.block.rows, None]
         return np.asarray(sums * (known * self.scales)[:, None])
 
     def _dense_rows(

@@ -119,7 +119,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
     def sums_of(rows: slice) -> TensorSums:
         w = W[words[rows]]
         weighted = statistics.moment_counts[rows, None] * w
-        products = statistics.pair_counts[rows].astype(np.float64) @ W
+        products = totals[1] * whitening.images[words[rows]]
         return TensorSums(
             totals,
             weighted.sum(axis=0),
@@ -153,12 +153,15 @@ def unwhitened_rows(
     vectors back to words. `A = M2 - a M1 M1'` also has a row for every other word, from the
     documents that count it. With `leading` only that many first rows of the block.
     """
-    form = whitening.form
+    form, core = whitening.form, len(whitening.images)
     rows = statistics.word_counts.size if leading is None else leading
+    inside = min(statistics.block.size(core), rows)
     products = np.empty((rows, whitening.n_topics))
-    for start in range(0, rows, _ROWS):
-        part = slice(start, min(start + _ROWS, rows))
-        products[part] = statistics.pair_counts[part].astype(np.float64) @ whitening.vectors
+    products[:inside] = whitening.images[np.arange(core)[statistics.block.rows][:inside]]
     C1, C2, _ = (constant[:rows] for constant in row_constants(statistics, form))
+    for start in range(inside, rows, _ROWS):
+        part = slice(start, min(start + _ROWS, rows))
+        own = statistics.pair_counts[part].astype(np.float64) @ whitening.vectors
+        products[part] = quotients(own, C2[part])
     mean = quotients(statistics.moment_counts[:rows, None].astype(np.float64), C1)
-    return quotients(products, C2) - form.mean_share * mean * whitening.first
+    return products - form.mean_share * mean * whitening.first

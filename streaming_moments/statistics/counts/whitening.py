@@ -112,6 +112,7 @@ class Whitening:
     exact_spectrum : (k,) float64, the k largest eigenvalues of A itself, decreasing
     first : (k,) float64 `u = W' M1`
     second : (k, k) float64 `S = W' M2 W`
+    images : (core, k) float64 `M2 W`, so that no later step multiplies the pair counts of the core
     form : form of the model
     """
 
@@ -121,6 +122,7 @@ class Whitening:
     exact_spectrum: NDArray[np.float64]
     first: NDArray[np.float64]
     second: NDArray[np.float64]
+    images: NDArray[np.float64]
     form: Form
 
     __sizeof__ = held_bytes
@@ -145,18 +147,26 @@ class Whitening:
             self.exact_spectrum[:k],
             self.first[:k],
             self.second[:k, :k],
+            self.images[:, :k],
             self.form,
         )
 
 
-def whiten(core: AnyCoreMoments, basis: Basis, n_topics: int, form: Form = Mixture()) -> Whitening:
+def whiten(
+    core: AnyCoreMoments,
+    basis: Basis,
+    n_topics: int,
+    form: Form = Mixture(),
+    seen: SeenMoments | None = None,
+) -> Whitening:
     """Whiten the second moment `A = M2 - a M1 M1'` of the form on the basis.
 
     With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`: `B = R^-1 V L^-1/2`.
     Ruffini et al. 2018, Theorem 3 for A; Algorithm 1, line 2, for the whitening.
 
-    The basis is Q, (core, s), and k at most s. Raises NotIdentifiable for more topics than columns
-    of the basis, or than positive eigenvalues.
+    The basis is Q, (core, s), and k at most s. `seen` is `seen_through` of the same moments, if it
+    is known. Raises NotIdentifiable for more topics than columns of the basis, or than positive
+    eigenvalues.
 
     Examples
     --------
@@ -170,7 +180,7 @@ def whiten(core: AnyCoreMoments, basis: Basis, n_topics: int, form: Form = Mixtu
     require_topics(n_topics)
     require_columns(n_topics, basis)
     M1, M2 = _moments(core, form)
-    seen = SeenMoments.of(M1, M2, basis)
+    seen = seen or SeenMoments.of(M1, M2, basis)
     whitened = seen.whitened(basis, n_topics, form)
     guess = seen.orthonormal @ seen.eigenpairs(form)[1][:, :n_topics]
     exact = _leading_eigenvalues(M2, M1, form.mean_share, n_topics, guess)
@@ -216,12 +226,14 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
 class SeenMoments:
     """Moments projected on the basis `Q = orthonormal triangle`, shared by forms with one divisor.
 
-    `orthonormal` is (core, s), `triangle` and `pairs` (s, s), `mean` (s,), all float64.
+    `orthonormal` and `images`, which is M2 times it, are (core, s), `triangle` and `pairs` (s, s),
+    `mean` (s,), all float64.
     """
 
     orthonormal: NDArray[np.float64]
     triangle: NDArray[np.float64]
     mean: NDArray[np.float64]
+    images: NDArray[np.float64]
     pairs: NDArray[np.float64]
 
     __sizeof__ = held_bytes
@@ -232,8 +244,8 @@ class SeenMoments:
     ) -> SeenMoments:
         """Project (core,) and (core, core) moments."""
         orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
-        mean = orthonormal.T @ M1
-        return cls(orthonormal, triangle, mean, orthonormal.T @ (M2 @ orthonormal))
+        images = M2 @ orthonormal
+        return cls(orthonormal, triangle, orthonormal.T @ M1, images, orthonormal.T @ images)
 
     def eigenpairs(self, form: Form) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Eigenvalues of A of a form, decreasing, and eigenvectors (s, s)."""
@@ -261,6 +273,7 @@ class SeenMoments:
             spectrum,
             scaled.T @ self.mean,
             scaled.T @ self.pairs @ scaled,
+            self.images @ scaled,
             form,
         )
 

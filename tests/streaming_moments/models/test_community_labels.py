@@ -191,7 +191,7 @@ def test_what_has_no_labels_is_refused():
         MomentCommunities(2).fit(adjacency)
     shares = np.full((4, 2), 0.5)
     mixed = Blockmodel(shares, np.zeros((2, 2)), np.ones(4, int), shares[0], alpha0=0.5)
-    with pytest.raises(InvalidInput, match="alpha0 0.5, so a node has several communities"):
+    with pytest.raises(InvalidInput, match="alpha0 0.5, which allows several communities"):
         passes_of(Blockmodel).require(mixed, alpha=False)
     with pytest.raises(InvalidInput, match="no alpha to learn"):
         passes_of(Blockmodel).require(replace(mixed, alpha0=0.0), alpha=True)

@@ -18,19 +18,20 @@ from streaming_moments.models.halves import (
     even_pairs,
     fits_of,
     likeliest_alpha,
-    mean_logarithm,
+    mean_logarithms,
     noise,
     odd_pairs,
     pair_logarithms,
     predicting_rounds,
     scored,
-    with_dirichlet,
+    scored_with,
 )
 from streaming_moments.models.numbers.number_search import numbers_of_topics
 from streaming_moments.models.passes.in_memory import polished
 from streaming_moments.models.refinement import (
     PairTopics,
     begun,
+    dirichlet_pair_weights,
     pair_rows,
 )
 from streaming_moments.models.rows import InMemory
@@ -117,7 +118,7 @@ def test_held_out_likelihood_is_that_of_the_pairs(small):
     for pairs, counts in ((even_pairs, even), (odd_pairs, whole.pair_counts - even)):
         parts = rows.prepared("", pairs).each("", pair_logarithms, state)
         told = np.where(counts > 0, counts * np.log(np.where(counts > 0, expected, 1.0)), 0.0)
-        found = mean_logarithm(parts, state)
+        [found] = mean_logarithms(parts, state)
         assert found == pytest.approx(told.sum() / counts.sum(), rel=1e-6)
 
 
@@ -329,10 +330,17 @@ def test_alpha_is_found_by_pairs_held_out():
     np.testing.assert_array_equal(found.topics, given.topics)
     both = HalfRows.of(rows)
     fits = fits_of(both, given.pair_topics(rows.basis.core), BAR_ROUNDS)
+
+    def with_dirichlet(state, alpha0):
+        weights = state.pair_weights.sum(axis=1)
+        return replace(state, pair_weights=dirichlet_pair_weights(weights, alpha0))
+
     known = {
         alpha0: scored(both, [with_dirichlet(one, alpha0) for one in fits]).mean
         for alpha0 in np.geomspace(0.5, 2, 29)
     }
+    several = [one.mean for one in scored_with(both, fits, list(known))]
+    np.testing.assert_allclose(several, list(known.values()), rtol=1e-7)
     assert found.alpha0 == pytest.approx(max(known, key=known.get), rel=0.05)
     # from wherever it starts
     assert {likeliest_alpha(both, fits, near) for near in (0.01, 0.3, 30.0)} == {found.alpha0}
@@ -394,7 +402,7 @@ def test_words_outside_the_core_take_no_share_of_the_pairs(small):
     likelihood = np.log(np.where(counts > 0, expected / expected.sum(), 1.0))
     told = counts * likelihood
     parts = InMemory((statistics,)).prepared("", even_pairs).each("", pair_logarithms, state)
-    assert mean_logarithm(parts, state) == pytest.approx(told.sum() / counts.sum(), rel=1e-6)
+    assert mean_logarithms(parts, state) == pytest.approx([told.sum() / counts.sum()], rel=1e-6)
 
 
 def test_rounds_that_gain_no_more_than_the_noise_are_not_taken(small, monkeypatch):

@@ -171,30 +171,39 @@ def add_dense_logarithms(
     counts: Real,
     left: Real,
     right: Real,
+    shares: NDArray[np.float32],
+    means: NDArray[np.float32],
+    core_means: NDArray[np.float32],
     offsets: NDArray[np.float32],
     likelihoods: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """`sums_i += (P_i . log(left_i right), P_i . 1)` of rows with every column.
+    """`sums_i += (P_i . log((1 - s) left_i right + s means_i core_means), ..., P_i . 1)`.
 
-    Arguments are as of `add_dense_ratios`, but `sums` has two columns. `offsets`, (core,) float32,
-    are added to the logarithm of each column.
+    Of rows with every column, for each s of the `shares`: the last column of `sums` is P_i . 1.
+    Other arguments are as of `add_dense_ratios`. `offsets`, (core,) float32, are added to the
+    logarithm of each column. `likelihoods` has a row more than a group.
     """
-    core = right.shape[1]
+    core, mixed, number = right.shape[1], likelihoods[GROUP], shares.size
     for group in range(0, left.shape[0], GROUP):
         for begin in range(0, core, TILE):
             start, size = np.uint64(begin), np.uint64(min(TILE, core - begin))
             _likelihoods(left, right, np.uint64(group), start, size, likelihoods)
             for place in range(min(GROUP, counts.shape[0] - group)):
                 own, of = likelihoods[place], counts[group + place]
-                _logarithms(own, size)
-                told = pairs = counts.dtype.type(0)
+                pairs = counts.dtype.type(0)
                 for h in range(size):
-                    count = of[start + h]
-                    told += count * (own[h] + offsets[start + h])
-                    pairs += count
-                sums[group + place, 0] += told
-                sums[group + place, 1] += pairs
+                    pairs += of[start + h]
+                sums[group + place, number] += pairs
+                for t in range(number):
+                    a, b = _SINGLE(1) - shares[t], shares[t] * means[group + place]
+                    for h in range(size):
+                        mixed[h] = a * own[h] + b * core_means[start + h]
+                    _logarithms(mixed, size)
+                    told = counts.dtype.type(0)
+                    for h in range(size):
+                        told += of[start + h] * (mixed[h] + offsets[start + h])
+                    sums[group + place, t] += told
 
 
 @kernel(fastmath=_MATH)
@@ -204,30 +213,37 @@ def add_sparse_logarithms(
     counts: Real,
     left: Real,
     right: Real,
+    shares: NDArray[np.float32],
+    means: NDArray[np.float32],
+    core_means: NDArray[np.float32],
     offsets: NDArray[np.float32],
     places: NDArray[np.int64],
     likelihoods: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """As `add_dense_logarithms`, of rows as `add_sparse_ratios` has them; room is (TILE,)."""
+    """As `add_dense_logarithms`, of rows as `add_sparse_ratios` has them; means are of places."""
     wide, nothing = np.uint64(right.shape[1]), counts.dtype.type(0)
+    own, mixed, number = likelihoods[0], likelihoods[GROUP], np.uint64(shares.size)
     for row in range(np.uint64(places.size)):
         place, end = np.uint64(places[row]), starts[row + _ONE]
         for begin in range(starts[row], end, TILE):
             start, size = np.uint64(begin), np.uint64(min(TILE, end - begin))
+            pairs = nothing
             for h in range(size):
                 word, likelihood = np.uint64(words[start + h]), nothing
                 for j in range(wide):
                     likelihood += left[place, j] * right[word, j]
-                likelihoods[h] = likelihood
-            _logarithms(likelihoods, size)
-            told = pairs = nothing
-            for h in range(size):
-                count = counts[start + h]
-                told += count * (likelihoods[h] + offsets[np.uint64(words[start + h])])
-                pairs += count
-            sums[place, _NONE] += told
-            sums[place, _ONE] += pairs
+                own[h] = likelihood
+                pairs += counts[start + h]
+            sums[place, number] += pairs
+            for t in range(number):
+                a, b, told = _SINGLE(1) - shares[t], shares[t] * means[place], nothing
+                for h in range(size):
+                    mixed[h] = a * own[h] + b * core_means[np.uint64(words[start + h])]
+                _logarithms(mixed, size)
+                for h in range(size):
+                    told += counts[start + h] * (mixed[h] + offsets[np.uint64(words[start + h])])
+                sums[place, t] += told
 
 
 @kernel()

@@ -86,7 +86,7 @@ def test_passes_reach_what_they_reach_from_the_truth():
 def test_what_cannot_be_polished_says_why():
     model, counts = drawn(0)
     mixed = MultiViewMixture(*model.tables.values(), model.weights, 0.5)
-    with pytest.raises(InvalidInput, match="alpha0 0.5, so a record has several states at"):
+    with pytest.raises(InvalidInput, match="alpha0 0.5, which allows several states at"):
         polished(mixed, batch_of(counts))
     with pytest.raises(InvalidInput, match="no alpha to learn"):
         polished(model, batch_of(counts), alpha=True)

@@ -59,11 +59,12 @@ def test_the_whole_and_its_halves_are_read_together(block, weighted, counts, bas
     statistics = MomentStatistics.of(CountBatch.from_csr(counts), basis, block)
     if weighted:
         statistics = WeightedStatistics.of([(0.3, statistics)])
-    found = PairRows.with_halves(statistics)
-    for half, own in zip((None, 0, 1), found, strict=True):
-        expected = PairRows.of(statistics, half=half)
-        for name in PARTS:
-            assert np.array_equal(getattr(own, name), getattr(expected, name))
+    for leading in (None, 6):
+        found = PairRows.with_halves(statistics, leading)
+        for half, own in zip((None, 0, 1), found, strict=True):
+            expected = PairRows.of(statistics, half=half, leading=leading)
+            for name in PARTS:
+                assert np.array_equal(getattr(own, name), getattr(expected, name))
     with pytest.raises(InvalidInput, match="keep no halves"):
         PairRows.with_halves(replace(statistics, even_pair_counts=None))
 
@@ -90,11 +91,15 @@ def test_logarithms_are_those_of_the_whole_matrix():
         # likelihoods of 25 powers of ten
         left = 10.0 ** -np.random.default_rng(0).integers(0, 25, (basis.n_words, 2))
         right = np.random.default_rng(1).random((basis.core, 2)) * [1.0, 0.0]
-        found = PairRows.of(statistics).logarithms(left, right, expected)
+        means, shares = np.random.default_rng(2).random(basis.n_words), (0.0, 0.25, 1.0)
+        found = PairRows.of(statistics).logarithms(left, right, expected, means, shares)
         pairs, likelihoods = statistics.pair_counts, left @ right.T
-        logarithms = (pairs * np.log(likelihoods)).sum(axis=1)
-        np.testing.assert_allclose(found[:, 0], logarithms, rtol=1e-6, atol=1e-5)
-        assert np.array_equal(found[:, 1], pairs.sum(axis=1))
+        independent = np.outer(means, means[: basis.core])
+        for place, share in enumerate(shares):
+            mixed = (1 - share) * likelihoods + share * independent
+            logarithms = (pairs * np.log(mixed)).sum(axis=1)
+            np.testing.assert_allclose(found[:, place], logarithms, rtol=1e-6, atol=1e-5)
+        assert np.array_equal(found[:, -1], pairs.sum(axis=1))
 
 
 def test_halves_of_weighted_statistics():
