@@ -114,7 +114,9 @@ def test_hostile_names_are_counted_shown_and_forgotten_as_themselves(campaigns, 
     (tmp_path / "one.txt").write_text("\n".join(texts(0)))
     with connect() as cluster:
         joined = ("--scheduler", cluster.address)
-        assert exit_code_of("create", tmp_path / "store", tmp_path / "one.txt", *OPTIONS, *joined) == 0
+        assert (
+            exit_code_of("create", tmp_path / "store", tmp_path / "one.txt", *OPTIONS, *joined) == 0
+        )
         for number in range(campaigns.size(1, 30)):
             name = hostile(rng)
             names = {name, *rivals(rng, name)}
