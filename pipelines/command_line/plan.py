@@ -37,7 +37,7 @@ from streaming_moments.pipelines.planning.cost import (
 )
 from streaming_moments.pipelines.planning.job import Job
 from streaming_moments.pipelines.planning.kind_trial import try_out_any
-from streaming_moments.pipelines.planning.merge_cost import MergeCost, merge_cost
+from streaming_moments.pipelines.planning.merging import MergeCost, merge_cost
 from streaming_moments.pipelines.planning.step_costs import StepCosts
 from streaming_moments.pipelines.planning.update_cost import NETWORK_BYTES, UpdateCost, update_cost
 from streaming_moments.pipelines.quantities import size_text

@@ -19,7 +19,7 @@ from streaming_moments.storage.log.manifests import (
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
-_AT_ONCE = 8  # batches at the same time, as most of the time is waiting for the storage
+AT_ONCE = 8  # batches at the same time, as most of the time is waiting for the storage
 _BATCH = 4 << 20  # bytes of files, or one file
 _HELD = 64 << 20  # bytes of files in memory, or two files
 
@@ -72,7 +72,7 @@ def bytes_held(nbytes: float, largest: float) -> float:
 
 
 def _at_once(largest: float) -> int:
-    return int(max(2, min(_AT_ONCE, _HELD // max(_BATCH, largest))))
+    return int(max(2, min(AT_ONCE, _HELD // max(_BATCH, largest))))
 
 
 def _batches(files: Mapping[str, FileRecord]) -> Iterator[list[str]]:

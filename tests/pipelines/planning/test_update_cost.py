@@ -6,7 +6,7 @@ import pytest
 from streaming_moments import Basis
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_update
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
-from streaming_moments.pipelines.planning.merge_cost import merge_cost
+from streaming_moments.pipelines.planning.merging import merge_cost
 from streaming_moments.pipelines.planning.step_costs import (
     BlockCosts,
     PilotCosts,
@@ -15,6 +15,7 @@ from streaming_moments.pipelines.planning.step_costs import (
 )
 from streaming_moments.pipelines.planning.update_cost import update_cost
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.merging.copying import AT_ONCE
 
 GIBIBYTE = 1024 * MEBIBYTE
 COLUMNS = np.random.default_rng(0).integers(-127, 128, (4096, 32)).astype(np.int8)
@@ -95,6 +96,6 @@ def test_a_merge_copies_all_segments_once():
     # rows and metadata of four arrays, and five more files, are read and written
     assert made.requests == 2 * groups * (files + 4 + 5) + 20
     assert made.seconds == pytest.approx(groups * 10 * BLOCKS.copy, rel=0.01)
-    assert made.memory == 64 * MEBIBYTE
+    assert made.memory == AT_ONCE * BLOCKS.disk_bytes
     slow = merge_cost(JOB, COSTS, AMPLE, network=10**6)
     assert slow.seconds == pytest.approx(made.copied_bytes / 10**6, rel=0.01)
