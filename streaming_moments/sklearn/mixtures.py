@@ -114,7 +114,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)
         options = MixtureOptions(topics=k, covariance=self.covariance_type)
         model = self._best(statistics, options)
-        if model.negative:
+        if model.negative and not too_few_line(model):
             warnings.warn(
                 f"{model.negative} variances of {model.n_topics} components were estimated near 0 "
                 "or below and set to a thousandth of their mean; unless columns hardly vary, ask "

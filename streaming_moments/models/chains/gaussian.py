@@ -11,6 +11,7 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.chains.emission import Likelihoods
 from streaming_moments.models.chains.vector_sequences import VectorSequences
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 
 # Least variance of a state in any direction, as a share of the mean variance of all rows.
@@ -79,8 +80,9 @@ class GaussianEmission:
     def log_likelihoods(self, sequences: VectorSequences) -> Likelihoods:
         """Log densities; raises as `likelihoods`."""
         d = self.means.shape[1]
-        if sequences.values.shape[1] != d:
-            raise ForeignStatistics(f"the rows have {sequences.values.shape[1]} numbers; give {d}")
+        width = sequences.values.shape[1]
+        if width != d:
+            raise ForeignStatistics(f"the rows have {of_number(width, 'number')}; give {d}")
         seen = sequences.seen
         rows = np.where(seen, np.cumsum(seen) - 1, -1).astype(np.int32)
         values, roots = sequences.values[seen], np.linalg.cholesky(self.covariances)

@@ -162,10 +162,10 @@ def test_only_what_was_counted_can_be_forgotten(store):
 def test_no_count_falls_below_zero(store):
     """The ledger agrees but the statistics differ: a reader changed, or the ledger is wrong."""
     lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
-    with pytest.raises(InvalidInput, match="subtract only what was added"):
+    with pytest.raises(InvalidInput, match="subtract only added documents"):
         commit_recount(store, Recount("forget", "", removed=(lie,)))
     excused = Recount("replace", "", (segment(store, {"a": 4}),), (lie,))
-    with pytest.raises(InvalidInput, match="subtract only what was added"):
+    with pytest.raises(InvalidInput, match="subtract only added documents"):
         commit_recount(store, excused)
     assert store.latest().version == store.version
 
@@ -178,14 +178,14 @@ def test_what_was_checked_before_a_conflict_is_checked_again_after_it(store):
     assert commit_recount(store, recount, checked).version == 3, "vouched for by the caller"
     store = rollback(store, 2)
     compact(store)
-    with pytest.raises(InvalidInput, match="subtract only what was added"):
+    with pytest.raises(InvalidInput, match="subtract only added documents"):
         commit_recount(store, recount, checked)
 
 
 def test_what_was_never_there_is_not_replaced(store):
     lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
     before = store.latest().version
-    with pytest.raises(InvalidInput, match="subtract only what was added"):
+    with pytest.raises(InvalidInput, match="subtract only added documents"):
         commit_recount(store, Recount("replace", "", (segment(store, {"a": 5}),), (lie,)))
     assert store.latest().version == before
 
@@ -195,7 +195,7 @@ def test_a_negative_state_is_not_compacted(store):
     recount = Recount("forget", "", removed=(lie,))
     checked = (*store.commit.segments, *recount.references)
     store = commit_recount(store, recount, checked)
-    with pytest.raises(InvalidInput, match="subtract only what was added"):
+    with pytest.raises(InvalidInput, match="subtract only added documents"):
         compact(store)
     assert store.latest().version == store.version
 
@@ -204,7 +204,7 @@ def test_a_negative_state_is_found_by_verify(store):
     lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
     recount = Recount("forget", "", removed=(lie,))
     wrong = commit_recount(store, recount, (*store.commit.segments, *recount.references))
-    assert any("subtract only what was added" in line for line in wrong.verify())
+    assert any("subtract only added documents" in line for line in wrong.verify())
     extra = segment(store, {"x": 1}).reference
     taken = dataclasses.replace(extra, sign=-1)
     wrong = store.extended(lambda head: head.successor("?", "", segments=(taken,)))
@@ -363,7 +363,7 @@ def test_a_count_is_checked_where_words_were_added_since(store):
     lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
     true = segment(store, {"a": 1})
     grow(store, ["steam"])
-    with pytest.raises(InvalidInput, match="subtract only what was added"):
+    with pytest.raises(InvalidInput, match="subtract only added documents"):
         commit_recount(store, Recount("forget", "", removed=(lie,)))
     assert commit_recount(store, Recount("forget", "", removed=(true,))).verify() == []
 

@@ -190,7 +190,7 @@ def test_a_window_that_cuts_a_segment_is_refused_with_the_remedy():
 
 def test_segments_without_dates_have_no_window():
     store = append(grown(new_store(), 0, {"dated": 1}), {"undated": 2})
-    with pytest.raises(InvalidInput, match=r"1 of 2 segments .* no dates.*--date-column"):
+    with pytest.raises(InvalidInput, match=r"no dates, in 1 of 2 segments, .*--date-column"):
         WindowedStore.of(store, Window(since=day(0)))
     both = compact(store)
     assert [part.dates for part in both.commit.segments] == [None]

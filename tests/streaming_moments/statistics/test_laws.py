@@ -156,8 +156,10 @@ def test_foreign_statistics_are_refused_with_both_named():
 
 def test_subtracting_what_was_never_added_is_refused():
     one = statistics_of([[1, 2, 3]], [[1], [2]])
-    with pytest.raises(InvalidInput, match="1 document of length 5 too many"):
+    with pytest.raises(InvalidInput, match="1 document of length 5 was never added, so it cannot"):
         one - statistics_of([[1, 2, 2]], [[1], [2]])
+    with pytest.raises(InvalidInput, match="2 documents of length 5 were never added, so they"):
+        one - statistics_of([[1, 2, 2]] * 2, [[1], [2]])
     with pytest.raises(InvalidInput, match="word_counts"):
         one - statistics_of([[3, 2, 1]], [[1], [2]])
 

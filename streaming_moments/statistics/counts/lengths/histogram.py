@@ -100,10 +100,11 @@ class LengthHistogram:
         np.add.at(documents, inverse[self.lengths.size :], sign * other.documents)
         if (documents < 0).any():
             length = int(values[np.argmin(documents)])
-            many = of_number(int(-documents.min()), "document")
+            missing = int(-documents.min())
+            was, they = ("was", "it") if missing == 1 else ("were", "they")
             raise InvalidInput(
-                f"{many} of length {length} would be subtracted that were never added; subtract "
-                "only added documents"
+                f"{of_number(missing, 'document')} of length {length} {was} never added, so {they} "
+                "cannot be subtracted; subtract only added documents"
             )
         return LengthHistogram(values[documents > 0], documents[documents > 0], self.weights)
 
