@@ -94,7 +94,10 @@ def test_a_chain_draws_its_transitions_and_the_symbols_of_its_states():
         widths = [patch.get_width() for patch in panel.patches]
         assert np.allclose(widths, model.emissionprob_[state, top])
     figure.canvas.draw()
-    for wrong, said in (({"names": ["a"]}, "1 names of 4 symbols"), ({"number": 0}, "0 symbols")):
+    for wrong, said in (
+        ({"names": ["a"]}, "1 names of 4 symbols"),
+        ({"number": 0}, "the number of symbols is 0; give"),
+    ):
         with pytest.raises(InvalidInput, match=said):
             model.plot(**wrong, figure=Figure())
 

@@ -213,7 +213,7 @@ def test_words_are_told_by_name_number_and_ranking():
     framed = MomentTopics(2, alpha0=0).fit(pd.DataFrame(rows, columns=names))
     assert framed.top_words(2) == model.top_words(2, names)
     for wrong, said in (
-        ({"number": 0}, "0 words; give"),
+        ({"number": 0}, "the number of words is 0; give"),
         ({"by": "beauty"}, "ranked by 'beauty'; choose relevance, probability, lift"),
         ({"names": names[:3]}, "3 names of 5 columns"),
     ):

@@ -320,7 +320,10 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         ),
         (("refit", view_store, "--topics", "2"), "fit views by `refit --model`"),
         (("refit", sequence_store, "--topics", "2"), "fit hmm by `refit --model`"),
-        (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of at least"),
+        (
+            ("refit", view_store, "--model", "views", "--topics", "40", "--refine", "0"),
+            "sketches of at least",
+        ),
         (("status", view_store, "--drift", "first"), "--drift needs a store of documents"),
         (("topics", view_store, "--over-time", "month"), "--over-time needs a model of topics"),
         (("refit", view_store, "--model", "views", "--topics", "2", "--refine", "-1"), "0 to 10"),
