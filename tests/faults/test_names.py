@@ -9,7 +9,8 @@ import uuid
 
 import fsspec
 import pytest
-from test_bad_input import OPTIONS, ended, texts
+from command_runs import exit_code_of
+from test_bad_input import OPTIONS, texts
 
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -113,7 +114,9 @@ def test_hostile_names_are_counted_shown_and_forgotten_as_themselves(campaigns, 
     (tmp_path / "one.txt").write_text("\n".join(texts(0)))
     with connect() as cluster:
         joined = ("--scheduler", cluster.address)
-        assert ended("create", tmp_path / "store", tmp_path / "one.txt", *OPTIONS, *joined) == 0
+        assert (
+            exit_code_of("create", tmp_path / "store", tmp_path / "one.txt", *OPTIONS, *joined) == 0
+        )
         for number in range(campaigns.size(1, 30)):
             name = hostile(rng)
             names = {name, *rivals(rng, name)}
@@ -130,8 +133,8 @@ def test_hostile_names_are_counted_shown_and_forgotten_as_themselves(campaigns, 
             for gone in sorted(good)[:2]:
                 said = io.StringIO()
                 with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                    code = ended("forget", store.url, gone, *joined)
-                    ended("log", store.url)
+                    code = exit_code_of("forget", store.url, gone, *joined)
+                    exit_code_of("log", store.url)
                 left = {record.url for record in store.latest().ledger()}
                 quiet = not MEANT.search(said.getvalue())
                 tried, held = tried + 1, held + (code == 0 and left == after - {gone} and quiet)
