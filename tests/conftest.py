@@ -6,10 +6,12 @@ import os
 import shutil
 import sys
 from dataclasses import astuple, replace
+from functools import cache
 from pathlib import Path
 
 import lighter_s3  # noqa: F401
 import pytest
+from _pytest.doctest import DoctestModule
 from campaigns import CAMPAIGNS, Campaigns, Figure, few_row_blocks
 from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import settings
@@ -35,9 +37,22 @@ settings.register_profile("drawn", deadline=None, derandomize=False)
 settings.load_profile("drawn" if Campaigns.asked_for().drawn else "fixed")
 
 
+class WithoutExamples:
+    """A file without an example is not searched for examples: most tests, and half the package."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path):
+        found = yield
+        if file_path.suffix != ".py" or b">>> " in file_path.read_bytes():
+            return found
+        return [one for one in found if not isinstance(one, DoctestModule)]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     gc.disable()  # until all is collected
+    # the hook of a conftest.py would be asked of the files beside it only
+    config.pluginmanager.register(WithoutExamples())
     campaigns = Campaigns.asked_for()
     if hasattr(config, "workerinput"):
         campaigns = replace(campaigns, seed=config.workerinput["seed"])
@@ -61,6 +76,7 @@ LINUX = (
 )
 
 
+@cache
 def needs_linux(path):
     """Whether tests of a file need what Linux alone has."""
     inside = path.relative_to(HERE).as_posix() if path.is_relative_to(HERE) else ""
@@ -78,7 +94,6 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish():
     """What tests are made of stays: a sixth of all time was spent looking for garbage in it."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
     gc.enable()

@@ -15,7 +15,10 @@ PATIENCE = 180  # seconds until something counts as hanging
 # whoever asks first starts the one server of a process, so that all ask for the same
 _IMPORTED = [
     "__main__",
+    "pytest",  # the modules whose functions are called import it
     "distributed",
+    "distributed.http.scheduler.prometheus.core",
+    "tornado.platform.asyncio",
     "s3fs",
     "scipy.sparse",
     "scipy.special",
@@ -40,6 +43,13 @@ _IMPORTED = [
             "testing.small_store",
         )
     ),
+    # what a server and a client import as they begin
+    "anyio._backends._asyncio",
+    "structlog",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.asyncio",
+    "moto.moto_server.werkzeug_app",
+    "killable_cluster",
     "lighter_s3",
     "warm_kernels",
 ]

@@ -27,12 +27,16 @@ WORDS = ["gold", "silver", "sea", "ship", "war", "law"]
 
 @dataclass(frozen=True)
 class Hostile:
-    """A kind of store: options of its `create`, pilot and honest document, and hostile requests."""
+    """A kind of store: options of its `create`, pilot and honest document, and hostile requests.
+
+    The costly requests are of the long form alone.
+    """
 
     options: tuple
     pilot: object
     honest: dict
     requests: list = field(repr=False)
+    costly: tuple = field(default=(), repr=False)
 
 
 def of_ids(rng):
@@ -110,13 +114,14 @@ def of_sequences(rng):
         [{"steps": rng.choices("abc", k=30)} for _ in range(300)],
         {"steps": ["a", "b", "c", "a"]},
         [
-            [{"steps": ["a"] * 200_000}] * 40,
+            [{"steps": ["a"] * 200_000}] * 8,
             [{"steps": []}, {"steps": ["a"]}, {"steps": ["a", "b"]}],
             [{"steps": [HUGE]}],
             [{"steps": [1e308, -0.0, True]}],
             [{"steps": ["z" * 100_000] * 5}],
             [{"steps": [f"s{one}" for one in range(60_000)]}] * 5,
         ],
+        ([{"steps": ["a"] * 200_000}] * 40,),
     )
 
 
@@ -233,6 +238,7 @@ def require_counted(kind, url, options, folder, campaigns):
     rng = random.Random(campaigns.seed)
     hostile = kind(rng)
     several = rng.sample(hostile.requests, campaigns.size(3, len(hostile.requests)))
+    several += campaigns.size((), hostile.costly)
     lines = (json.dumps(one) + "\n" for one in hostile.pilot)
     pilot = f"{url}-pilot.jsonl"
     fsspec.filesystem(pilot.partition("://")[0] if "://" in pilot else "file", **options).pipe_file(

@@ -24,8 +24,8 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
-# This share of rows may be beyond the radius by chance, for any pilot: its grid clips a fiftieth.
-_CLIPPED = 0.03
+# This share of rows may be beyond the radius by chance, for any pilot: its grid clips a twentieth.
+_CLIPPED = 0.06
 
 
 def _facts(store: MomentStore) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _STEPS = 5  # passes after a split, and after a component is taken away
 _BEFORE = 10  # passes before components move
 _LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
-_ORDINARY = 0.95  # share of the rows of which none is clipped: more clipped ones are no outliers
+_ORDINARY = 0.97  # share of the rows of which none is clipped: more clipped ones are no outliers
 _FEWEST = 2.0  # rows of the pilot that a component has at least
 _WORTH = 4.0  # nats of all rows that a split gains at least: few rows fit noise
 
@@ -43,7 +43,8 @@ def best_start(
     half, is used if it makes the other half more likely than `model` does after such passes: by two
     standard errors, and a thousandth of a nat a row. Otherwise these passes are used if they beat
     `model` itself by as much. Rows that the grid clips are left out if they are few, as a component
-    of outliers makes such rows most likely.
+    of outliers makes such rows most likely. A start has no error bars if a component of the fit is
+    elsewhere in it.
 
     Parameters
     ----------
@@ -83,8 +84,19 @@ def best_start(
         return other
     # passes over all rows can end elsewhere than those over the pilot
     if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
-        return replace(near, polishing=None)
+        near = replace(near, polishing=None)
+        if _elsewhere(near.means, model.means):
+            near = replace(near, start=PILOT, bars=None, weight_bars=None)
+        return near
     return model
+
+
+def _elsewhere(means: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
+    """Whether a mean is further from where it was than half the way to the nearest other mean."""
+    apart = np.linalg.norm(means[:, None] - means, axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    moved = np.linalg.norm(means - before, axis=1)
+    return bool((moved > apart.min(axis=1) / 2).any())
 
 
 def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:

@@ -24,7 +24,7 @@ _FAR = 4.0
 _STRANGE = 10.0
 _SMALLEST = 1e-90  # its square is still a normal number
 _WITHIN = 0.99
-_MOST = 0.98  # of the rows: tails that are more than a few outliers are not clipped
+_MOST = 0.95  # of the rows: tails that are more than a few outliers are not clipped
 # Up to this dimension a row is its own sketch.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # Default number of separable components, and the columns for them.
@@ -59,12 +59,12 @@ def foundation_of(
 
     The offset is their median, the step a 16th of the median standard deviation of coordinates that
     vary, the radius 1.3 times the median norm, or more where rows spread in few directions or a
-    fiftieth of them is beyond; rows beyond ten median norms are ignored in both. The sketch has the
-    leading directions of a factor model of the pilot (diagonal noise, so that noisy coordinates do
-    not dominate), rounded to int8, and two random columns of +-1; rows of up to 64 numbers are
+    twentieth of them is beyond; rows beyond ten median norms are ignored in both. The sketch has
+    the leading directions of a factor model of the pilot (diagonal noise, so that noisy coordinates
+    do not dominate), rounded to int8, and two random columns of +-1; rows of up to 64 numbers are
     their own sketch. It is shifted so that y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows
-    would not fit. Raises InvalidInput if there are fewer than two rows, all rows are
-    equal, a number is NaN or infinite, or there are no columns.
+    would not fit. Raises InvalidInput if there are fewer than two rows, all rows are equal, a
+    number is NaN or infinite, or there are no columns.
 
     rows : (N, d), finite numbers; 2,000 rows are as good as more
     columns : columns of the sketch; a good choice is one and a half for each component plus two. By
@@ -176,7 +176,7 @@ def _middle(sizes: NDArray[np.float64]) -> float:
 
 
 def _reach(values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
-    """Radius in median norms: 1.3, or enough for 98% of the rows.
+    """Radius in median norms: 1.3, or enough for 95% of the rows.
 
     Or for 99% of a Gaussian of so few directions.
     """

@@ -13,6 +13,7 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create, draw_w
 from streaming_moments.pipelines.jobs.grow import grow
 from streaming_moments.pipelines.jobs.rebase import pilot_of, rebase
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.planning import trial
 from streaming_moments.pipelines.reports.outside_words import advice_of, drawn_of, pilot_line
 from streaming_moments.pipelines.reports.status import status_of
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -23,8 +24,9 @@ from streaming_moments.storage.operations.lineages import stage
 from streaming_moments.storage.shards import ShardFormat
 
 pytestmark = pytest.mark.usefixtures("few_blocks")
-WORDS, ASKED = 6000, 4500
-TITLES = 100_000
+# a quarter of what a pilot of 20,000 passages would take
+FIRST, TITLES = 5_000, 25_000
+WORDS, ASKED = 1500, 1125
 
 
 def spelled(number):
@@ -34,11 +36,11 @@ def spelled(number):
 
 @pytest.fixture(scope="module")
 def titles(tmp_path_factory):
-    """Titles of three words each, of which most are rare: two shards of 50,000 lines."""
+    """Titles of three words each, of which most are rare: two shards of 12,500 lines."""
     folder = tmp_path_factory.mktemp("titles")
     rng = np.random.default_rng(3)
     names = np.array([spelled(number) for number in range(WORDS)])
-    chances = 1 / (np.arange(WORDS) + 20.0)
+    chances = 1 / (np.arange(WORDS) + 5.0)
     drawn = names[rng.choice(WORDS, (TITLES, 3), p=chances / chances.sum())]
     for number, part in enumerate(np.split(drawn, 2)):
         (folder / f"{number}.txt").write_text("\n".join(map(" ".join, part.tolist())) + "\n")
@@ -54,20 +56,30 @@ def made(place, listed, options, run):
     return create(str(place), listed, ShardFormat(), TokenPolicy(), options, run)
 
 
-def asking(words, **more):
-    return PilotOptions(vocabulary_size=words, core=50, max_topics=2, **more)
+def asking(words, pilot_documents=FIRST, **more):
+    return PilotOptions(
+        pilot_documents=pilot_documents, vocabulary_size=words, core=50, max_topics=2, **more
+    )
 
 
+@pytest.fixture
+def small_pilots(monkeypatch):
+    """Pilots begin with a quarter of the passages, so that a quarter of titles is enough."""
+    for module in (pilots, trial):
+        monkeypatch.setattr(module, "PILOT_DOCUMENTS", FIRST)
+
+
+@pytest.mark.usefixtures("small_pilots")
 def test_a_pilot_goes_on_until_it_has_the_words_asked_for(listed, embedded, tmp_path):
     told = []
     run = Run(embedded, tell=told.append)
-    few = made(tmp_path / "few", listed, asking(ASKED, pilot_documents=20_001), run)
+    few = made(tmp_path / "few", listed, asking(ASKED, pilot_documents=FIRST + 1), run)
     assert drawn_of(few)["stopped"] == "--pilot-documents sets this number"
     assert (few.basis.n_words < ASKED, told) == (True, [])
     store = made(tmp_path / "store", listed, asking(ASKED), run)
     drawn = drawn_of(store)
     assert store.basis.n_words == ASKED
-    assert 20_001 < drawn["passages"] < TITLES
+    assert FIRST + 1 < drawn["passages"] < TITLES
     assert drawn["stopped"] == f"it has all {ASKED:,} words of --vocabulary-size"
     assert f"a sample of {drawn['passages']} passages in 2 shards (it has all" in (
         store.commit.message
@@ -85,6 +97,7 @@ def test_a_pilot_goes_on_until_it_has_the_words_asked_for(listed, embedded, tmp_
     ]
 
 
+@pytest.mark.usefixtures("small_pilots")
 def test_the_same_shards_give_the_same_words(listed, embedded, tmp_path):
     one = made(tmp_path / "one", listed, asking(ASKED), Run(embedded))
     from streaming_moments.pipelines.cluster.cluster import connect
@@ -97,19 +110,21 @@ def test_the_same_shards_give_the_same_words(listed, embedded, tmp_path):
     assert another.vocabulary.fingerprint != one.vocabulary.fingerprint
 
 
+@pytest.mark.usefixtures("small_pilots")
 def test_words_that_are_there_at_once_are_those_of_a_pilot_that_is_told_its_size(
     listed, embedded, tmp_path
 ):
-    """Two shards of 10,000: the quotas of 20,000 and of 20,000 told are the same passages."""
-    store = made(tmp_path / "store", listed, asking(900), Run(embedded))
+    """Two quotas: those of the first and those that are told are the same passages."""
+    store = made(tmp_path / "store", listed, asking(225), Run(embedded))
     drawn = drawn_of(store)
-    assert (drawn["passages"], drawn["shards"]) == (20_000, 2)
-    samples = pilots.sample_pilot(listed, ShardFormat(), TokenPolicy(), asking(900), Run(embedded))
-    expected = pilots.choose(samples, TokenPolicy(), asking(900))
+    assert (drawn["passages"], drawn["shards"]) == (FIRST, 2)
+    samples = pilots.sample_pilot(listed, ShardFormat(), TokenPolicy(), asking(225), Run(embedded))
+    expected = pilots.choose(samples, TokenPolicy(), asking(225))
     assert store.vocabulary == expected.vocabulary
     assert store.basis.fingerprint == expected.basis.fingerprint
 
 
+@pytest.mark.usefixtures("small_pilots")
 def test_a_corpus_that_ends_is_read_whole(listed, embedded):
     drawn = draw_words(listed, ShardFormat(), TokenPolicy(), asking(9000), Run(embedded))
     assert (drawn.stopped, drawn.sample.batch.documents) == (
@@ -119,12 +134,13 @@ def test_a_corpus_that_ends_is_read_whole(listed, embedded):
     assert drawn.sample.documents_seen == TITLES
 
 
+@pytest.mark.usefixtures("small_pilots")
 def test_a_small_corpus_has_the_words_of_before(planted, embedded, tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(planted))
     listed = list_shards([str(tmp_path / "a.txt")])
     drawn = [
         draw_words(listed, ShardFormat(), TokenPolicy(), asking(9000, **told), Run(embedded))
-        for told in ({}, {"pilot_documents": 20_001})
+        for told in ({}, {"pilot_documents": FIRST + 1})
     ]
     assert [one.stopped for one in drawn] == ["there are no more passages"] * 2
     assert drawn[0].sample.terms == drawn[1].sample.terms
@@ -132,6 +148,7 @@ def test_a_small_corpus_has_the_words_of_before(planted, embedded, tmp_path):
     assert np.array_equal(one, other)
 
 
+@pytest.mark.usefixtures("small_pilots")
 def test_many_small_shards_are_all_read_where_a_few_lack_words(planted, embedded, tmp_path):
     for number, text in enumerate(planted[:90]):
         (tmp_path / f"{number:02}.txt").write_text(text)
@@ -153,8 +170,8 @@ def sampled(rows, seen):
 def test_each_bound_ends_a_pilot_and_is_named(monkeypatch):
     many = [[1, 1, 0]] * 4 + [[1, 0, 1]]
     one, rare = sampled(many, 5), sampled(many, 99)
-    options = asking(3, min_documents=3, max_document_fraction=1.0)
-    found = asking(2, min_documents=3, max_document_fraction=1.0)
+    options = asking(3, 20_000, min_documents=3, max_document_fraction=1.0)
+    found = asking(2, 20_000, min_documents=3, max_document_fraction=1.0)
     assert next_draw(rare, found, 20_000, (1, 1)) == "it has all 2 words of --vocabulary-size"
     assert next_draw(one, options, 20_000, (1, 1)) == "there are no more passages"
     # the third word was met once: four times as many passages, and of shards that were read whole
@@ -169,7 +186,7 @@ def test_each_bound_ends_a_pilot_and_is_named(monkeypatch):
         )
     assert next_draw(rare, options, 20_000, (1, 1), cut=True) == "--memory holds no more passages"
     often = sampled([*many, [0, 0, 1], [0, 0, 1]], 99)
-    assert next_draw(often, asking(9, min_documents=3), 20_000, (1, 1)).startswith(
+    assert next_draw(often, asking(9, 20_000, min_documents=3), 20_000, (1, 1)).startswith(
         "no rarer words appeared"
     )
     monkeypatch.setattr(pilots, "MOST_ENTRIES", 50_000)
@@ -180,11 +197,12 @@ def test_each_bound_ends_a_pilot_and_is_named(monkeypatch):
     )
 
 
+@pytest.mark.usefixtures("small_pilots")
 def test_a_pilot_that_memory_cuts_short_says_so(listed, embedded, monkeypatch):
-    monkeypatch.setattr(pilots, "pilot_room", lambda memory: 300_000)
+    monkeypatch.setattr(pilots, "pilot_room", lambda memory: 75_000)
     drawn = draw_words(listed, ShardFormat(), TokenPolicy(), asking(ASKED), Run(embedded))
     assert drawn.stopped == "--memory holds no more passages"
-    assert 100 < drawn.sample.batch.documents < 20_000
+    assert 100 < drawn.sample.batch.documents < FIRST
 
 
 def test_commands_and_python_say_what_is_outside_and_what_would_lower_it(titles, run, tmp_path):
@@ -242,10 +260,11 @@ def test_few_words_outside_and_those_that_are_too_common_need_no_advice(embedded
     assert advice_of(store.snapshot, 0.3833) == ()
 
 
+@pytest.mark.usefixtures("small_pilots")
 def test_a_store_of_a_pilot_that_had_too_few_words_is_filled_up(listed, embedded, tmp_path):
-    """As stores of before were made: by 20,000 passages, with nothing kept of what they were."""
+    """As stores of before were made: by so many passages, with nothing kept of what they were."""
     here = Run(embedded)
-    store = made(tmp_path / "store", listed, asking(ASKED, pilot_documents=20_001), here)
+    store = made(tmp_path / "store", listed, asking(ASKED, pilot_documents=FIRST + 1), here)
     old = asdict(asking(ASKED))
     store = stage(store, store.vocabulary, store.policy, store.basis, old, "as before", None)
     store = rebase(update(store, listed, here).store, here).store
@@ -269,11 +288,12 @@ def test_a_store_of_a_pilot_that_had_too_few_words_is_filled_up(listed, embedded
     assert "it has all" in str([one.message for one in renewed.log()])
 
 
+@pytest.mark.usefixtures("small_pilots")
 def test_a_plan_has_the_words_of_a_pilot_that_goes_on(titles, run):
     asked = ("--vocabulary-size", ASKED, "--core", 50, "--max-topics", 2, "--topics", 2, "--json")
     planned, exact = (
-        json.loads(run("plan", titles / "*.txt", *asked, *more)[1])["words"]
-        for more in ((), ("--pilot-documents", 20_001))
+        json.loads(run("plan", titles / "*.txt", *asked, "--pilot-documents", passages)[1])["words"]
+        for passages in (FIRST, FIRST + 1)
     )
     assert exact < 0.9 * ASKED
     assert planned == pytest.approx(ASKED, rel=0.02)

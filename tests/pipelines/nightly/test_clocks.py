@@ -101,13 +101,13 @@ def test_a_night_whose_clock_is_a_year_off_harms_no_other(place, embedded, off):
     assert opened.verify() == []
     assert [commit.version for commit in opened.log()] == [*range(opened.version, -1, -1)]
     # gc by the wrong clock takes what is old by the storage's clock, and no more
-    writer = opened.new_segment()
-    opened.folder.write(f"segments/{writer.id}/half", b"written")
-    collected = run_with_a_clock_off_by(off, place, "gc", opened.url, "--json")
-    assert json.loads(collected.stdout)["garbage"] == [], collected.stderr
-    age(Path(opened.url) / "segments" / writer.id / "half", GRACE + OLDEST_COMMITTED)
+    old, young = opened.new_segment(), opened.new_segment()
+    for writer in (old, young):
+        opened.folder.write(f"segments/{writer.id}/half", b"written")
+    age(Path(opened.url) / "segments" / old.id / "half", GRACE + OLDEST_COMMITTED)
     collected = run_with_a_clock_off_by(off, place, "gc", opened.url, "--json")
     [heap] = json.loads(collected.stdout)["garbage"]
-    assert heap["path"] == f"segments/{writer.id}"
+    assert heap["path"] == f"segments/{old.id}"
+    assert opened.folder.exists(f"segments/{young.id}/half")
     collect(opened.folder, find_garbage(opened.folder))
     assert opened.latest().verify() == []

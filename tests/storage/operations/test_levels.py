@@ -93,11 +93,26 @@ def own(store, sources):
     return store.ledger().of_segments(sources)
 
 
-def daily(days, after=3, url=None):
-    store = create(url)
-    for number in range(days):
-        store = merged(counted(store, number), after)
-    return store
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory):
+    """Folders of a store that counts a day at a time, as it was after some numbers of days."""
+    folder, found = tmp_path_factory.mktemp("grown"), {}
+    store = create(folder / "store")
+    for days in range(1, 31):
+        store = merged(counted(store, days - 1), 3)
+        if days in (4, 7, 9, 10, 12, 20, 30):
+            found[days] = shutil.copytree(store.url, folder / str(days))
+    return found
+
+
+@pytest.fixture
+def daily(grown, tmp_path):
+    """Gives a copy of that store, to be changed."""
+
+    def copied(days):
+        return MomentStore.open(str(shutil.copytree(grown[days], tmp_path / "store")))
+
+    return copied
 
 
 def require(store, seeds):
@@ -106,7 +121,7 @@ def require(store, seeds):
     assert set(store.ledger()) == {record(f"{number:03}", number) for number in seeds}
 
 
-@pytest.mark.parametrize(("after", "days"), [(2, 40), (3, 60)])
+@pytest.mark.parametrize(("after", "days"), [(2, 24), (3, 30)])
 def test_few_segments_are_read_after_any_number_of_days(after, days):
     store = create()
     levels = level_of(7 * days, after) + 1
@@ -134,7 +149,7 @@ def width(part):
     return sum(map(width, part.of)) if isinstance(part, Summed) else 1
 
 
-def test_windows_are_those_of_the_days_and_read_sums_within_them():
+def test_windows_are_those_of_the_days_and_read_sums_within_them(daily):
     store = daily(30)
     for since, until in ((0, 29), (3, 27), (5, 6), (12, 12), (1, 28)):
         window = Window(day(since), day(until))
@@ -193,7 +208,7 @@ def test_what_is_taken_away_is_folded_in_once_there_is_much():
     assert {one.url for one in store.ledger()} == {"a", "e", "f"}
 
 
-def test_what_was_forgotten_over_several_days_is_summed_apart_by_sign():
+def test_what_was_forgotten_over_several_days_is_summed_apart_by_sign(daily):
     store = daily(12)
     seeds = set(range(12))
     for pair in ((0, 1), (4, 5), (6, 7), (2, 3), (8, 9)):
@@ -207,8 +222,8 @@ def test_what_was_forgotten_over_several_days_is_summed_apart_by_sign():
     assert again.load() == total([11, 77])
 
 
-def test_a_sum_that_is_gone_or_damaged_is_not_read_and_is_written_anew(tmp_path):
-    store = daily(10, url=tmp_path / "store")
+def test_a_sum_that_is_gone_or_damaged_is_not_read_and_is_written_anew(daily):
+    store = daily(10)
     top = max(store.parts, key=width)
     place = Path(store.url) / "segments" / top.reference.id
     chunk = next(
@@ -251,7 +266,7 @@ def test_a_sum_that_is_gone_or_damaged_is_not_read_and_is_written_anew(tmp_path)
         WindowedStore.of(healed, Window(day(0), day(0))).load_block(0)
 
 
-def test_a_sum_of_other_segments_than_it_says_is_found_out():
+def test_a_sum_of_other_segments_than_it_says_is_found_out(daily):
     store = daily(9)
     sums = store.commit.sums
     other = dataclasses.replace(sums[0], of=sums[1].of)
@@ -273,8 +288,8 @@ def ledgers_read(store, monkeypatch):
         return list(MomentStore.open(store.url).ledger()), read
 
 
-def test_as_few_ledgers_are_read_as_segments(tmp_path, monkeypatch):
-    store = daily(30, url=tmp_path / "store")
+def test_as_few_ledgers_are_read_as_segments(daily, monkeypatch):
+    store = daily(30)
     store = merged(forget(store, {"004": 4, "017": 17}), 3)
     shards, read = ledgers_read(store, monkeypatch)
     assert sorted(read) == sorted(reference_of(part).id for part in store.parts)
@@ -302,8 +317,8 @@ def without_records(store, one):
     return store.extended(lambda head: commit)
 
 
-def test_of_a_sum_without_records_those_of_what_it_is_made_of_are_read(tmp_path, monkeypatch):
-    store = daily(20, url=tmp_path / "store")
+def test_of_a_sum_without_records_those_of_what_it_is_made_of_are_read(daily, monkeypatch):
+    store = daily(20)
     top = max(store.parts, key=width)
     bare = without_records(
         store, next(one for one in store.commit.sums if one.id == top.reference.id)
@@ -319,8 +334,8 @@ def test_of_a_sum_without_records_those_of_what_it_is_made_of_are_read(tmp_path,
 
 
 @pytest.mark.parametrize("harm", ["gone", "damaged"])
-def test_records_of_a_sum_that_are_gone_or_damaged_are_read_elsewhere(tmp_path, harm):
-    store = daily(10, url=tmp_path / "store")
+def test_records_of_a_sum_that_are_gone_or_damaged_are_read_elsewhere(daily, harm):
+    store = daily(10)
     top = max(store.parts, key=width)
     place = Path(store.url) / "segments" / top.reference.id / SHARDS
     if harm == "gone":
@@ -335,7 +350,7 @@ def test_records_of_a_sum_that_are_gone_or_damaged_are_read_elsewhere(tmp_path, 
         counted(again, 3)
 
 
-def test_a_sum_with_other_records_than_its_segments_is_found_out():
+def test_a_sum_with_other_records_than_its_segments_is_found_out(daily):
     store = daily(4)
     [one] = store.commit.sums
     writer, parts = store.new_segment(), [added(part) for part in store.commit.segments[:3]]
@@ -366,8 +381,8 @@ def test_of_two_writers_that_sum_the_same_one_is_told_that_the_other_came_first(
     require(later, range(5))
 
 
-def test_sums_of_segments_that_went_are_no_longer_named(tmp_path):
-    store = daily(9, url=tmp_path / "store")
+def test_sums_of_segments_that_went_are_no_longer_named(daily, tmp_path):
+    store = daily(9)
     held = [one for one in store.commit.sums if store.commit.segments[0].id in one.of]
     purged = purge(store, ["000"])
     assert not {one.id for one in held} & {one.id for one in purged.commit.sums}
@@ -382,8 +397,8 @@ def test_sums_of_segments_that_went_are_no_longer_named(tmp_path):
     require(old, range(1, 9))
 
 
-def test_going_back_and_expiring_keep_the_sums_of_what_is_kept(tmp_path):
-    store = daily(9, url=tmp_path / "store")
+def test_going_back_and_expiring_keep_the_sums_of_what_is_kept(daily, tmp_path):
+    store = daily(9)
     version = next(one.version for one in reversed(store.log()) if len(one.segments) == 6)
     back = rollback(counted(store, 20), version)
     require(back, range(6))
@@ -398,7 +413,7 @@ def test_going_back_and_expiring_keep_the_sums_of_what_is_kept(tmp_path):
     assert {path.name for path in (tmp_path / "store" / "segments").iterdir()} == named
 
 
-def test_segments_of_a_smaller_vocabulary_are_summed_apart():
+def test_segments_of_a_smaller_vocabulary_are_summed_apart(daily):
     store = grow(daily(7), ["steam"])
     assert len(store.parts) < 7
     words = {reference_of(part).words for part in store.parts}
@@ -426,7 +441,7 @@ def test_a_sum_holds_one_of_what_is_taken_away_twice():
     assert sums_among([one, two], [made])[0].of == (one, two)
 
 
-def test_a_commit_keeps_what_later_versions_say_of_sums_and_refuses_what_is_none():
+def test_a_commit_keeps_what_later_versions_say_of_sums_and_refuses_what_is_none(daily):
     store = daily(4)
     content = commit_to_json(store.commit)
     content["sums"][0]["of a later version"] = {"x": [1]}

@@ -70,7 +70,7 @@ def test_long_tails_are_clipped_no_more_than_a_few_outliers():
     spoilt[:5] *= 1e5
     for given, least in ((rows, 0), (spoilt, 20)):
         clipped = grid_of(given).quantised(given)[2]
-        assert least <= clipped <= 60
+        assert least <= clipped <= 120
 
 
 @pytest.mark.parametrize("kind", ["binary", "int8"])
