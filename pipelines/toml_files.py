@@ -90,7 +90,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
 def _of_value(key: str, owner: Any, error: Any) -> str:
     if error["type"] == "value_error":  # our own message, which names the value unless it is secret
         return f"{key}: {error['ctx']['error']}" if key else str(error["ctx"]["error"])
-    told = re.sub(r"^\w+ should", "it should", error["msg"])
+    # the rest says how pydantic has tried to read it
+    told = re.sub(r"^\w+ should", "it should", error["msg"]).partition(", unable to parse")[0]
     secret = any(part.name == key and not part.repr for part in fields(owner))
     if secret or isinstance(error["input"], list | dict):
         return f"{key}: {told}"

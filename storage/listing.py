@@ -72,7 +72,8 @@ def list_shards(
     counted : callable, optional
         Whether a name is in a ledger. Such a name is never a pattern, even if its file is deleted.
     tell : callable, optional
-        Called with a line if a name would match other files as a pattern.
+        Called with a line if a name would match other files as a pattern, and for a pattern that
+        may match nothing and does.
     most : int
         Largest number of shards.
     apart : callable, optional
@@ -119,7 +120,10 @@ def list_shards(
         try:
             tables.append(ShardTable.of(_at_most(room, found, most)))
         except NothingMatches as error:
-            problems += [] if none_is_fine else [error]
+            if not none_is_fine:
+                problems.append(error)
+            elif tell is not None:
+                tell(str(error))
         except ShardError as error:
             problems.append(error)
     listed = ShardTable.joined(tables)

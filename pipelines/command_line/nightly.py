@@ -32,7 +32,7 @@ def nightly(config: str, json_output: bool) -> int:
     """Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish.
 
     The smallest CONFIG has the keys store, shards and output (paths or URLs), and a section
-    [refit] with topics = NUMBER.
+    [refit] with topics = NUMBER. A section [create] makes a store that does not exist yet.
 
     Exit codes beside those of all commands: 0 published, 10 no new data, 11 refused by a gate.
     """
@@ -83,8 +83,10 @@ def _line_of(step: StepReport) -> str:
 
     Examples
     --------
-    >>> _line_of(StepReport("update", 3.21, {"counted": 1200, "npmi": 0.1234, "bad": ["a", "b"]}))
-    'update 3.2 s: counted 1,200, npmi 0.123, left out 2'
+    >>> _line_of(StepReport("update", 3.21, {"counted": 1200, "npmi": 0.1234, "effective": 1412.6}))
+    'update 3.2 s: counted 1,200, npmi 0.123, effective 1,413'
+    >>> _line_of(StepReport("update", 0.04, {"bad": ["a", "b"]}))
+    'update 0.0 s: left out 2'
     """
     told = []
     for name, value in step.values.items():
@@ -94,6 +96,7 @@ def _line_of(step: StepReport) -> str:
         if value is None or value == "" or (found == 0 and found is not value):
             continue
         text = f"{found:,}" if isinstance(found, int) and not isinstance(found, bool) else found
-        text = f"{found:.3g}" if isinstance(found, float) else text
+        if isinstance(found, float):
+            text = f"{found:.3g}" if abs(found) < 1000 else f"{found:,.0f}"
         told.append(f"{_SHOWN.get(name, name).replace('_', ' ')} {text}")
     return f"{step.step} {step.seconds:.1f} s{': ' if told else ''}{', '.join(told)}"

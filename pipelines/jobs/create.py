@@ -116,11 +116,11 @@ class Pilot:
         if self.basis.table is not None:
             rare = f"; {self.rare} rarer ones count as missing" if self.rare else ""
             return (
-                f"a sample of {self.documents} rows in {of_number(self.shards, 'shard')}: "
+                f"a sample of {self.documents:,} rows in {of_number(self.shards, 'shard')}: "
                 f"{self.basis.table.n_words} categories of {self.basis.table.number} columns{rare}"
             )
         return (
-            f"a sample of {self.documents} passages in {of_number(self.shards, 'shard')}"
+            f"a sample of {self.documents:,} passages in {of_number(self.shards, 'shard')}"
             f"{f' ({self.stopped})' if self.stopped else ''}; "
             f"{self.basis.weights.sentence}; capacity: about {about(self.room)} such documents"
         )

@@ -95,7 +95,7 @@ def grow(
     terms = tuple(sample.terms[i] for i in lacking)
     if terms:
         origin = (
-            f"a sample of {sample.batch.documents} passages in {of_number(drawn.shards, 'shard')}"
+            f"a sample of {sample.batch.documents:,} passages in {of_number(drawn.shards, 'shard')}"
         )
         store = grow_store(
             store, terms, ids, message or f"grow: {of_number(len(terms), 'word')} from {origin}"

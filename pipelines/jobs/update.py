@@ -348,7 +348,7 @@ def _committed(
     records = segment.shards if segment is not None else ()
     documents = sum(record.documents for record in records)
     shards = f"{len(records)} {plural(len(records), 'shard')}"
-    message = f"update: {shards}, {documents} {plural(documents, 'document')}"
+    message = f"update: {shards}, {documents:,} {plural(documents, 'document')}"
     if bad:
         message += f", {len(bad)} bad {plural(len(bad), 'shard')} left out"
     skipped = [(error.url, error.reason) for error in bad]

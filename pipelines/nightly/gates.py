@@ -296,14 +296,17 @@ def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
     Examples
     --------
     >>> reasons_of([Gate("documents", 12, 100, False), Gate("captured spectrum", 0.9, 0.5, True)])
-    ('documents: 12, the bound is 100',)
+    ('documents: 12, the least allowed is 100',)
     """
-    told = ((gate, "not known" if gate.value is None else _number(gate.value)) for gate in gates)
-    return tuple(
-        f"{gate.name}: {value}, the bound is {_number(gate.bound)}"
-        for gate, value in told
-        if not gate.holds
-    )
+    return tuple(_reason(gate) for gate in gates if not gate.holds)
+
+
+def _reason(gate: Gate) -> str:
+    bound = _number(gate.bound)
+    if gate.value is None:
+        return f"{gate.name}: not known, the bound is {bound}"
+    side = "least" if gate.value < gate.bound else "most"  # a value that fails is beyond its bound
+    return f"{gate.name}: {_number(gate.value)}, the {side} allowed is {bound}"
 
 
 def _number(value: float) -> str:

@@ -61,6 +61,7 @@ _S3_KEYS = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, here and for the workers of "
     "a cluster"
 )
+_OPTIONS = "correct the name of this option in --storage-options or [storage_options]"
 BACKENDS = (
     Backend(frozenset({"file", "local"}), "link"),
     Backend(frozenset({"memory"}), "step"),
@@ -83,6 +84,7 @@ BACKENDS = (
             ("ProfileNotFound", "set AWS_PROFILE to a profile of ~/.aws/config, or unset it"),
             ("EndpointConnectionError", "check AWS_ENDPOINT_URL, and that the storage runs there"),
             ("Invalid endpoint", "begin AWS_ENDPOINT_URL with http:// or https://"),
+            ("AioSession.__init__() got an unexpected keyword", _OPTIONS),
         ),
     ),
     Backend(

@@ -95,10 +95,7 @@ def test_options_of_a_model_are_keys_of_the_refit(keys, told):
 
 def test_one_wrong_item_of_a_list_is_one_problem():
     told = refusal(config_of, NIGHT | {"refit": {"topics": [5, "many"]}})
-    assert told == (
-        "[refit] topics is 'many': it should be a valid integer, unable to parse string as an "
-        "integer"
-    )
+    assert told == "[refit] topics is 'many': it should be a valid integer"
 
 
 @pytest.mark.parametrize(("read", "least"), FILES)

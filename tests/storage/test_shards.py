@@ -198,7 +198,9 @@ def test_a_folder_with_pattern_signs_is_that_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pattern", ["x.txt/*", "[x]" * 90, "a\0*"])
 def test_a_pattern_that_no_name_can_be(tmp_path: Path, pattern: str) -> None:
     write(tmp_path / "x.txt")
-    assert list_shards([f"{tmp_path}/{pattern}"], none_is_fine=True) == []
+    told: list[str] = []
+    assert list_shards([f"{tmp_path}/{pattern}"], none_is_fine=True, tell=told.append) == []
+    assert [line.endswith("matches nothing; check the URL") for line in told] == [True]
     with pytest.raises(ShardError, match="is not a valid pattern"):
         list_shards([f"{tmp_path}/x**t"])
 

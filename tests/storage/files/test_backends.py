@@ -72,6 +72,11 @@ def test_an_error_of_the_environment_names_the_variable_to_set(
     S3FileSystem.clear_instance_cache()
 
 
+def test_an_unknown_option_of_the_client_is_named_with_the_place_to_correct_it():
+    with pytest.raises(StoreError, match="'endpoint_ur'.*; correct the name of this option"):
+        Folder.at("s3://bucket/store", {"endpoint_ur": "x"}).find("a.txt")
+
+
 def test_a_file_on_s3_is_read_in_one_request(monkeypatch):
     server, asked, call = S3Server(), [], S3FileSystem._call_s3
     server.start()
