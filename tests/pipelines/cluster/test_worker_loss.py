@@ -464,6 +464,8 @@ def test_a_result_that_goes_with_its_workers_is_what_comes_of_making_it_again(
         monkeypatch.setattr(tasks, "_asked", unlucky)
         monkeypatch.setattr(tasks._Patience, "step", 100.0)
         assert isinstance(outcome_of(cluster, future), outcome)
+        # Dask fails to close a nanny that is just starting another worker
+        until(lambda: cluster.client.scheduler_info()["workers"])
 
 
 def test_ctrl_c_before_dask_waits_for_an_answer_leaves_no_warning(embedded, monkeypatch):
