@@ -20,6 +20,10 @@ def nights_index(report: NightReport, history: NightHistory) -> bytes:
     >>> html = nights_index(report, NightHistory(pages=(before,))).decode()
     >>> html.index(report.file_name(".html")) < html.index(before)
     True
+    >>> "A night with a file name is older than the last 30" in html
+    True
+    >>> "A night with a file name" in nights_index(report, NightHistory()).decode()
+    False
     """
     own = report.file_name(".html")
     known = {one.page: one for one in history.nights} | {own: night_of(report)}
