@@ -81,7 +81,7 @@ def test_a_pilot_goes_on_until_it_has_the_words_asked_for(listed, embedded, tmp_
     assert store.basis.n_words == ASKED
     assert FIRST + 1 < drawn["passages"] < TITLES
     assert drawn["stopped"] == f"it has all {ASKED:,} words of --vocabulary-size"
-    assert f"a sample of {drawn['passages']} passages in 2 shards (it has all" in (
+    assert f"a sample of {drawn['passages']:,} passages in 2 shards (it has all" in (
         store.commit.message
     )
     assert told
