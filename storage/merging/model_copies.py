@@ -105,7 +105,7 @@ def pull_model(
     tag = asked if asked in other.commit.tags else None
     called = name or there
     known = store.models.get(called)
-    if known is not None and not _is_copy(known, reference, source):
+    if known is not None and known.manifest != reference.manifest:
         raise InvalidInput(
             f"{store.url} has another model {called!r}", "give another name by {pull-model.as}"
         )
@@ -125,11 +125,6 @@ def pull_model(
         return model_added(head, called, copy, text, moved)
 
     return PulledModel(store.extended(change, [written]), called, source, tag, is_new=True)
-
-
-def _is_copy(known: ModelReference, reference: ModelReference, source: ModelSource) -> bool:
-    """Whether a model here has the content and the source of another store's model."""
-    return known.manifest == reference.manifest
 
 
 def _tags_of(commit: Commit, model: str) -> list[str]:

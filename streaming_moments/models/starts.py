@@ -21,8 +21,7 @@ _KEPT = 3  # starts that continue until they are settled
 _PASSES, _MOST = 10, 500  # that each start makes, and that a settled one makes at most
 _SETTLED = 2e-6  # nats a record that so many passes add to a settled start
 _ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
-GAIN = 1e-3
-"""Nats a record that a start gains at least: less is another rounding of the same optimum."""
+_GAIN = 1e-3  # nats a record that a start gains at least: less is another rounding of one optimum
 
 M = TypeVar("M")
 
@@ -77,7 +76,7 @@ class Pilot(Generic[M]):
         """
         near = self.settled(model)
         if self.held_out is None:
-            better = self.likelihood(other) > self.likelihood(near) + GAIN
+            better = self.likelihood(other) > self.likelihood(near) + _GAIN
             return other if better else near if settle else model
         more = self.logs(other, self.held_out) - self.logs(near, self.held_out)
         return other if gains(more) else model
@@ -107,4 +106,4 @@ def gains(more: NDArray[np.float64]) -> bool:
     (True, False, False)
     """
     noise = float(more.std()) / math.sqrt(max(more.size, 1))
-    return bool(more.size and more.mean() > max(GAIN, _ERRORS * noise))
+    return bool(more.size and more.mean() > max(_GAIN, _ERRORS * noise))
