@@ -99,6 +99,23 @@ def test_the_argument_is_named_with_what_it_is_and_what_is_taken(right):
         streaming_moments.Store(right["store"]).topics(name=3)
 
 
+@pytest.mark.parametrize(
+    ("name", "what"),
+    {
+        "text_column": "counting=CountingOptions(text_column=...)",
+        "language": "counting=CountingOptions(languages=...)",
+        "min_df": "pilot=PilotOptions(min_documents=...)",
+        "kind": "shape=KindOptions(kind=...)",
+        "n_topics": "max_topics",
+        "n_tokeniser": "tokeniser",
+    }.items(),
+)
+def test_an_unknown_name_of_a_field_of_options_is_answered_with_the_call(name, what):
+    with pytest.raises(TypeError) as caught:
+        streaming_moments.create_store("memory://", ["a text"], source="a", **{name: None})
+    assert str(caught.value) == f"create_store has no argument {name}; give {what}"
+
+
 def test_other_errors_and_calls_without_arguments_stay_as_they_are():
     def broken(number: int) -> int:
         raise ValueError(f"{number} is fine, this code is not")
