@@ -79,6 +79,7 @@ class Moments:
         InvalidInput
             The arrays have other shapes.
         """
+        columns, weights = _numbers("columns", columns), _numbers("weights", weights)
         if columns.ndim != 2 or weights.shape != columns.shape[1:]:
             raise InvalidInput(
                 f"the columns have shape {columns.shape} and the weights {weights.shape}; give "
@@ -129,6 +130,7 @@ def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
     return total / 6
 
 
+@checked
 def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     """Convert moments of LDA documents to those of a mixture (Ruffini et al. 2018, Theorem 3).
 

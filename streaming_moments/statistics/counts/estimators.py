@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.moments import Moments
 from streaming_moments.errors import BoundExceeded, InvalidInput
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, require_batch
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.room import finest_even
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
@@ -58,6 +58,7 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
     >>> estimate(CountBatch.from_csr([[2, 1], [0, 3]]), "per-document").M1.round(3)
     array([0.333, 0.667])
     """
+    require_batch(batch)
     if estimator == "even":
         return weighted_moments(batch, finest_even(batch))
     if estimator == "pooled":
