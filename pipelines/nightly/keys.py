@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import date, timedelta
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
@@ -21,13 +22,14 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)  # ke
 PREFIX = "night-v"  # names of models begin with it, before the version they were fitted to
 
 
-def _one_of(names: Iterable[str]) -> AfterValidator:
-    def checked(name: str) -> str:
-        if name not in names:
-            raise ValueError(f"{name!r} is not one of {', '.join(map(repr, names))}")
-        return name
+def require_one_of(name: str, names: Iterable[str]) -> str:
+    if name not in names:
+        raise ValueError(f"{name!r} is not one of {', '.join(map(repr, names))}")
+    return name
 
-    return AfterValidator(checked)
+
+def _one_of(names: Iterable[str]) -> AfterValidator:
+    return AfterValidator(partial(require_one_of, names=names))
 
 
 def collected(path: str) -> str:
