@@ -14,6 +14,7 @@ from streaming_moments.decompositions.methods import METHODS
 from streaming_moments.models.registry import MODELS
 from streaming_moments.pipelines.quantities import Count, alpha0_of, size_of, time_of
 from streaming_moments.statistics.half_life import LONGEST_HALF_LIFE
+from streaming_moments.storage.files.backends import require_bucket_name
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
@@ -50,8 +51,8 @@ def listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-Place = Annotated[str, AfterValidator(require_no_secret)]
-ShardUrl = Annotated[str, AfterValidator(require_no_user)]
+Place = Annotated[str, AfterValidator(require_no_secret), AfterValidator(require_bucket_name)]
+ShardUrl = Annotated[str, AfterValidator(require_no_user), AfterValidator(require_bucket_name)]
 Size = Annotated[int, BeforeValidator(size_of)]
 Time = Annotated[timedelta, BeforeValidator(time_of)]
 Positive = Annotated[Time, Field(gt=timedelta(0))]
