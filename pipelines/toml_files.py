@@ -68,7 +68,7 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     """Return a line for each problem of a dataclass; unknown keys first (often typos).
 
-    A missing key that an unknown one stands for is no problem of its own.
+    A missing key that an unknown one stands for gets no line.
     """
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]

@@ -135,8 +135,8 @@ def grown(
     if refused:
         return Growth(store, 0, f"{why}; no words were added: {refused}")
     shown = f"{', '.join(words[:_SHOWN])}{', ...' if len(words) > _SHOWN else ''}"
-    added = agreeing(len(words), "word was added", "words were added")
-    told = f"{added} ({shown}), counted from the next night"
+    which = agreeing(len(words), "word was added", "words were added")
+    told = f"{which} ({shown}), counted from the next night"
     return Growth(store, len(words), f"{why}; {told} on")
 
 
