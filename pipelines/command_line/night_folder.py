@@ -43,7 +43,7 @@ max_held_out_drop = 0.05     # how much worse it may predict held-out words, in 
 # min_documents = 1000
 """
 _SIZES = "max_topics = 32              # the most that a refit may find"
-_TOPICS = 'topics = "auto"              # finds the number; a list compares several'
+_TOPICS = 'topics = [5, 10, 20]         # compares these, takes the best; "auto": takes longer'
 # of the example documents
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
 _FEW_TOPICS = 'topics = [2, 3, 4, 6]        # compares these, takes the best; "auto": compares more'

@@ -21,7 +21,9 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
+from streaming_moments.pipelines.nightly.report import NightReport
 from streaming_moments.pipelines.reports.page import StepReport
+from streaming_moments.pipelines.reports.status import Status, warnings_of
 from streaming_moments.pipelines.terminal import event_logger, note, say, tell
 from streaming_moments.printing.plural import of_number
 
@@ -80,11 +82,15 @@ def nightly(
 
     log = event_logger().bind(store=wanted.store) if json_output else None
 
+    pages = list[str]()
+
     def told(step: StepReport) -> None:
         if log is not None:
             log.info(step.step, seconds=step.seconds, **step.values)
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
         else:
+            if "url" in step.values:
+                pages.append(f"{step.values['url'].removesuffix('.json')}.html")
             note(_line_of(step))
             for line in step.values.get("told", ()):
                 note(f"  {line}")
@@ -100,12 +106,23 @@ def nightly(
             tell(remedy)
         if report.growth:
             say(report.growth)
+        for line in _warnings(report):
+            note(f"warning: {line}")
     for url, reason in report.bad:
         if log is not None:
             log.warning("left out", shard=url, reason=reason)
         else:
             tell(f"left out {url}: {reason}")
+    if not json_output:
+        note(f"page: {pages[-1]}")
     return report.exit_code
+
+
+def _warnings(report: NightReport) -> list[str]:
+    """Return why topics may be poor; only after the creation of a store of documents."""
+    made = any(step.step == "create" for step in report.steps)
+    new = made and isinstance(report.status, Status)
+    return warnings_of(asdict(report.status)) if new else []
 
 
 def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:

@@ -32,12 +32,18 @@ def test_from_the_folder_to_the_page_of_a_published_model(run, here, monkeypatch
     assert sorted(path.name for path in Path("nights").iterdir()) == FILES
     monkeypatch.chdir("nights")
     [command] = COMMAND.findall(out)
-    code, out, _ = run(*command.split())
+    code, out, err = run(*command.split())
     assert (code, out) == (0, "published; 4 shards counted, model night-v4\n")
+    # the last line says what to open
+    assert Path(err.splitlines()[-1].removeprefix("page: ")).parent.name == "reports"
+    assert Path(err.splitlines()[-1].removeprefix("page: ")).exists()
+    assert "effective documents are few" in err
     assert "night-v4" in MomentStore.open("store").models
     assert Path("reports/index.html").exists()
     page = Path("reports/latest.html").read_text(encoding="utf-8")
     assert any(theme in page for theme in ("harbour", "judge", "oven"))
+    # of the choices that the first night has made
+    assert "are few" not in run(*command.split())[2]
 
 
 def test_shards_and_results_may_be_anywhere(run, here):
@@ -51,7 +57,7 @@ def test_shards_and_results_may_be_anywhere(run, here):
     # of the folder of the command, because a night runs in its own
     assert config.shards == (f"{here}/texts/*.jsonl", "s3://corpus/shards/*.parquet")
     assert (config.store, config.output) == ("s3://corpus/store", "s3://corpus/reports")
-    assert config.refit.auto == {"topics": "auto"}
+    assert config.refit.topics == (5, 10, 20)
     assert run("nightly", "--init", "there", "--results", "results")[0] == 0
     config = read_config("there/night.toml")
     assert (config.store, config.shards) == (f"{here}/results/store", ("documents/*.jsonl",))
