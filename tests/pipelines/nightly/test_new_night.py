@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming_moments.pipelines.command_line import night_folder
-from streaming_moments.pipelines.command_line.night_folder import UNIT
+from streaming_moments.pipelines.command_line.new_folders.night import UNIT, configuration
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.storage import MomentStore
 
@@ -138,7 +137,7 @@ def test_wrong_arguments_write_nothing(run, here, arguments, told):
 
 def test_a_path_is_text_of_toml(here):
     odd = 'a "quoted"\\ path/é*.txt'
-    text = night_folder.configuration([odd])
+    text = configuration([odd])
     (here / "night.toml").write_text(text, encoding="utf-8")
     assert read_config("night.toml").shards == (f"{here}/{odd}",)
     assert json.dumps(odd, ensure_ascii=False)[1:-1] in text
