@@ -113,6 +113,23 @@ def test_systemd_finds_nothing_wrong_with_the_units(run, here, monkeypatch, name
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
 
 
+def test_a_folder_of_reports_that_cannot_be_written_ends_the_night_at_once(run, here, monkeypatch):
+    assert run("nightly", "--init", ".")[0] == 0
+    config = Path("night.toml")
+    text = config.read_text(encoding="utf-8")
+    Path("file").write_text("mine")
+    config.write_text(text.replace('"reports"', '"file/reports"'), encoding="utf-8")
+    code, out, err = run("nightly", "night.toml")
+    assert (code, out) == (2, "")
+    assert "file/reports is not a folder: it is a file, or within a file; check the URL" in err
+    config.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    code, out, err = run("nightly", "night.toml")
+    assert (code, out) == (2, "")
+    assert "Permission denied" in err
+    assert not Path("store").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
