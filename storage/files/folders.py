@@ -17,7 +17,13 @@ from fsspec.implementations.memory import MemoryFile
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.storage.files import local_files
-from streaming_moments.storage.files.backends import TIMES, Backend, backend_of, remedy_of
+from streaming_moments.storage.files.backends import (
+    TIMES,
+    Backend,
+    backend_of,
+    remedy_of,
+    require_bucket_name,
+)
 from streaming_moments.storage.files.filesystems import (
     one_line,
     open_file_system,
@@ -68,10 +74,12 @@ class Folder:
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Folder:
         """Return the folder at a URL; a local path is made absolute, for use in other processes.
 
-        Raises StoreError if the URL holds credentials, or its protocol is unknown or not installed.
+        Raises StoreError if the URL holds credentials or lacks its bucket, or if its protocol is
+        unknown or not installed.
         """
         try:
             require_no_secret(url)
+            require_bucket_name(url)
         except InvalidInput as error:
             raise StoreError(str(error)) from error
         folder = cls(url.rstrip("/") or url, storage_options)
