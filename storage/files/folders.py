@@ -279,6 +279,17 @@ class Folder:
             with self._errors("write", f"{len(files)} files"):
                 self._file_system.pipe(files, **dict(told))
 
+    def link(self, name: str, source: Folder, other: str) -> bool:
+        """Give a file of another folder a second name here; whether that was possible.
+
+        It is possible for local files on one disk, as `link_whole` says. Nobody may change the
+        file, under either name. Raises StoreError if the disk fails.
+        """
+        if not self.is_local or not source.is_local:
+            return False
+        with self._errors("write", name):
+            return local_files.link_whole(source._place(other), self._place(name))
+
     def _described(self, name: str) -> dict[str, str]:
         """Return the client's option for the type of a file; empty without one."""
         option = self._backend.content_type
