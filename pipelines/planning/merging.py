@@ -24,7 +24,7 @@ class MergeCost:
     Parameters
     ----------
     copied_bytes : float
-        Bytes that are read at the store and written at the hub.
+        Bytes that are read at the store and written at the hub. On one disk none are written.
     requests : int
         Reads and writes of files; most of the time of a bucket that is far away.
     seconds : float

@@ -17,7 +17,13 @@ from fsspec.implementations.memory import MemoryFile
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.storage.files import local_files
-from streaming_moments.storage.files.backends import TIMES, Backend, backend_of, remedy_of
+from streaming_moments.storage.files.backends import (
+    TIMES,
+    Backend,
+    backend_of,
+    remedy_of,
+    require_bucket_name,
+)
 from streaming_moments.storage.files.filesystems import (
     one_line,
     open_file_system,
@@ -68,10 +74,12 @@ class Folder:
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Folder:
         """Return the folder at a URL; a local path is made absolute, for use in other processes.
 
-        Raises StoreError if the URL holds credentials, or its protocol is unknown or not installed.
+        Raises StoreError if the URL holds credentials or lacks its bucket, or if its protocol is
+        unknown or not installed.
         """
         try:
             require_no_secret(url)
+            require_bucket_name(url)
         except InvalidInput as error:
             raise StoreError(str(error)) from error
         folder = cls(url.rstrip("/") or url, storage_options)
@@ -256,6 +264,17 @@ class Folder:
         for told, files in alike.items():
             with self._errors("write", f"{len(files)} files"):
                 self._file_system.pipe(files, **dict(told))
+
+    def link(self, name: str, source: Folder, other: str) -> bool:
+        """Give a file of another folder a second name here; whether that was possible.
+
+        It is possible for local files on one disk, as `link_whole` says. Nobody may change the
+        file, under either name. Raises StoreError if the disk fails.
+        """
+        if not self.is_local or not source.is_local:
+            return False
+        with self._errors("write", name):
+            return local_files.link_whole(source._place(other), self._place(name))
 
     def _described(self, name: str) -> dict[str, str]:
         """Return the client's option for the type of a file; empty without one."""

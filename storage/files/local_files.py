@@ -9,10 +9,14 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 
 PARTIAL = ".partial"
+
+# another disk, no such right, a disk without links, too many names, or the file is gone
+_UNLINKABLE = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EMLINK, errno.ENOENT)
 
 
 def write_whole(path: str, content: bytes) -> None:
@@ -48,6 +52,39 @@ def copy_whole(source: str, path: str) -> None:
         remove(aside)
 
 
+def link_whole(source: str, path: str) -> bool:
+    """Give a file that nobody changes a second name; whether that was possible.
+
+    It is impossible for a missing file, one on another disk, and one of another user, group or
+    permission than a new file beside `path` would have. The name is durable after a `sync` of its
+    folder. Creates missing folders.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(f"{folder}/words/a.txt", b"sea")
+    ...     made = link_whole(f"{folder}/words/a.txt", f"{folder}/names/b.txt")
+    ...     made, open(f"{folder}/names/b.txt").read()
+    (True, 'sea')
+    """
+    if os.name != "posix":
+        return False
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    try:
+        found = os.lstat(source)
+        # only its owner could damage it, and whoever may read the store may read it
+        if not stat.S_ISREG(found.st_mode) or _rights(found) != _rights(os.stat(folder)):
+            return False
+        os.link(source, path)
+    except OSError as error:
+        if error.errno in _UNLINKABLE:
+            return False
+        raise
+    return True
+
+
 def create_whole(path: str, content: bytes) -> None:
     """Write a durable file atomically unless it exists; of several writers one succeeds.
 
@@ -79,6 +116,7 @@ def sync(path: str) -> None:
 def files_below(path: str) -> dict[str, dict[str, float]]:
     """Map every file in a folder and below, by path, to its size in bytes and time of last change.
 
+    A file with several names may have got one after its content; the later of the two times counts.
     Missing folders and files deleted meanwhile are skipped.
     """
     found = {}
@@ -87,7 +125,8 @@ def files_below(path: str) -> dict[str, dict[str, float]]:
             place = os.path.join(folder, name)
             with contextlib.suppress(FileNotFoundError):
                 state = os.stat(place)
-                found[place] = {"size": state.st_size, "mtime": state.st_mtime}
+                named = state.st_ctime if state.st_nlink > 1 else 0
+                found[place] = {"size": state.st_size, "mtime": max(state.st_mtime, named)}
     return found
 
 
@@ -135,6 +174,11 @@ def _written_aside(path: str, content: bytes) -> Iterator[str]:
         yield aside
     finally:
         remove(aside)
+
+
+def _rights(state: os.stat_result) -> tuple[int, int, int, int]:
+    """Return the disk, the owner, the group and the permissions that a file shares with folders."""
+    return state.st_dev, state.st_uid, state.st_gid, state.st_mode & 0o666
 
 
 def _aside(path: str) -> str:

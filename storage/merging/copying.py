@@ -29,8 +29,9 @@ def copy_segment(
 ) -> Uncommitted:
     """Copy a segment of another store into this one under a new identifier.
 
-    Every file is compared with its hash. The manifest stays as it is, so its SHA-256 identifies
-    the segment later.
+    Every file is read and compared with its hash. On one disk it then gets a second name in place
+    of a copy: nobody changes the files of a segment, and each store deletes its own names only. The
+    manifest stays as it is, so its SHA-256 identifies the segment later.
 
     A new identifier is needed although the content is known: garbage collection may be deleting the
     files of an earlier copy.
@@ -46,7 +47,13 @@ def copy_segment(
 
     def copy(paths: Sequence[str]) -> None:
         contents = read_files(source, there, files, paths)
-        folder.write_all({f"{here}/{path}": content for path, content in contents.items()})
+        folder.write_all(
+            {
+                f"{here}/{path}": content
+                for path, content in contents.items()
+                if not folder.link(f"{here}/{path}", source, f"{there}/{path}")
+            }
+        )
 
     largest = max((record.size for record in files.values()), default=0)
     with ThreadPoolExecutor(_at_once(largest)) as pool:

@@ -3,7 +3,7 @@
 The segments of an origin are copied as they are, each with the sign and the days that it has
 there, so the sum of all segments is that of one store that counted everything. A later pull copies
 the segments that are new there, and drops those that are gone. Equal segments have the same SHA-256
-of their manifest.
+of their manifest. Two stores on one disk hold the files of such a segment once.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 `python tests/benchmarks/merging.py FOLDER --step make` makes the stores. `--step read`, `load`,
 `copy` (the bytes alone, as `cp` with a sync of each file) and `merge` then measure, each in a
 process of its own. `merge` and `copy` delete what they wrote. Each store has 10,000 words, a core
-of 4,096 and 32 columns. `--cold` reads from the disk what is in the memory of the system.
+of 4,096 and 32 columns. `--cold` reads from the disk what is in the memory of the system. On one
+disk a merge gives files second names; `--copied` lets it copy them, as to another disk.
 
 `--step ledgers` needs no stores: it looks for shards that count twice among a million.
 """
@@ -153,6 +154,7 @@ def main():
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--step", choices=STEPS)
     parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--copied", action="store_true")
     parser.add_argument("--shards", type=int, default=1_000_000)
     asked = parser.parse_args()
     folder = Path(asked.folder)
@@ -164,6 +166,9 @@ def main():
         made(folder, asked.stores, asked.documents)
         return
     stores = [MomentStore.open(str(path)) for path in sorted(folder.glob("site*"))]
+    for file in folder.glob("site*/segments/**/*"):
+        if file.is_file():
+            file.chmod(0o600 if asked.copied else 0o666 & folder.stat().st_mode)
     if asked.cold:
         forget_pages(folder)
     before, begun, cpu = megabytes(), time.perf_counter(), time.process_time()

@@ -35,6 +35,9 @@ class Mortal(Folder):
     def write(self, name, content):
         self._lives(super().write, name, content)
 
+    def link(self, name, source, other):
+        return self._lives(super().link, name, source, other)
+
     def delete(self, names):
         for name in names:
             self._lives(super().delete, [name])
@@ -66,6 +69,10 @@ class Sleeping(Folder):
     def write(self, name, content):
         self._slept()
         super().write(name, content)
+
+    def link(self, name, source, other):
+        self._slept()
+        return super().link(name, source, other)
 
     def delete(self, names):
         for name in names:

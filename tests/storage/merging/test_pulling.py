@@ -1,16 +1,19 @@
 """Pulls: a hub is bit for bit one store that counted the shards of all sites."""
 
 import dataclasses
+import os
 import shutil
 import threading
+import time
 import uuid
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 from mortal_folder import Sleeping
 
-from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.storage.files.folders import Folder
@@ -386,6 +389,49 @@ def test_a_hub_of_hubs_knows_whose_documents_it_holds():
     assert holds(found.store, [1])
     with pytest.raises(InvalidInput, match="holds the documents of .* which would count twice"):
         pull(berlin, world, "world")
+
+
+def segment_files(store):
+    """Files of all segments of a local store but their manifests."""
+    files = Path(store.url, "segments").rglob("*")
+    return [file for file in files if file.is_file() and file.name != "manifest.json"]
+
+
+def linked_hub(tmp_path):
+    """A hub and a site of long ago, after a merge on one disk."""
+    here = append(create(tmp_path / "hub"), {"own": 1})
+    there = append(create(tmp_path / "site"), {"a": 2})
+    then = time.time() - 30 * 86400
+    for file in segment_files(there):
+        os.utime(file, (then, then))
+    return pull(here, there).store, there
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are for POSIX only")
+def test_on_one_disk_a_segment_is_held_once_and_each_store_deletes_its_own(tmp_path):
+    hub, there = linked_hub(tmp_path)
+    held = {file.stat().st_ino for file in segment_files(hub)}
+    assert {file.stat().st_ino for file in segment_files(there)} < held
+    # the site drops all that it held
+    there, _ = expire(append(forget(there, {"a": 2}), {"b": 3}), 1, timedelta(0))
+    assert holds(hub, [1, 2])
+    hub, _ = expire(pull(hub, there).store, 1, timedelta(0))
+    assert holds(hub, [1, 3])
+    hub, _ = expire(drop_origin(hub, "site"), 1, timedelta(0))
+    assert holds(hub, [1])
+    assert holds(there, [3])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are for POSIX only")
+def test_a_damaged_segment_gets_no_name_in_the_hub(tmp_path):
+    here, there = create(tmp_path / "hub"), append(create(tmp_path / "site"), {"a": 2})
+    file = max(segment_files(there), key=lambda file: file.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(StoreError, match=f"{file} is damaged"):
+        pull(here, there)
+    assert file.stat().st_nlink == 1
 
 
 def test_bad_input(tmp_path):
