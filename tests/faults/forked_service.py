@@ -1,4 +1,4 @@
-"""`streaming-moments serve` whose processes are forked from one that has imported everything.
+"""`streaming-moments serve`, and `accumulate`, forked from a process that has imported everything.
 
 The server begins in no time then, and so does what accumulates for it.
 """
@@ -19,12 +19,16 @@ PATIENCE = 120  # seconds to end
 
 
 class ForkedServer:
-    """A server of a configuration, in a session of its own; `stdout` says where it listens."""
+    """A server of a configuration, in a session of its own; `stdout` says where it listens.
 
-    def __init__(self, config, log):
+    Or another command that has processes which accumulate.
+    """
+
+    def __init__(self, config, log, command="serve"):
         self._noted = f"{config}.children"
         reading, writing = os.pipe()
-        given = (str(config), self._noted, Descriptor(writing), Descriptor(log.fileno()))
+        told = Descriptor(writing), Descriptor(log.fileno())
+        given = (command, str(config), self._noted, *told)
         self._process = forking().Process(target=_serve, args=given)
         self._process.start()
         os.close(writing)
@@ -45,6 +49,9 @@ class ForkedServer:
     def kill(self):
         self._process.kill()
 
+    def poll(self):
+        return self._process.exitcode
+
     def wait(self, patience=None):
         """Its exit code."""
         self._process.join(patience)
@@ -55,12 +62,12 @@ class ForkedServer:
         os.kill(self.pid, number)
 
 
-def _serve(config, noted, stdout, stderr):
+def _serve(command, config, noted, stdout, stderr):
     os.setsid()
     stdout.become(1)
     stderr.become(2)
     children.subprocess = SimpleNamespace(Popen=partial(_noted_child, noted), PIPE=subprocess.PIPE)
-    main(["serve", config])
+    main([command, config])
 
 
 def _noted_child(noted, command, **pipes):
