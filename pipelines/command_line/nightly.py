@@ -121,8 +121,8 @@ def nightly(
 def _warnings(report: NightReport) -> list[str]:
     """Return why topics may be poor; only after the creation of a store of documents."""
     made = any(step.step == "create" for step in report.steps)
-    new = made and isinstance(report.status, Status)
-    return warnings_of(asdict(report.status)) if new else []
+    status = report.status
+    return warnings_of(asdict(status)) if made and isinstance(status, Status) else []
 
 
 def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
