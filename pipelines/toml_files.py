@@ -17,6 +17,7 @@ from streaming_moments.errors import InvalidInput
 T = TypeVar("T")
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "missing_argument")
+_TOP = "the top level"
 _LONGEST = 40  # shown characters of a value
 
 
@@ -79,7 +80,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
         if any(other != place == other[: len(place)] for other in places):
             continue  # a list has no item only because the item is wrong
         section, key, owner = _place(kind, place)
-        inside = f"[{'.'.join(section)}]" if section else "the top level"
+        inside = f"[{'.'.join(section)}]" if section else _TOP
         cause = error.get("ctx", {}).get("error")
         if error["type"] in _UNKNOWN:
             # a key that is a word of Python, such as `from`, ends with _ there
@@ -88,7 +89,10 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             unknown += [f"{inside} {line}" for line in cause.lines]
             meant |= {(inside, name) for name in cause.meant}
         elif error["type"] in _MISSING:
-            missing[inside, key] = f"{inside} lacks {key!r}"
+            if key:
+                missing[inside, key] = f"{inside} lacks {key!r}"
+            else:
+                missing[_TOP, section[-1]] = f"the section {inside} is missing"
         elif section and error["type"] == "dataclass_type":
             shown = _shown(error["input"])
             others.append(f"{inside} is {shown}: write a section with keys of its own")

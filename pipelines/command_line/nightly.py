@@ -13,8 +13,8 @@ import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_help import GroupedCommand
-from streaming_moments.pipelines.command_line.new_folder import files_of
-from streaming_moments.pipelines.command_line.night_folder import UNIT, write_night_folder
+from streaming_moments.pipelines.command_line.new_folders.night import UNIT, write_night_folder
+from streaming_moments.pipelines.command_line.new_folders.writing import files_of
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     running,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import mimetypes
+import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,6 +109,18 @@ class Folder:
             require_bucket(self._file_system, self._path, self.url)
         except ShardError as error:
             raise StoreError(str(error)) from error
+
+    def require_writable(self) -> None:
+        """Create a local folder; StoreError if that fails, or if it cannot be written.
+
+        Other storages are not asked, because only a write shows what they allow.
+        """
+        if not self.is_local:
+            return
+        with self._errors("write", "*"):
+            os.makedirs(self.url, exist_ok=True)
+            if not os.access(self.url, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def find(self, name: str) -> bytes | None:
         """Read the content of a file; None if it does not exist.

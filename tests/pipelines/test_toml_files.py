@@ -66,6 +66,10 @@ def test_a_misspelled_key_is_not_missing_as_well(read, least):
 def test_a_misspelled_key_of_a_section_is_not_missing_as_well():
     told = refusal(config_of, NIGHT | {"merge": {"form": ["berlin"]}})
     assert told == "[merge] has no key 'form', did you mean 'from'?"
+    rest = {key: value for key, value in NIGHT.items() if key != "refit"}
+    assert refusal(config_of, rest) == "the section [refit] is missing"
+    told = refusal(config_of, rest | {"refitt": {"topics": 5}})
+    assert told == "the top level has no key 'refitt', did you mean 'refit'?"
     told = refusal(config_of, NIGHT | {"refit": {"topic": 5}})
     assert told == "[refit] has no key 'topic', did you mean 'topics'?"
 

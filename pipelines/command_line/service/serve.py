@@ -14,8 +14,8 @@ import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_help import GroupedCommand
-from streaming_moments.pipelines.command_line.new_folder import files_of
-from streaming_moments.pipelines.command_line.service.new_folder import write_folder
+from streaming_moments.pipelines.command_line.new_folders.service import write_folder
+from streaming_moments.pipelines.command_line.new_folders.writing import files_of
 from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming_moments.pipelines.command_line import night_folder
-from streaming_moments.pipelines.command_line.night_folder import UNIT
+from streaming_moments.pipelines.command_line.new_folders.night import UNIT, configuration
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.storage import MomentStore
 
@@ -114,6 +113,23 @@ def test_systemd_finds_nothing_wrong_with_the_units(run, here, monkeypatch, name
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
 
 
+def test_a_folder_of_reports_that_cannot_be_written_ends_the_night_at_once(run, here, monkeypatch):
+    assert run("nightly", "--init", ".")[0] == 0
+    config = Path("night.toml")
+    text = config.read_text(encoding="utf-8")
+    Path("file").write_text("mine")
+    config.write_text(text.replace('"reports"', '"file/reports"'), encoding="utf-8")
+    code, out, err = run("nightly", "night.toml")
+    assert (code, out) == (2, "")
+    assert "file/reports is not a folder: it is a file, or within a file; check the URL" in err
+    config.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    code, out, err = run("nightly", "night.toml")
+    assert (code, out) == (2, "")
+    assert "Permission denied" in err
+    assert not Path("store").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -138,7 +154,7 @@ def test_wrong_arguments_write_nothing(run, here, arguments, told):
 
 def test_a_path_is_text_of_toml(here):
     odd = 'a "quoted"\\ path/é*.txt'
-    text = night_folder.configuration([odd])
+    text = configuration([odd])
     (here / "night.toml").write_text(text, encoding="utf-8")
     assert read_config("night.toml").shards == (f"{here}/{odd}",)
     assert json.dumps(odd, ensure_ascii=False)[1:-1] in text

@@ -336,7 +336,7 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, mon
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (10, "nothing new; 0 shards counted\n")
     steps = [line.split()[0] for line in printed.err.splitlines()]
-    assert steps == ["list", "update", "report"]
+    assert steps == ["list", "update", "report", "page:"]
     assert "counted before 2" in printed.err
 
 

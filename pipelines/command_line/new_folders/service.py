@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from streaming_moments.pipelines.command_line.example_documents import write_examples
-from streaming_moments.pipelines.command_line.new_folder import write_new_folder
-from streaming_moments.pipelines.command_line.night_folder import configuration
+from streaming_moments.pipelines.command_line.new_folders.examples import write_examples
+from streaming_moments.pipelines.command_line.new_folders.night import configuration
+from streaming_moments.pipelines.command_line.new_folders.writing import write_new_folder
 from streaming_moments.pipelines.service.tokens import Role, add_token
 
 _SERVICE = """\

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from streaming_moments.pipelines.command_line.example_documents import write_examples
-from streaming_moments.pipelines.command_line.new_folder import write_new_folder
+from streaming_moments.pipelines.command_line.new_folders.examples import write_examples
+from streaming_moments.pipelines.command_line.new_folders.writing import write_new_folder
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.storage.files.backends import require_bucket_name
 
