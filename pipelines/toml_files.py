@@ -73,9 +73,9 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     """
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]
-    unknown, missing, others = list[str](), dict[tuple[str, str], str](), list[str]()
-    meant = set[tuple[str, str]]()
-    wrong = dict[tuple[Any, ...], list[Any]]()
+    unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
+    # a value that may be of several types has an error for each, in one line
+    wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):
             continue  # a list has no item only because the item is wrong
@@ -95,23 +95,19 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
                 missing[_TOP, section[-1]] = f"the section {inside} is missing"
         elif section and error["type"] == "dataclass_type":
             shown = _shown(error["input"])
-            others.append(f"{inside} is {shown}: write a section with keys of its own")
+            others[place] = f"{inside} is {shown}: write a section with keys of its own"
         else:
             words = [inside] if section else []
             if error["type"] == "value_error":  # ours, which names the value unless it is secret
                 text = str(error["ctx"]["error"])
                 named = not key or text.startswith(f"{key} ")
-                others.append(" ".join([*words, text if named else f"{key}: {text}"]))
+                others[place] = " ".join([*words, text if named else f"{key}: {text}"])
                 continue
-            # a value that may be of several types has an error for each
-            item = tuple(part for part in place if isinstance(part, int))
-            same = wrong.setdefault((*section, key, item), [])
-            same.append(error)
-            if len(same) > 1:
-                others.pop()
-            others.append(" ".join([*words, _of_value(key, owner, same)]))
+            item = (*section, key, *(part for part in place if isinstance(part, int)))
+            wrong.setdefault(item, []).append(error)
+            others[item] = " ".join([*words, _of_value(key, owner, wrong[item])])
     lacking = [line for place, line in missing.items() if place not in meant]
-    return unknown + lacking + others
+    return [*unknown, *lacking, *others.values()]
 
 
 # What to write, by the type of an error of pydantic; names in braces are of its context.
