@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.tokens import Role, add_token
+from streaming_moments.storage.files.backends import remedy_of
 
 _SERVICE = """\
 # The service: streaming-moments serve service.toml
@@ -33,7 +34,7 @@ _NIGHT = """\
 store = "store"
 shards = [
     "documents/*.jsonl",     # examples; the name of a file is its day
-    "store-inbox/sealed/**/*.jsonl",   # what the service got
+    "store-inbox/sealed/**/*.jsonl",   # what the service got; the first night finds nothing here
 ]
 output = "reports"
 
@@ -73,7 +74,8 @@ def write_folder(folder: Path, today: date) -> str:
     try:
         whole.parent.mkdir(parents=True, exist_ok=True)
         # a shell stays in its own folder, so only the files go there, the configuration last
-        inside = whole == Path.cwd() or not os.access(whole.parent, os.W_OK)
+        closed = whole.is_dir() and not os.access(whole.parent, os.W_OK)
+        inside = whole == Path.cwd() or closed
         with TemporaryDirectory(prefix=".new-", dir=whole if inside else whole.parent) as name:
             staged = Path(name, "new")
             staged.mkdir()
@@ -90,7 +92,8 @@ def write_folder(folder: Path, today: date) -> str:
                 for path in sorted(staged.iterdir(), key=lambda one: one.name == "service.toml"):
                     path.rename(whole / path.name)
     except OSError as error:
-        raise InvalidInput(f"{folder} cannot be written ({error.strerror})") from error
+        remedy = remedy_of(error) or "give another folder"
+        raise InvalidInput(f"{folder} cannot be written ({error.strerror}); {remedy}") from error
     return token
 
 
