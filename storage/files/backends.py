@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -182,12 +183,23 @@ def remedy_of(error: BaseException) -> str | None:
     >>> remedy_of(ValueError("Invalid endpoint: localhost:9000"))
     'begin AWS_ENDPOINT_URL with http:// or https://'
     """
+    if lacks_space(error):
+        return "free some space, then run this again"
     if isinstance(error, PermissionError):
         return "check the permissions and the credentials"
     for begin, remedy in (pair for one in BACKENDS for pair in one.remedies):
         if type(error).__name__ == begin or str(error).startswith(begin):
             return remedy
     return None
+
+
+def lacks_space(error: BaseException | None) -> bool:
+    """Whether an error, or its cause, is a full disk or quota."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__
+    return False
 
 
 def storage_errors() -> tuple[type[Exception], ...]:

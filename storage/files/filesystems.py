@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -192,6 +193,9 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
         failure.__context__ = None
 
 
+_OF_THE_DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+
+
 def one_line(error: Exception, storage_options: Mapping[str, object] | None = None) -> str:
     """Return the first line of an error, with storage options and secrets of URLs masked.
 
@@ -199,7 +203,11 @@ def one_line(error: Exception, storage_options: Mapping[str, object] | None = No
     --------
     >>> one_line(OSError("no such key: 12345678"), {"key": "12345678"})
     'no such key: ***'
+    >>> one_line(PermissionError(errno.EACCES, "Permission denied", "/store/.clock.7f.partial"))
+    'Permission denied'
     """
+    if isinstance(error, OSError) and error.strerror and error.errno in _OF_THE_DISK:
+        return error.strerror  # its file may be one of ours; the message around it has the place
     lines = str(error).strip().splitlines()
     line = lines[0] if lines else type(error).__name__
     for secret in _texts(storage_options or {}):

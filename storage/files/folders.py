@@ -337,9 +337,13 @@ class Folder:
             self.sync(name)
 
     def explain(self, error: BaseException) -> str:
-        """Return an error's type and first line, without the values of the storage options."""
+        """Return an error's type and first line, without the values of the storage options.
+
+        What the disk refuses is said without the type.
+        """
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
-        return f"{type(error).__name__}: {text}"
+        known = isinstance(error, OSError) and text == error.strerror
+        return text if known else f"{type(error).__name__}: {text}"
 
     @cached_property
     def _opened(self) -> tuple[fsspec.AbstractFileSystem, str]:

@@ -97,7 +97,7 @@ def configuration(
     place = "" if results is None else f"{_absolute(results).rstrip('/')}/"
     sources = [(_absolute(one), "") for one in shards] or [_EXAMPLES]
     if sealed is not None:
-        sources.append((sealed, "what the service got"))
+        sources.append((sealed, "what the service got; the first night finds nothing here"))
     own = bool(shards)
     text = _NIGHT.format(
         store=_text(f"{place}store"),

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.files.backends import remedy_of
 
 _Result = TypeVar("_Result")
 
@@ -25,7 +26,8 @@ def write_new_folder(folder: Path, write: Callable[[Path], _Result], last: str) 
     try:
         whole.parent.mkdir(parents=True, exist_ok=True)
         # a shell stays in its own folder, so only the files go there
-        inside = whole == Path.cwd() or not os.access(whole.parent, os.W_OK)
+        closed = whole.is_dir() and not os.access(whole.parent, os.W_OK)
+        inside = whole == Path.cwd() or closed
         with TemporaryDirectory(prefix=".new-", dir=whole if inside else whole.parent) as name:
             staged = Path(name, "new")
             staged.mkdir()
@@ -36,7 +38,8 @@ def write_new_folder(folder: Path, write: Callable[[Path], _Result], last: str) 
                 for path in sorted(staged.iterdir(), key=lambda one: one.name == last):
                     path.rename(whole / path.name)
     except OSError as error:
-        raise InvalidInput(f"{folder} cannot be written ({error.strerror})") from error
+        remedy = remedy_of(error) or "give another folder"
+        raise InvalidInput(f"{folder} cannot be written ({error.strerror}); {remedy}") from error
     return result
 
 
