@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 import fsspec
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.lazy_libraries import pa
 
 
@@ -130,6 +132,34 @@ def is_local(protocol: str) -> bool:
     return any(one.is_local and protocol in one.protocols for one in BACKENDS)
 
 
+def require_bucket_name(url: str) -> str:
+    """Return a URL; raises InvalidInput if it should begin with a bucket, but names none.
+
+    Examples
+    --------
+    >>> require_bucket_name("s3://corpus/a.txt"), require_bucket_name("corpus/a.txt")
+    ('s3://corpus/a.txt', 'corpus/a.txt')
+    >>> require_bucket_name("s3:///corpus/a.txt")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.InvalidInput: s3:///corpus/a.txt names no bucket; write \
+s3://BUCKET/FOLDER, here perhaps s3://corpus/a.txt
+    """
+    scheme, colon, rest = url.partition(":")
+    protocol = scheme.lower()
+    if not colon or not any(one.buckets and protocol in one.protocols for one in BACKENDS):
+        return url
+    bucket = rest.removeprefix("//").partition("/")[0]
+    if rest.startswith("//") and bucket and not any(map(str.isspace, bucket)):
+        return url
+    meant = rest.strip("/")
+    named = meant and not set("*?[ ").intersection(meant.partition("/")[0])
+    perhaps = f", here perhaps {protocol}://{meant}" if named else ""
+    if bucket and rest.startswith("//"):
+        raise InvalidInput(f"{url} has a space in the name of its bucket; correct the URL")
+    raise InvalidInput(f"{url} names no bucket; write {protocol}://BUCKET/FOLDER{perhaps}")
+
+
 def client_options(protocol: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a client: those given, with connections for many small files.
 
@@ -153,12 +183,23 @@ def remedy_of(error: BaseException) -> str | None:
     >>> remedy_of(ValueError("Invalid endpoint: localhost:9000"))
     'begin AWS_ENDPOINT_URL with http:// or https://'
     """
+    if lacks_space(error):
+        return "free some space, then run this again"
     if isinstance(error, PermissionError):
         return "check the permissions and the credentials"
     for begin, remedy in (pair for one in BACKENDS for pair in one.remedies):
         if type(error).__name__ == begin or str(error).startswith(begin):
             return remedy
     return None
+
+
+def lacks_space(error: BaseException | None) -> bool:
+    """Whether an error, or its cause, is a full disk or quota."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__
+    return False
 
 
 def storage_errors() -> tuple[type[Exception], ...]:

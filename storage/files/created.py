@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 from itertools import chain
 from pathlib import PurePosixPath
 
 from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.backends import remedy_of
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.retries import CREATE_ATTEMPTS, DELAY, retrying, worth_another
 
@@ -46,20 +46,12 @@ def create_once(
         outcomes = chain([found], iter(attempt, ...))
         found = retrying(worth_another, attempts, delay)(next, outcomes)
     if isinstance(found, Exception):
+        remedy = remedy_of(found) or "check space, permissions and connection, then try again"
         raise StoreError(
             f"{folder.url}/{name} could not be written ({folder.explain(found)}), and nothing was "
-            "stored; check space, permissions and connection, then try again"
+            f"stored; {remedy}"
         ) from found
     return found
-
-
-def lacks_space(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, is a full disk or quota."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__
-    return False
 
 
 def _created(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from streaming_moments.storage.files.backends import (
     client_options,
     is_local,
     remedy_of,
+    require_bucket_name,
     storage_errors,
 )
 from streaming_moments.storage.files.finding import find_each
@@ -83,9 +85,10 @@ def open_file_system(
     """Return the file system of a URL, without cached listings, and the path within it.
 
     Raises ShardError if the protocol is unknown, or its package is not installed. Raises
-    InvalidInput if the URL has a user name or a password.
+    InvalidInput if the URL has a user name or a password, or lacks its bucket.
     """
     require_no_user(url)
+    require_bucket_name(url)
     scheme, mark, rest = url.partition("://")
     if mark:
         # fsspec recognises protocols only in lower case
@@ -190,6 +193,9 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
         failure.__context__ = None
 
 
+_OF_THE_DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+
+
 def one_line(error: Exception, storage_options: Mapping[str, object] | None = None) -> str:
     """Return the first line of an error, with storage options and secrets of URLs masked.
 
@@ -197,7 +203,11 @@ def one_line(error: Exception, storage_options: Mapping[str, object] | None = No
     --------
     >>> one_line(OSError("no such key: 12345678"), {"key": "12345678"})
     'no such key: ***'
+    >>> one_line(PermissionError(errno.EACCES, "Permission denied", "/store/.clock.7f.partial"))
+    'Permission denied'
     """
+    if isinstance(error, OSError) and error.strerror and error.errno in _OF_THE_DISK:
+        return error.strerror  # its file may be one of ours; the message around it has the place
     lines = str(error).strip().splitlines()
     line = lines[0] if lines else type(error).__name__
     for secret in _texts(storage_options or {}):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.files.backends import storage_errors
+from streaming_moments.storage.files.backends import remedy_of, storage_errors
 from streaming_moments.storage.files.filesystems import one_line, open_file_system
 from streaming_moments.storage.files.local_files import copy_whole
 from streaming_moments.storage.files.output_folders import OutputFolder, OutputOfAnother
@@ -50,9 +50,10 @@ def put_whole(local: str, folder: OutputFolder, name: str) -> None:
             # an object only becomes visible as a whole
             fs.put_file(local, path)
     except storage_errors() as error:
+        remedy = remedy_of(error) or "check the path and the connection, then run this again"
         raise StoreError(
             f"{folder.url}: the output cannot be written ({one_line(error, storage_options)}); "
-            "check the path, the space, the permissions and the credentials"
+            f"{remedy}"
         ) from error
     try:
         folder.require_own()

@@ -50,10 +50,12 @@ class Deletion:
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not 0 < len(self.names) <= _MOST or not all(self.names):
+        kind = f"{self.by}s"
+        if not all(self.names):
+            raise InvalidInput(f"one of the {kind} is empty; leave it out")
+        if not 0 < len(self.names) <= _MOST:
             raise InvalidInput(
-                f"the deletion has {len(self.names)} names; give 1 to {_MOST} receipts or ids, "
-                "none of them empty"
+                f"the deletion has {len(self.names):,} {kind}; give 1 to {_MOST:,} of them"
             )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.storage.files.backends import remedy_of
 from streaming_moments.storage.files.created import CreationUnknown, create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.retries import (
@@ -140,9 +141,9 @@ class CommitLog:
             self._created(_PROBE, b"probe")
             honoured = not self._created(_PROBE, b"probe again")
         except Exception as error:
+            remedy = remedy_of(error) or "check that the place exists, and its permissions"
             raise StoreError(
-                f"{self.folder.url} cannot be written ({self.folder.explain(error)}); check that "
-                "the place exists, its permissions and its space"
+                f"{self.folder.url} cannot be written ({self.folder.explain(error)}); {remedy}"
             ) from error
         if not honoured:
             raise StoreError(

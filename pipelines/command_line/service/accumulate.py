@@ -24,7 +24,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.service.config import ServiceConfig, read_service
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import event_logger, say, tell
 from streaming_moments.printing.plural import of_number
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ def accumulate(
     with running(session, wanted.storage_options or None) as run:
         beating = Beating(sys.stdout.fileno(), run.progress) if until_closed else None
         told = run if beating is None else replace(run, progress=beating)
-        accumulator = Accumulator.of(wanted, told, tell)
+        # beside a server, each line of the log is an event
+        log = event_logger().bind(store=wanted.store).info if until_closed else tell
+        accumulator = Accumulator.of(wanted, told, log)
         if once or beating is None:
             turn = accumulator.turn()
             accumulator.expire_if_due()

@@ -31,6 +31,7 @@ from streaming_moments.pipelines.service.http.admission import Door
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
 from streaming_moments.pipelines.service.http.pages import frame_of, html
 from streaming_moments.pipelines.service.http.problems import Problem, problem_of
+from streaming_moments.pipelines.service.http.request_params import require_known
 from streaming_moments.pipelines.service.http.routes import CALLS, Call
 from streaming_moments.pipelines.service.record_schema import Intake
 from streaming_moments.pipelines.service.service import Service
@@ -145,6 +146,8 @@ class _Answers:
                 try:
                     if call.role is not None:
                         self.door.admit(request, call.role, of_people=call.gives == PAGE)
+                    if call.of_programs:
+                        require_known(request, call.query)
                     work = call.handler(self.door.service, request)
                     return await self.door.in_time(work, call.method)
                 except ClientDisconnect:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 import numpy as np
 from pydantic_core import from_json
 
+from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.service.http.admission import bodies_crowded
 from streaming_moments.pipelines.service.http.arrow_bodies import STREAM, documents_of_stream
 from streaming_moments.pipelines.service.http.problems import Problem
@@ -229,4 +230,4 @@ def _gunzip(most: int) -> Callable[[bytes], bytes]:
 
 
 def _too_large(most: int) -> Problem:
-    return Problem(413, f"the body is above {most:,} bytes; send it in parts")
+    return Problem(413, f"the body is above {size_text(most)}; send it in parts")

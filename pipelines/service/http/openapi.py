@@ -71,6 +71,7 @@ def openapi_document(
 def _operation(call: Call, tokens: bool) -> dict[str, Any]:
     of = {"all": True, "tokens": tokens and call.role, "bodies": call.takes}
     refusals = {*call.refusals, *(code for code, one in STATUSES.items() if of.get(one.by))}
+    refusals |= {422} if call.of_programs else set()
     operation: dict[str, Any] = {
         "summary": call.says,
         "operationId": f"{call.handler.__module__.rpartition('.')[2]}_{call.handler.__name__}",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError, printable
 from streaming_moments.storage.counting.tokenisers.base import TokeniserMissing
-from streaming_moments.storage.files.created import lacks_space
+from streaming_moments.storage.files.backends import lacks_space
 from streaming_moments.storage.files.urls import without_secrets
 from streaming_moments.storage.inbox.group_commit import InboxClosed
 from streaming_moments.storage.inbox.idempotency import KeyReused

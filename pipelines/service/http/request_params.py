@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic_core import to_json
@@ -46,6 +47,19 @@ async def body_of(service: Service, request: Request, most: int | None = None) -
         service.budget.give(len(content))
         raise
     return content
+
+
+def require_known(request: Request, known: Collection[str]) -> None:
+    """Refuse names of the query that the call does not have, with a Problem 422.
+
+    Ignored names would give an answer to another question, such as topics of another model.
+    """
+    for given in request.query_params:
+        if given not in known:
+            name, near = given[:_SHOWN], get_close_matches(given, known, n=1)
+            only = f"only {', '.join(known)}" if known else "none"
+            told = f"did you mean {near[0]!r}?" if near else f"the call takes {only}"
+            raise Problem(422, f"there is no parameter {name!r}; {told}", name)
 
 
 def flag(request: Request, name: str) -> bool:

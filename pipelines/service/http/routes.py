@@ -153,6 +153,16 @@ class Call:
     refusals: tuple[int, ...] = ()
     encoding: str = JSON
 
+    @property
+    def of_programs(self) -> bool:
+        """Whether it refuses unknown parameters in the query, which pages ignore."""
+        return self.path.startswith("/v1/")
+
+    @property
+    def query(self) -> tuple[str, ...]:
+        """Names of its parameters in the query."""
+        return tuple(one.name for one in self.parameters if one.place == "query")
+
 
 CALLS: tuple[Call, ...] = (
     Call(

@@ -264,7 +264,7 @@ def test_a_text_is_tried(caller, values, call_at):
     assert sent(caller, "/try", {"text": ""}).status == 200
     assert values[-1][1].found.words == 0
     large = caller("POST", "/try", [b"text=" + b"a" * 1_200_000], **OWN)
-    assert problem(large, 413)["detail"].startswith("the body is above 1,200,000 bytes")
+    assert problem(large, 413)["detail"].startswith("the body is above 1200000B")
     assert caller.service.budget._held == 0
     caller.service.current.view = replace(caller.service.view, published=None)
     assert problem(sent(caller, "/try", {"text": "a"}), 404)
@@ -602,7 +602,7 @@ def test_forms_are_of_this_place_and_of_who_asked(caller, values, monkeypatch):
     assert caller.service.view.store.models["night-v3"].labels == {}
     assert problem(sent(caller, "/topics/0/label", good), 403)["field"] == "token"
     long = sent(caller, path, {**good, "label": "x" * 10_000})
-    assert problem(long, 413)["detail"].startswith("the body is above 10,000 bytes")
+    assert problem(long, 413)["detail"].startswith("the body is above 10000B")
     with monkeypatch.context() as patch:
         patch.setitem(vars(caller.service), "secret", b"of another process")
         assert problem(sent(caller, path, good), 403)["field"] == "token"

@@ -15,7 +15,8 @@ from sent_documents import sent
 from unreliable_proxy import Fault
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.files.created import CreationUnknown, create_once, lacks_space
+from streaming_moments.storage.files.backends import lacks_space
+from streaming_moments.storage.files.created import CreationUnknown, create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.retries import CREATE_ATTEMPTS
 from streaming_moments.storage.files.sealed import seal
