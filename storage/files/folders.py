@@ -339,7 +339,7 @@ class Folder:
     def explain(self, error: BaseException) -> str:
         """Return an error's type and first line, without the values of the storage options.
 
-        What the disk refuses is said without the type.
+        A refusal of the disk has no type.
         """
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
         known = isinstance(error, OSError) and text == error.strerror
