@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -17,15 +17,20 @@ from streaming_moments.errors import InvalidInput
 T = TypeVar("T")
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "missing_argument")
+_TOP = "the top level"
 _LONGEST = 40  # shown characters of a value
 
 
 class UnknownKeys(ValueError):
-    """Unknown keys of a section; a validator of a section may raise it."""
+    """Unknown keys of a section; a validator of a section may raise it.
+
+    `meant` holds the known keys that the message suggests.
+    """
 
     def __init__(self, keys: Iterable[str], known: Iterable[str]) -> None:
         known = list(known)
         nearest = {key: get_close_matches(key, known, n=1) for key in keys}
+        self.meant = {name for near in nearest.values() for name in near}
         self.lines = [
             f"has no key {key!r}, "
             + (f"did you mean {near[0]!r}?" if near else f"only {', '.join(known)}")
@@ -62,40 +67,101 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 def problems_of(refused: ValidationError, kind: Any) -> list[str]:
-    """Return a line for each problem of a dataclass; unknown keys first (often typos)."""
+    """Return a line for each problem of a dataclass; unknown keys first (often typos).
+
+    A missing key that an unknown one stands for gets no line.
+    """
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]
-    unknown, others = [], []
+    unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
+    # a value that may be of several types has an error for each, in one line
+    wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):
             continue  # a list has no item only because the item is wrong
         section, key, owner = _place(kind, place)
-        inside = f"[{'.'.join(section)}]" if section else "the top level"
+        inside = f"[{'.'.join(section)}]" if section else _TOP
         cause = error.get("ctx", {}).get("error")
         if error["type"] in _UNKNOWN:
             # a key that is a word of Python, such as `from`, ends with _ there
             cause = UnknownKeys([key], (part.name.rstrip("_") for part in fields(owner)))
         if isinstance(cause, UnknownKeys):
             unknown += [f"{inside} {line}" for line in cause.lines]
+            meant |= {(inside, name) for name in cause.meant}
         elif error["type"] in _MISSING:
-            others.append(f"{inside} lacks {key!r}")
+            if key:
+                missing[inside, key] = f"{inside} lacks {key!r}"
+            else:
+                missing[_TOP, section[-1]] = f"the section {inside} is missing"
         elif section and error["type"] == "dataclass_type":
-            others.append(f"{inside} is {error['input']!r}: write a section with keys of its own")
+            shown = _shown(error["input"])
+            others[place] = f"{inside} is {shown}: write a section with keys of its own"
         else:
             words = [inside] if section else []
-            others.append(" ".join([*words, _of_value(key, owner, error)]))
-    return unknown + others
+            if error["type"] == "value_error":  # ours, which names the value unless it is secret
+                text = str(error["ctx"]["error"])
+                named = not key or text.startswith(f"{key} ")
+                others[place] = " ".join([*words, text if named else f"{key}: {text}"])
+                continue
+            item = (*section, key, *(part for part in place if isinstance(part, int)))
+            wrong.setdefault(item, []).append(error)
+            others[item] = " ".join([*words, _of_value(key, owner, wrong[item])])
+    lacking = [line for place, line in missing.items() if place not in meant]
+    return [*unknown, *lacking, *others.values()]
 
 
-def _of_value(key: str, owner: Any, error: Any) -> str:
-    if error["type"] == "value_error":  # our own message, which names the value unless it is secret
-        return f"{key}: {error['ctx']['error']}" if key else str(error["ctx"]["error"])
-    # the rest says how pydantic has tried to read it
-    told = re.sub(r"^\w+ should", "it should", error["msg"]).partition(", unable to parse")[0]
+# What to write, by the type of an error of pydantic; names in braces are of its context.
+_WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a finite number",
+    "bool": "true or false",
+    "string_type": "text in quotes",
+    "string_too_short": "text that is not empty",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "a section with keys of its own",
+    "greater_than_equal": "{ge} or more",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "literal": "{expected}",
+    "too_short": "at least {min_length} of them",
+}
+
+
+def _of_value(key: str, owner: Any, errors: Sequence[Any]) -> str:
+    told = f"write {' or '.join(dict.fromkeys(map(_wanted, errors)))}"
+    value = errors[0]["input"]
     secret = any(part.name == key and not part.repr for part in fields(owner))
-    if secret or isinstance(error["input"], list | dict):
+    if secret or isinstance(value, list | dict):
         return f"{key}: {told}"
-    return f"{key} is {repr(error['input'])[:_LONGEST]}: {told}"
+    return f"{key} is {_shown(value)}: {told}"
+
+
+def _wanted(error: Any) -> str:
+    kind = error["type"]
+    # longer names first: "greater_than_equal" begins like "greater_than"
+    of = next((one for one in sorted(_WANTED, reverse=True) if kind.startswith(one)), None)
+    if of is None:
+        return str(error["msg"])
+    context = {
+        name: value if isinstance(value, str) else _number(value)
+        for name, value in error.get("ctx", {}).items()
+    }
+    return _WANTED[of].format(**context)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g}s"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.12g}"
+
+
+def _shown(value: Any) -> str:
+    """Print a value as TOML has it."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text[:_LONGEST]
 
 
 def _place(kind: Any, place: tuple[str | int, ...]) -> tuple[list[str], str, Any]:

@@ -9,6 +9,7 @@ import fsspec
 import pyarrow.compute as pc
 
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
+from streaming_moments.storage.files.backends import require_bucket_name
 from streaming_moments.storage.files.filesystems import (
     FileState,
     each_file_under,
@@ -102,6 +103,7 @@ def list_shards(
         require_kind(kind)
     for url in urls:
         require_no_user(url)
+        require_bucket_name(url)
         if is_of_origin(url):
             raise InvalidInput(
                 f"{url} is counted by an origin, and only that site can read it",

@@ -22,10 +22,18 @@ _LOOKED_AT = 100  # values checked in a collection
 # one quantity, as calls of this package and of others name it
 _SAME = (
     frozenset(
-        ("topics", "n_topics", "n_components", "num_topics", "n_states", "nr_topics", "n_clusters")
+        (
+            *("topics", "n_topics", "n_components", "num_topics", "n_states", "nr_topics"),
+            *("n_clusters", "k"),
+        )
     ),
     frozenset(("seed", "random_state", "random_seed")),
     frozenset(("max_topics", "max_components")),
+    frozenset(("languages", "language")),
+    frozenset(("tokeniser", "tokenizer")),
+    frozenset(("min_documents", "min_df")),
+    frozenset(("max_document_fraction", "max_df")),
+    frozenset(("vocabulary_size", "max_features")),
 )
 
 D = TypeVar("D", bound=Callable[..., Any])
@@ -79,6 +87,8 @@ def _naming_arguments(function: Callable[..., Any], spell: Spell) -> Callable[..
 def unknown_argument(function: Callable[..., Any], named: Iterable[str]) -> str:
     """Message for the first name that a function has no argument of; empty without one.
 
+    A name of a field of options, such as `text_column`, is answered with the call that gives it.
+
     Examples
     --------
     >>> def fit(statistics: object, n_topics: int) -> None: ...
@@ -91,11 +101,38 @@ def unknown_argument(function: Callable[..., Any], named: Iterable[str]) -> str:
     known = [name for name in parameters if name != "self"]
     for name in named:
         if name not in known:
-            same = next((group for group in _SAME if name in group), frozenset())
-            near = [one for one in known if one in same] or get_close_matches(name, known, 1)
-            what = near[0] if near else f"one of {', '.join(known)}"
+            held = _fields_of_options(function)
+            near = _nearest(name, known)
+            if name in held or near is None:
+                field = _nearest(name, held)
+                near = near if field is None else held[field]
+            what = near or f"one of {', '.join(known)}"
             return f"{_called(function)} has no argument {name}; give {what}"
     return ""
+
+
+def _nearest(name: str, known: Collection[str]) -> str | None:
+    if name in known:
+        return name
+    same = next((group for group in _SAME if name in group), frozenset())
+    near = [one for one in known if one in same] or get_close_matches(name, known, 1)
+    return near[0] if near else None
+
+
+def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:
+    """What to write for each field of the dataclasses of options that a function takes."""
+    try:
+        hints = typing.get_type_hints(inspect.unwrap(function))
+    except (TypeError, NameError):
+        return {}
+    return {
+        own.name: f"{argument}={kind.__name__}({own.name}=...)"
+        for argument, hint in hints.items()
+        if argument != "return"
+        for kind in (typing.get_args(hint) if _is_union(hint) else (hint,))
+        if isinstance(kind, type) and is_dataclass(kind) and kind.__name__.endswith("Options")
+        for own in fields(kind)
+    }
 
 
 def require_fitting(function: Callable[..., Any], **named: Any) -> None:

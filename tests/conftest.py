@@ -9,6 +9,7 @@ from dataclasses import astuple, replace
 from functools import cache
 from pathlib import Path
 
+import lighter_memory  # noqa: F401
 import lighter_s3  # noqa: F401
 import pytest
 from _pytest.doctest import DoctestModule

@@ -5,6 +5,7 @@ import copy
 import inspect
 import traceback
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from streaming_moments import pipelines, sklearn, storage
 from streaming_moments.arguments import checked, fits
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.models.base import Model
+from streaming_moments.statistics import estimate
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
 from streaming_moments.synthetic.mixtures import factor_rows, mixture_rows
 from streaming_moments.synthetic.sets import feature_sets
@@ -97,6 +99,35 @@ def test_the_argument_is_named_with_what_it_is_and_what_is_taken(right):
     )
     with pytest.raises(InvalidInput, match="^name is of type int; Store.topics takes str or None$"):
         streaming_moments.Store(right["store"]).topics(name=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    {
+        "text_column": "counting=CountingOptions(text_column=...)",
+        "language": "counting=CountingOptions(languages=...)",
+        "min_df": "pilot=PilotOptions(min_documents=...)",
+        "kind": "shape=KindOptions(kind=...)",
+        "n_topics": "max_topics",
+        "n_tokeniser": "tokeniser",
+    }.items(),
+)
+def test_an_unknown_name_of_a_field_of_options_is_answered_with_the_call(name, what):
+    with pytest.raises(TypeError) as caught:
+        streaming_moments.create_store("memory://", ["a text"], source="a", **{name: None})
+    assert str(caught.value) == f"create_store has no argument {name}; give {what}"
+
+
+def test_an_unknown_kind_is_named_with_those_that_are_known():
+    with pytest.raises(InvalidInput, match="^there is no kind 'graph'; choose among counts, views"):
+        streaming_moments.KindOptions("graph", "a,b")
+
+
+def test_a_matrix_in_place_of_a_batch_is_named():
+    model = streaming_moments.TopicModel.from_topics(np.eye(3)[:, :2], np.array([0.5, 0.5]), 0.1)
+    for call in (estimate, partial(streaming_moments.polished, model)):
+        with pytest.raises(InvalidInput, match=r"type ndarray; .* by CountBatch.from_csr\(X\)$"):
+            call(np.eye(3))
 
 
 def test_other_errors_and_calls_without_arguments_stay_as_they_are():

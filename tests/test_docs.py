@@ -227,6 +227,14 @@ def test_the_blocks_of_the_page_on_the_service_run(folder, monkeypatch, capsys):
     assert '"known":3' in printed.replace(" ", "")
 
 
+def test_the_installation_page_has_bytes_and_seconds_of_each_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    of_developers = {"bench", "docs", "history", "paper", "test"}
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (\d+) \| (\d+) \|$", PAGES["start/installation"], re.M)
+    assert {name for name, *_ in rows} == set(project["optional-dependencies"]) - of_developers
+    assert all(int(mebibytes) and int(seconds) for _, mebibytes, seconds in rows)
+
+
 # Reads the language.
 
 

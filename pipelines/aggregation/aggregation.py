@@ -23,6 +23,7 @@ from streaming_moments.pipelines.cluster.memory import UpdatePlan, plan_update
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.cluster.worker_rpc import ask_workers, give_plugin
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.segments.blocks import joining_bytes
 from streaming_moments.storage.shards import Shard
@@ -148,6 +149,7 @@ def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
         )
     lines = "; ".join(sorted(map(str, bad)))
     return InvalidInput(
-        f"{len(bad)} shards cannot be read, and no shard of their group was counted: {lines}.",
-        "Repair or remove them, or leave them out by {update.skip_bad_shards}",
+        f"{of_number(len(bad), 'shard')} cannot be read, and no other shard of the group was "
+        f"counted: {lines}.",
+        "Repair or remove what is named, or leave it out by {update.skip_bad_shards}",
     )

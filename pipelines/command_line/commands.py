@@ -99,7 +99,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish."
         ),
         "plan": (
-            "Estimate what a store of SHARDS costs: bytes, seconds, workers. Reads a few megabytes."
+            "Estimate what a store of SHARDS costs: time, memory, disk. Reads a few megabytes."
         ),
     },
 }

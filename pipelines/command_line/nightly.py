@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_line.new_folders.night import UNIT, write_night_folder
+from streaming_moments.pipelines.command_line.new_folders.writing import files_of
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     running,
 )
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
+from streaming_moments.pipelines.nightly.report import NightReport
 from streaming_moments.pipelines.reports.page import StepReport
+from streaming_moments.pipelines.reports.status import Status, warnings_of
 from streaming_moments.pipelines.terminal import event_logger, note, say, tell
 from streaming_moments.printing.plural import of_number
 
@@ -22,29 +31,66 @@ from streaming_moments.printing.plural import of_number
 @click.command(
     cls=GroupedCommand,
     examples=(
-        "streaming-moments nightly nightly.toml",
-        "streaming-moments nightly nightly.toml --json",
+        "streaming-moments nightly night.toml",
+        "streaming-moments nightly --init nights",
+        "streaming-moments nightly --init nights --shards 's3://corpus/shards/*.parquet' "
+        "--results s3://corpus",
     ),
 )
-@click.argument("config", type=click.Path(dir_okay=False))
+@click.argument("config", type=click.Path(dir_okay=False), required=False)
 @click.option("--json", "json_output", is_flag=True, help="Print one JSON object a step.")
-def nightly(config: str, json_output: bool) -> int:
+@click.option(
+    "--init",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Write a new folder with configuration and schedule; run nothing.",
+)
+@click.option(
+    "--shards",
+    multiple=True,
+    help="With --init: pattern of the shards, quoted; repeatable [example documents].",
+)
+@click.option(
+    "--results", help="With --init: folder or URL for store and reports [the new folder]."
+)
+def nightly(
+    config: str | None,
+    json_output: bool,
+    folder: Path | None,
+    shards: tuple[str, ...],
+    results: str | None,
+) -> int:
     """Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish.
 
     The smallest CONFIG has the keys store, shards and output (paths or URLs), and a section
     [refit] with topics = NUMBER. A section [create] makes a store that does not exist yet.
+    With --init, the command writes a folder that a night can run in, prints the next commands
+    and ends.
 
     Exit codes beside those of all commands: 0 published, 10 no new data, 11 refused by a gate.
     """
+    if (config is None) == (folder is None):
+        raise InvalidInput("give either CONFIG, or --init FOLDER for a new night")
+    if folder is not None:
+        write_night_folder(folder, shards, results, datetime.now(UTC).date())
+        say(*_next_steps(folder, [*shards, results or ""]))
+        return 0
+    if shards or results:
+        raise InvalidInput("--shards and --results belong to --init; write them into CONFIG")
+    assert config is not None
     wanted = read_config(config)
 
     log = event_logger().bind(store=wanted.store) if json_output else None
+
+    pages = list[str]()
 
     def told(step: StepReport) -> None:
         if log is not None:
             log.info(step.step, seconds=step.seconds, **step.values)
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
         else:
+            if "url" in step.values:
+                pages.append(f"{step.values['url'].removesuffix('.json')}.html")
             note(_line_of(step))
             for line in step.values.get("told", ()):
                 note(f"  {line}")
@@ -60,12 +106,38 @@ def nightly(config: str, json_output: bool) -> int:
             tell(remedy)
         if report.growth:
             say(report.growth)
+        for line in _warnings(report):
+            note(f"warning: {line}")
     for url, reason in report.bad:
         if log is not None:
             log.warning("left out", shard=url, reason=reason)
         else:
             tell(f"left out {url}: {reason}")
+    if not json_output:
+        note(f"page: {pages[-1]}")
     return report.exit_code
+
+
+def _warnings(report: NightReport) -> list[str]:
+    """Return why topics may be poor; only after the creation of a store of documents."""
+    made = any(step.step == "create" for step in report.steps)
+    status = report.status
+    return warnings_of(asdict(status)) if made and isinstance(status, Status) else []
+
+
+def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
+    keys = "  set -a; . ./environment; set +a         # after you have written the keys there"
+    units = f"schedule/{UNIT}.*"
+    return [
+        f"Wrote a night to {folder}: {files_of(folder)}.",
+        "Next:",
+        f"  cd {shlex.quote(str(folder))}",
+        *([keys] if any("://" in url for url in urls) else []),
+        "  streaming-moments nightly night.toml    # creates the store, publishes a first model",
+        "To run it every night at 3:15, use cron or systemd:",
+        "  (crontab -l; cat schedule/crontab) | crontab -",
+        f'  systemctl --user link "$PWD"/{units} && systemctl --user enable --now {UNIT}.timer',
+    ]
 
 
 # names of values that need other words in a line for people

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from dask.system import CPU_COUNT
+from distributed.system import MEMORY_LIMIT
 from rich.console import Console
 from rich.table import Table
 
@@ -43,13 +44,14 @@ from streaming_moments.pipelines.planning.update_cost import NETWORK_BYTES, Upda
 from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS
 from streaming_moments.pipelines.reports.status import print_facts
-from streaming_moments.pipelines.terminal import tell
+from streaming_moments.pipelines.terminal import DETAILED, asked_for, note, tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.listing import list_shards
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
 _MORE_WORKERS = (1, 2, 4, 16, 64, 256, 1000)
 _MEGABYTE = 1e6
+_STEPS = ("create", "update", "refit")
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,11 @@ class Plan:
     def worker_limit(self) -> int:
         """Memory limit of a worker in whole MiB; jobs use part of it as their default budget."""
         return limit_for(self.memory.budget)
+
+    @property
+    def fits(self) -> bool:
+        """Whether this machine has the memory of a worker."""
+        return self.worker_limit <= MEMORY_LIMIT
 
     @property
     def segments(self) -> int:
@@ -140,7 +147,11 @@ def plan(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Estimate what a store of SHARDS costs: bytes, seconds, workers. Reads a few megabytes."""
+    """Estimate what a store of SHARDS costs: time, memory, disk. Reads a few megabytes.
+
+    The first line says whether this machine has the memory. --verbose prints sizes, and times by
+    number of workers.
+    """
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
     shape, counting, _ = with_kind(listed, shape, counting, storage_options, json_output)
     require_options_of(shape, counting, pilot)
@@ -149,7 +160,9 @@ def plan(
     if json_output:
         print_json(plan_as_json(made))
     else:
-        print_plan(console(), made)
+        print_plan(console(), made, asked_for(DETAILED))
+        if not asked_for(DETAILED):
+            note("--verbose prints the details, --json all numbers")
 
 
 def plan_of(
@@ -195,6 +208,8 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
         "store_bytes": made.disk_bytes,
         "memory": {**asdict(made.memory), "peak": made.memory.peak, "limit": made.worker_limit},
         "merge": asdict(made.merge),
+        "machine_bytes": MEMORY_LIMIT,
+        "fits": made.fits,
         "threads": made.costs.threads,
         "network": made.network,
         "passes": made.updates[0].passes,
@@ -204,28 +219,55 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
     }
 
 
-def print_plan(console: Console, made: Plan) -> None:
-    """Print the recommended cluster, names and values, and a line for each number of workers."""
+def print_plan(console: Console, made: Plan, details: bool = False) -> None:
+    """Print whether the corpus fits here, time, memory and disk; with `details` all numbers."""
+    job, corpus, memory = made.job, made.job.corpus, made.memory
+    reading, threads, best = made.costs.reading, made.costs.threads, made.best
+    what = KIND_REPORTS[job.foundation.kind].records
+    steps = ", ".join(f"{step} {_time(getattr(best, step))}" for step in _STEPS)
+    each = " each" if best.workers > 1 else ""
+    print_facts(
+        console,
+        [
+            ("fits here", _fit_text(made)),
+            (
+                "recommended",
+                f"{of_number(best.workers, 'worker')} of {of_number(threads, 'thread')}, "
+                f"{size_text(made.worker_limit)} of memory{each}",
+            ),
+            ("time", f"{_time(best.total)}: {steps}"),
+            ("memory", f"at most {mebibytes(memory.peak)} in a worker"),
+            ("disk", f"{mebibytes(made.disk_bytes)} for the store"),
+            (
+                "corpus",
+                f"{of_number(corpus.shards, 'shard')}, {mebibytes(corpus.nbytes)} as stored; "
+                f"about {reading.passages * corpus.nbytes:,.0f} documents{what}",
+            ),
+        ],
+    )
+    if details:
+        _print_details(console, made)
+
+
+def _fit_text(made: Plan) -> str:
+    there = f"{mebibytes(MEMORY_LIMIT)} of memory"
+    if made.fits:
+        return f"yes, this machine has {there}"
+    budget = size_text((MEMORY_LIMIT * 3 // 5) >> 20 << 20)
+    return f"no, this machine has {there}; --memory {budget} plans for it"
+
+
+def _print_details(console: Console, made: Plan) -> None:
+    """Print names and values, and a line for each number of workers."""
     job, corpus, memory = made.job, made.job.corpus, made.memory
     reading, threads = made.costs.reading, made.costs.threads
-    what, best = KIND_REPORTS[job.foundation.kind].records, made.best
-    console.print(
-        f"recommended: {best.workers} worker{'s' if best.workers > 1 else ''} of {threads} threads "
-        f"and a memory limit of {size_text(made.worker_limit)} each (--memory takes 60% of it): "
-        f"{_time(best.total)} for the whole corpus, {_time(best.refit)} a refit\n"
-    )
     rows = [
-        ("shards", f"{corpus.shards:,}, {mebibytes(corpus.nbytes)} as stored"),
         (
             "measured",
-            f"{reading.sampled_bytes / _MEGABYTE:.1f} MB read on {threads} threads: "
+            f"{reading.sampled_bytes / _MEGABYTE:.1f} MB read on {of_number(threads, 'thread')}: "
             f"{reading.read * _MEGABYTE / threads:.3f} s a MB",
         ),
-        (
-            "documents",
-            f"about {reading.passages * corpus.nbytes:,.0f}{what}, "
-            f"{reading.tokens * corpus.nbytes:,.0f} tokens in the vocabulary",
-        ),
+        ("tokens", f"{reading.tokens * corpus.nbytes:,.0f} in the vocabulary"),
         *_state_rows(job),
         (
             "store on disk",
@@ -234,19 +276,21 @@ def print_plan(console: Console, made: Plan) -> None:
         ),
         (
             "memory of a worker",
-            f"--memory {size_text(memory.budget)}: create {mebibytes(memory.create)}, update "
-            f"{mebibytes(memory.update)}, refit {mebibytes(memory.refit)} at most; an update reads "
-            f"the shards {_times(made.updates[0].passes)}",
+            f"--memory {size_text(memory.budget)}, which is 60% of its limit: create "
+            f"{mebibytes(memory.create)}, update {mebibytes(memory.update)}, refit "
+            f"{mebibytes(memory.refit)} at most; an update reads the shards "
+            f"{_times(made.updates[0].passes)}",
         ),
     ]
     rows.append(("merge into a hub", _merge_text(made.merge)))
+    console.print()
     print_facts(console, rows)
     console.print()
     times = Table(show_edge=False, pad_edge=False)
-    for name in (f"workers of {threads} threads", "create", "update", "refit"):
+    for name in (f"workers of {of_number(threads, 'thread')}", *_STEPS):
         times.add_column(name, justify="right")
     for one in made.clusters:
-        times.add_row(str(one.workers), *map(_time, (one.create, one.update, one.refit)))
+        times.add_row(str(one.workers), *(_time(getattr(one, step)) for step in _STEPS))
     console.print(times)
     _print_updates(console, made)
 

@@ -211,6 +211,15 @@ def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
     return Whole(own if isinstance(own, pd.Index) else pd.Index(own)) if known else None
 
 
+def require_no_source(documents: Any, source: str | None, ledger: Ledger) -> None:
+    """Raise InvalidInput for the name of a counted source where its documents belong."""
+    if source is None and isinstance(documents, str) and ledger.under(f"{source_url(documents)}/"):
+        raise InvalidInput(
+            f"{documents!r} is the source of counted documents, which the store does not hold; "
+            f"give them as they were counted, with source={documents!r}"
+        )
+
+
 def _listed(
     urls: Sequence[str],
     run: Run,

@@ -29,6 +29,7 @@ from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.refit import known_alpha0, refit_rows
 from streaming_moments.pipelines.jobs.select import require_halves, select
 from streaming_moments.pipelines.jobs.select_states import select_states
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.store.store import MomentStore
 
@@ -58,7 +59,10 @@ def chosen_options(
         as_decomposed = replace(options, alpha0=alpha0, refine=0, alpha="given")
         start = TopicModel.fit(replace(rows, halves=False), as_decomposed)
         rounds = predicting_rounds(HalfRows.of(rows), start.pair_topics(store.basis.core))
-        run.tell(f"Chose {rounds} rounds of refinement: more do not predict held-out pairs better.")
+        run.tell(
+            f"Chose {of_number(rounds, 'round')} of refinement: more do not predict held-out "
+            "pairs better."
+        )
         options = replace(options, refine=rounds)
     return options
 

@@ -23,7 +23,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.drawn_records import drawn_records
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.pipelines.jobs.refit import with_coherence
-from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.storage.contents import changed, content_of
 from streaming_moments.storage.formats import START
 from streaming_moments.storage.operations.lineages import states_compared, store_for
@@ -264,7 +264,7 @@ def polish_stored(
     same = Succession(begun, topics) if topics else None
     kept = None
     if name is not None:
-        message = f"polish: {begun}, {result.note.passes} passes"
+        message = f"polish: {begun}, {agreeing(result.note.passes, 'pass', 'passes')}"
         kept = fitted.save_model(name, polished, message, after=same)
     result.work.delete()
     return Polished(begun, polished, kept, result)

@@ -194,7 +194,8 @@ def present_shards(
     if missing and not allow_missing:
         names = sorted({(part.origin or "").partition("/")[0] for part in theirs})
         raise ShardsMissing(
-            f"{len(missing)} of {len(every)} counted shards are at {', '.join(names)}, whose "
+            f"{len(missing)} of {of_number(len(every), 'counted shard')} "
+            f"{'is' if len(missing) == 1 else 'are'} at {', '.join(names)}, whose "
             "documents are not read from here; give SHARDS to read, or use only those of this "
             "store with --allow-missing"
         )
@@ -210,7 +211,8 @@ def present_shards(
         lines = "; ".join(f"{url} {reason}" for url, reason in list(missing.items())[:_SHOWN])
         more = f"; and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         raise ShardsMissing(
-            f"{len(missing)} of {len(records)} counted shards are missing or changed: "
+            f"{len(missing)} of {of_number(len(records), 'counted shard')} "
+            f"{'is' if len(missing) == 1 else 'are'} missing or changed: "
             f"{lines}{more}; put them back, or leave them out with --allow-missing"
         )
     if not present:

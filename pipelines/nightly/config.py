@@ -38,6 +38,7 @@ from streaming_moments.pipelines.nightly.keys import (
     Time,
     collected,
     listed,
+    require_one_of,
     tag_name,
 )
 from streaming_moments.pipelines.nightly.refit_config import RefitSection
@@ -57,9 +58,11 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
     @field_validator("*")
     @classmethod
     def _usable(cls, value: Any, info: ValidationInfo) -> Any:
-        check = cls.__dataclass_fields__[str(info.field_name)].metadata["check"]
-        if check is not None and value is not None:
-            check(value)
+        about = cls.__dataclass_fields__[str(info.field_name)].metadata
+        if about["check"] is not None and value is not None:
+            about["check"](value)
+        if (names := about.get("choices")) is not None:
+            require_one_of(value, names)
         return value
 
     @model_validator(mode="after")

@@ -286,7 +286,8 @@ def judged(
     asked = ((one, getattr(gates, one.key)) for one in MEASURES)
     found = [(one, one.of(night), bound) for one, bound in asked if bound is not None]
     return tuple(
-        Gate(one.name, value, bound, one.better.holds(value, bound)) for one, value, bound in found
+        Gate(one.name, value, bound, one.better.holds(value, bound), one.better is Better.MORE)
+        for one, value, bound in found
     )
 
 
@@ -296,17 +297,15 @@ def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
     Examples
     --------
     >>> reasons_of([Gate("documents", 12, 100, False), Gate("captured spectrum", 0.9, 0.5, True)])
-    ('documents: 12, the least allowed is 100',)
+    ('documents: 12, the gate allows at least 100',)
     """
     return tuple(_reason(gate) for gate in gates if not gate.holds)
 
 
 def _reason(gate: Gate) -> str:
-    bound = _number(gate.bound)
-    if gate.value is None:
-        return f"{gate.name}: not known, the bound is {bound}"
-    side = "least" if gate.value < gate.bound else "most"  # a value that fails is beyond its bound
-    return f"{gate.name}: {_number(gate.value)}, the {side} allowed is {bound}"
+    wanted = f"{gate.side} {_number(gate.bound)}".lstrip()
+    value = "not known" if gate.value is None else _number(gate.value)
+    return f"{gate.name}: {value}, the gate allows {wanted}"
 
 
 def _number(value: float) -> str:

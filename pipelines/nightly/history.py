@@ -77,10 +77,12 @@ class Night:
 class NightHistory:
     """Earlier runs, the latest last; also names of files that are not reports, and of pages.
 
-    `latest` is the name of the latest report of any store.
+    `others` are runs of other stores with reports in the same folder, and `latest` is the name of
+    the latest report of any store.
     """
 
     nights: tuple[Night, ...] = ()
+    others: tuple[Night, ...] = ()
     unread: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
     latest: str = ""
@@ -104,10 +106,7 @@ def night_of(report: NightReport) -> Night:
 
 
 def read_history(folder: Folder, store: str) -> NightHistory:
-    """Read the last 30 runs of a store from the reports in a folder.
-
-    `store` is a URL; runs of other stores are left out.
-    """
+    """Read the last 30 runs from the reports in a folder; `store` is the URL of one's own."""
     written = [name for name in folder.names("") if name.startswith("night-")]
     names = [name for name in written if name.endswith(".json")][-MOST_NIGHTS:]
     pages = tuple(name for name in written if name.endswith(".html"))
@@ -121,7 +120,8 @@ def read_history(folder: Folder, store: str) -> NightHistory:
         except (ValueError, KeyError, TypeError, AttributeError):
             unread.append(name)
     mine = tuple(one for one in nights if one.store == store)
-    return NightHistory(mine, tuple(unread), pages, names[-1] if names else "")
+    others = tuple(one for one in nights if one.store != store)
+    return NightHistory(mine, others, tuple(unread), pages, names[-1] if names else "")
 
 
 def _night(content: Mapping[str, Any]) -> Night:
@@ -151,7 +151,7 @@ def _night(content: Mapping[str, Any]) -> Night:
         gates=tuple(
             gate
             for gate in (_part(Gate, one) for one in content.get("gates", ()))
-            if None not in (gate.name, gate.holds)
+            if None not in (gate.name, gate.bound, gate.holds)
         ),
         samples={one["topic"]: _sample(one["sample"]) for one in topics if one.get("sample")},
     )

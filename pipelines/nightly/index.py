@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from streaming_moments.pipelines.nightly.history import NightHistory, night_of
-from streaming_moments.pipelines.nightly.report import NightReport
+from dataclasses import dataclass
+
+from streaming_moments.pipelines.nightly.history import MOST_NIGHTS, Night, NightHistory, night_of
+from streaming_moments.pipelines.nightly.report import NightReport, time_in
 from streaming_moments.pipelines.reports.html_report import rendered
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A page of a night: its name, its time, and its run; `note` says why the run is missing."""
+
+    page: str
+    time: str
+    night: Night | None
+    note: str = ""
 
 
 def nights_index(report: NightReport, history: NightHistory) -> bytes:
     """Return an HTML list of all nights with a page, the latest first.
 
     It shows how the last runs ended, and nothing about documents or topics. So it stays valid when
-    a page is deleted. `history` has the earlier runs, and the names of their pages.
+    a page is deleted. `history` has the earlier runs, and the names of their pages. Nights of other
+    stores in the same folder are listed with their store.
 
     Examples
     --------
@@ -20,12 +33,33 @@ def nights_index(report: NightReport, history: NightHistory) -> bytes:
     >>> html = nights_index(report, NightHistory(pages=(before,))).decode()
     >>> html.index(report.file_name(".html")) < html.index(before)
     True
-    >>> "A night with a file name is older than the last 30" in html
-    True
-    >>> "A night with a file name" in nights_index(report, NightHistory()).decode()
-    False
+    >>> "2026-04-30 03:15" in html, "its report is missing" in html
+    (True, True)
     """
-    own = report.file_name(".html")
-    known = {one.page: one for one in history.nights} | {own: night_of(report)}
-    rows = [(page, known.get(page)) for page in sorted({*history.pages, own}, reverse=True)]
-    return rendered("index.html", rows=rows, store=report.store).encode()
+    own, tonight = report.file_name(".html"), night_of(report)
+    mine = {one.page: one for one in history.nights} | {own: tonight}
+    others = {one.page: one for one in history.others}
+    read = [name.removesuffix(".json") + ".html" for name in history.unread]
+    read += [name for name in (*mine, *others) if name]
+    rows = []
+    for page in sorted({*history.pages, own}, reverse=True):
+        night = mine.get(page) or others.get(page)
+        note = f"of the store {night.store}" if night is not None and page in others else ""
+        if night is None:
+            older = len(read) > MOST_NIGHTS and page < min(read)
+            why = f"older than the last {MOST_NIGHTS} reports"
+            note = why if older else "its report is missing or cannot be read"
+        rows.append(_Row(page, _time(page, night), night, note))
+    timed = [row for row in reversed(rows) if row.page in mine and _seconds(row) is not None]
+    content = {"rows": rows, "timed": timed, "last": tonight, "store": report.store}
+    return rendered("index.html", **content).encode()
+
+
+def _time(page: str, night: Night | None) -> str:
+    found = time_in(page)
+    text = night.started if night is not None else page if found is None else found.isoformat()
+    return text[:16].replace("T", " ") if night is not None or found is not None else text
+
+
+def _seconds(row: _Row) -> float | None:
+    return None if row.night is None else row.night.seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import date, timedelta
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
@@ -13,6 +14,7 @@ from streaming_moments.decompositions.methods import METHODS
 from streaming_moments.models.registry import MODELS
 from streaming_moments.pipelines.quantities import Count, alpha0_of, size_of, time_of
 from streaming_moments.statistics.half_life import LONGEST_HALF_LIFE
+from streaming_moments.storage.files.backends import require_bucket_name
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
@@ -21,13 +23,14 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)  # ke
 PREFIX = "night-v"  # names of models begin with it, before the version they were fitted to
 
 
-def _one_of(names: Iterable[str]) -> AfterValidator:
-    def checked(name: str) -> str:
-        if name not in names:
-            raise ValueError(f"{name!r} is not one of {', '.join(map(repr, names))}")
-        return name
+def require_one_of(name: str, names: Iterable[str]) -> str:
+    if name not in names:
+        raise ValueError(f"{name!r} is not one of {', '.join(map(repr, names))}")
+    return name
 
-    return AfterValidator(checked)
+
+def _one_of(names: Iterable[str]) -> AfterValidator:
+    return AfterValidator(partial(require_one_of, names=names))
 
 
 def collected(path: str) -> str:
@@ -48,8 +51,8 @@ def listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-Place = Annotated[str, AfterValidator(require_no_secret)]
-ShardUrl = Annotated[str, AfterValidator(require_no_user)]
+Place = Annotated[str, AfterValidator(require_no_secret), AfterValidator(require_bucket_name)]
+ShardUrl = Annotated[str, AfterValidator(require_no_user), AfterValidator(require_bucket_name)]
 Size = Annotated[int, BeforeValidator(size_of)]
 Time = Annotated[timedelta, BeforeValidator(time_of)]
 Positive = Annotated[Time, Field(gt=timedelta(0))]

@@ -86,6 +86,7 @@ def nightly(
     output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
     for place in (folder, output):
         place.require_bucket()
+    output.require_writable()  # or a night would fail at its end
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:

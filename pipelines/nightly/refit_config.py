@@ -92,6 +92,12 @@ class RefitSection:
                 f"{', '.join(refused)}: not an option of model {name!r}, which has "
                 f"{', '.join(sorted(own))}"
             )
+        for key, words in _FOUND.items():
+            known = [word for word in words if _finds(name, key, word)]
+            if key in own and isinstance(given.get(key), str) and given[key] not in words and known:
+                numbers = ["a whole number", *["a list of them"] * (key == "topics")]
+                *first, last = [*numbers, *map(repr, known)]
+                raise ValueError(f"{key} is {given[key]!r}: write {', '.join(first)} or {last}")
         auto = {key: given[key] for key, words in _FOUND.items() if given.get(key) in words}
         idle = [key for key in auto if not _finds(name, key, auto[key])]
         if idle:

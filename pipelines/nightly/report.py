@@ -170,6 +170,21 @@ def file_name(filed: str, suffix: str) -> str:
     return f"night-{datetime.fromisoformat(filed):{_IN_NAMES}}{suffix}"
 
 
+def time_in(name: str) -> datetime | None:
+    """Return the time in the name of a night's file; None for other names.
+
+    Examples
+    --------
+    >>> time_in("night-20260501T031500000000Z.html"), time_in("night-of-may.html")
+    (datetime.datetime(2026, 5, 1, 3, 15, tzinfo=datetime.timezone.utc), None)
+    """
+    try:
+        stem = name.removeprefix("night-").rpartition(".")[0]
+        return datetime.strptime(stem, _IN_NAMES).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
 def filed_after(started: str, latest: str) -> str:
     """Return the time in the names of a night's files, later than that of the latest report.
 
@@ -180,10 +195,8 @@ def filed_after(started: str, latest: str) -> str:
     >>> filed_after("2026-05-01T03:15:00+00:00", "night-20260430T031500000000Z.json")
     '2026-05-01T03:15:00+00:00'
     """
-    try:
-        told = latest.removeprefix("night-").removesuffix(".json")
-        before = datetime.strptime(told, _IN_NAMES).replace(tzinfo=UTC)
-    except ValueError:  # no report yet, or a file that someone else put there
+    before = time_in(latest)
+    if before is None:  # no report yet, or a file that someone else put there
         return started
     if before < datetime.fromisoformat(started):
         return started

@@ -14,6 +14,7 @@ from streaming_moments.pipelines.jobs.rebase import ShardsMissing, pilot_of, reb
 from streaming_moments.pipelines.nightly.config import MOST_TIMES, NightlyConfig
 from streaming_moments.pipelines.nightly.journal import Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
+from streaming_moments.printing.plural import agreeing
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.log.layout import COMMITS, commit_file
 from streaming_moments.storage.log.ledger import outside_of
@@ -95,7 +96,9 @@ def grown(
     added = [part for part in added_words(lineage, n_words) if part.version > base.version]
     if added:
         number = sum(part.words for part in added)
-        return Growth(store, number, f"{number:,} words were added to the vocabulary")
+        return Growth(
+            store, number, f"{agreeing(number, 'word was', 'words were')} added to the vocabulary"
+        )
     known = {record.url for record in base.ledger()}
     new = [record for record in store.ledger() if record.url not in known]
     share, usual = outside_of(new), outside_of([*base.ledger()])
@@ -132,7 +135,8 @@ def grown(
     if refused:
         return Growth(store, 0, f"{why}; no words were added: {refused}")
     shown = f"{', '.join(words[:_SHOWN])}{', ...' if len(words) > _SHOWN else ''}"
-    told = f"{len(words):,} words were added ({shown}), which documents count from the next night"
+    which = agreeing(len(words), "word was added", "words were added")
+    told = f"{which} ({shown}), counted from the next night"
     return Growth(store, len(words), f"{why}; {told} on")
 
 

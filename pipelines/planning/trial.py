@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Dirichlet
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.fit import fit
 from streaming_moments.models.refinement import (
     STEP,
     PairTopics,
@@ -44,6 +45,7 @@ from streaming_moments.pipelines.planning.step_costs import (
 )
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
 from streaming_moments.pipelines.planning.timed_rows import Timed
+from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -67,6 +69,7 @@ from streaming_moments.storage.log.manifests import FileRecord, read_files
 from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.synthetic.corpora import lda_corpus
 
 # Batches that each thread reads in a task: enough to make the clock precise.
 _PIECES_PER_THREAD = 2
@@ -313,6 +316,7 @@ def _block_costs(
         return total
 
     loading = _median(lambda: timed_on_all(pool, load, blocks)[0])
+    _compile_fits()
     swept = _swept(batches, store, statistics, pool, job.n_topics, seed)
     rows, k, (whitening, directions, parts) = swept
     finishing, model = timed(
@@ -338,6 +342,12 @@ def _block_costs(
         refinement=spent[STEP] * job.n_topics / k,
         renewal=renewing * job.n_topics / k,
     )
+
+
+def _compile_fits() -> None:
+    """Fit a tiny corpus, so that no timed step compiles kernels: a later refit does not either."""
+    batch = lda_corpus(n_documents=200, n_words=20, n_topics=2, mean_length=20, seed=0).batch
+    fit(MomentStatistics.of(batch, Basis.from_pilot(batch, 2)), 2, _ALPHA0)
 
 
 def _swept(

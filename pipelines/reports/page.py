@@ -26,12 +26,35 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Gate:
-    """A bound for publishing: the measured value, the bound, and whether it holds."""
+    """A bound for publishing: the measured value, the bound, and whether it holds.
+
+    `least` says whether the bound is the least that is allowed, or the most. Reports of earlier
+    releases do not have it.
+    """
 
     name: str
     value: float | None
     bound: float
     holds: bool
+    least: bool | None = None
+
+    @property
+    def side(self) -> str:
+        """Which side of the bound is allowed; empty if it is unknown.
+
+        Examples
+        --------
+        >>> Gate("documents", 120, 100, True, least=True).side
+        'at least'
+        >>> Gate("drop of NPMI", 0.03, 0.02, False).side  # beyond a bound on the other side
+        'at most'
+        """
+        least = self.least
+        if least is None:
+            if self.value is None or self.value == self.bound:
+                return ""
+            least = (self.value > self.bound) == self.holds
+        return "at least" if least else "at most"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import fsspec
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.lazy_libraries import pa
 
 
@@ -129,6 +130,34 @@ def backend_of(fs: fsspec.AbstractFileSystem) -> Backend:
 def is_local(protocol: str) -> bool:
     """Whether a protocol names the disks of this machine."""
     return any(one.is_local and protocol in one.protocols for one in BACKENDS)
+
+
+def require_bucket_name(url: str) -> str:
+    """Return a URL; raises InvalidInput if it should begin with a bucket, but names none.
+
+    Examples
+    --------
+    >>> require_bucket_name("s3://corpus/a.txt"), require_bucket_name("corpus/a.txt")
+    ('s3://corpus/a.txt', 'corpus/a.txt')
+    >>> require_bucket_name("s3:///corpus/a.txt")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.InvalidInput: s3:///corpus/a.txt names no bucket; write \
+s3://BUCKET/FOLDER, here perhaps s3://corpus/a.txt
+    """
+    scheme, colon, rest = url.partition(":")
+    protocol = scheme.lower()
+    if not colon or not any(one.buckets and protocol in one.protocols for one in BACKENDS):
+        return url
+    bucket = rest.removeprefix("//").partition("/")[0]
+    if rest.startswith("//") and bucket and not any(map(str.isspace, bucket)):
+        return url
+    meant = rest.strip("/")
+    named = meant and not set("*?[ ").intersection(meant.partition("/")[0])
+    perhaps = f", here perhaps {protocol}://{meant}" if named else ""
+    if bucket and rest.startswith("//"):
+        raise InvalidInput(f"{url} has a space in the name of its bucket; correct the URL")
+    raise InvalidInput(f"{url} names no bucket; write {protocol}://BUCKET/FOLDER{perhaps}")
 
 
 def client_options(protocol: str, given: Mapping[str, Any]) -> dict[str, Any]:

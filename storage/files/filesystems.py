@@ -21,6 +21,7 @@ from streaming_moments.storage.files.backends import (
     client_options,
     is_local,
     remedy_of,
+    require_bucket_name,
     storage_errors,
 )
 from streaming_moments.storage.files.finding import find_each
@@ -84,9 +85,10 @@ def open_file_system(
     """Return the file system of a URL, without cached listings, and the path within it.
 
     Raises ShardError if the protocol is unknown, or its package is not installed. Raises
-    InvalidInput if the URL has a user name or a password.
+    InvalidInput if the URL has a user name or a password, or lacks its bucket.
     """
     require_no_user(url)
+    require_bucket_name(url)
     scheme, mark, rest = url.partition("://")
     if mark:
         # fsspec recognises protocols only in lower case

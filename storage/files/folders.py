@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import mimetypes
+import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,13 @@ from fsspec.implementations.memory import MemoryFile
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.storage.files import local_files
-from streaming_moments.storage.files.backends import TIMES, Backend, backend_of, remedy_of
+from streaming_moments.storage.files.backends import (
+    TIMES,
+    Backend,
+    backend_of,
+    remedy_of,
+    require_bucket_name,
+)
 from streaming_moments.storage.files.filesystems import (
     one_line,
     open_file_system,
@@ -68,10 +76,12 @@ class Folder:
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Folder:
         """Return the folder at a URL; a local path is made absolute, for use in other processes.
 
-        Raises StoreError if the URL holds credentials, or its protocol is unknown or not installed.
+        Raises StoreError if the URL holds credentials or lacks its bucket, or if its protocol is
+        unknown or not installed.
         """
         try:
             require_no_secret(url)
+            require_bucket_name(url)
         except InvalidInput as error:
             raise StoreError(str(error)) from error
         folder = cls(url.rstrip("/") or url, storage_options)
@@ -99,6 +109,18 @@ class Folder:
             require_bucket(self._file_system, self._path, self.url)
         except ShardError as error:
             raise StoreError(str(error)) from error
+
+    def require_writable(self) -> None:
+        """Create a local folder; StoreError if that fails, or if it cannot be written.
+
+        Other storages are not asked, because only a write shows what they allow.
+        """
+        if not self.is_local:
+            return
+        with self._errors("write", "*"):
+            os.makedirs(self.url, exist_ok=True)
+            if not os.access(self.url, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def find(self, name: str) -> bytes | None:
         """Read the content of a file; None if it does not exist.

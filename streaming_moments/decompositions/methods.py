@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.arguments import checked
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.least_squares import by_alternating_least_squares
 from streaming_moments.decompositions.moments import Moments
@@ -102,6 +103,7 @@ DECOMPOSITIONS: Mapping[str, Decomposition] = MappingProxyType({one.name: one fo
 METHODS = tuple(DECOMPOSITIONS)
 
 
+@checked
 def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) -> Recovered:
     """Decompose given moments by a named method.
 

@@ -9,11 +9,13 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.arguments import checked
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.short_repr import short_repr
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Moments:
     """First three moments of a latent variable model.
@@ -29,7 +31,7 @@ class Moments:
     M2 : (n, n) float64
         Second moment.
     M3 : (n, n, n) float64
-        Third moment.
+        Third moment. Nested lists, and arrays of other numbers, become arrays of float64.
 
     Raises
     ------
@@ -51,6 +53,8 @@ class Moments:
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
+        for name in ("M1", "M2", "M3"):
+            object.__setattr__(self, name, _numbers(name, getattr(self, name)))
         n = self.M1.size
         shapes = self.M1.shape, self.M2.shape, self.M3.shape
         if shapes != ((n,), (n, n), (n, n, n)):
@@ -75,6 +79,7 @@ class Moments:
         InvalidInput
             The arrays have other shapes.
         """
+        columns, weights = _numbers("columns", columns), _numbers("weights", weights)
         if columns.ndim != 2 or weights.shape != columns.shape[1:]:
             raise InvalidInput(
                 f"the columns have shape {columns.shape} and the weights {weights.shape}; give "
@@ -102,6 +107,13 @@ class Moments:
         return Moments(self.M1, (self.M2 + self.M2.T) / 2, symmetrized(self.M3))
 
 
+def _numbers(name: str, given: object) -> NDArray[np.float64]:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} is not an array of real numbers ({error})") from error
+
+
 def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean of an (n, n, n) tensor over the six orders of its indices.
 
@@ -118,6 +130,7 @@ def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
     return total / 6
 
 
+@checked
 def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     """Convert moments of LDA documents to those of a mixture (Ruffini et al. 2018, Theorem 3).
 

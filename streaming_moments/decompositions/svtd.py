@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.arguments import checked
 from streaming_moments.decompositions.evidence import GapEvidence
 from streaming_moments.decompositions.moments import Moments
 from streaming_moments.decompositions.rotation import by_feature_gap, by_joint_diagonalization
@@ -44,6 +45,7 @@ class Recovered:
     __repr__ = short_repr
 
 
+@checked
 def svtd(
     M1: NDArray[np.float64],
     M2: NDArray[np.float64],
@@ -93,7 +95,8 @@ def svtd(
     True
     """
     require_rotation(rotation)
-    n = Moments(M1, M2, M3).n_words
+    moments = Moments(M1, M2, M3)
+    M1, M2, M3, n = moments.M1, moments.M2, moments.M3, moments.n_words
     spectrum, U = leading_states(M2, k)
     W = U / np.sqrt(spectrum)
     slices = W.T @ (M3.reshape(n * n, n) @ W).reshape(n, n, k)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.moments import Moments, require_topics, symmetrized
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 
 
@@ -116,8 +117,9 @@ def leading_states(
     positive = int((values > values.max() * values.size * np.finfo(float).eps).sum())
     if positive < k:
         raise NotIdentifiable(
-            f"{k} latent states are asked for, but M2 has {positive} positive eigenvalues; "
-            f"ask for at most {positive}, lower alpha0, or add documents"
+            f"{k} latent states are asked for, but M2 has "
+            f"{of_number(positive, 'positive eigenvalue')}; ask for at most {positive}, lower "
+            "alpha0, or add documents"
         )
     order = np.argsort(-values)[:k]
     return values[order], vectors[:, order]

@@ -26,6 +26,7 @@ from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.stored import outcome_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.printing.plural import of_number
 from streaming_moments.progress import Report, reporter, unreported
 from streaming_moments.statistics.counts.weighted import Statistics
 
@@ -175,7 +176,7 @@ def fit_reported(
         start = fit_rows(rows, n_topics, form_of(known), method, seed)
         rounds = predicting_rounds(halves, start.pair_topics(rows.basis.core))
         options = replace(options, refine=rounds)
-        report(f"chose {rounds} rounds of refinement")
+        report(f"chose {of_number(rounds, 'round')} of refinement")
     return TopicModel.fit(rows, options)
 
 

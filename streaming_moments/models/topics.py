@@ -62,6 +62,7 @@ from streaming_moments.models.sweeps import (
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.numerics.relevance import telling_words
 from streaming_moments.printing.model_html import topics_html
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, require_batch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -451,7 +452,7 @@ class TopicModel(StoredModel):
         if self.refined:
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0
-            sentence += f"; refined in {self.refined} rounds by word pairs"
+            sentence += f"; refined in {of_number(self.refined, 'round')} by word pairs"
             # the fit hardly changes Omega, so this value would contradict a search
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"

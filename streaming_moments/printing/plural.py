@@ -21,3 +21,14 @@ def of_number(number: int, noun: str) -> str:
     ('1 shard', '1,200 bad shards')
     """
     return f"{number:,} {plural(number, noun)}"
+
+
+def agreeing(number: int, one: str, more: str) -> str:
+    """Return a number with the words after it, which agree with it.
+
+    Examples
+    --------
+    >>> agreeing(1, "row was clipped", "rows were clipped")
+    '1 row was clipped'
+    """
+    return f"{number:,} {one if number == 1 else more}"

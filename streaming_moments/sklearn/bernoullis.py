@@ -148,7 +148,15 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
 
     def _records(self, X: Any, first: bool = False) -> CountBatch:
         least = 2 if first else 1
-        checked = self._matrix(X, first, ensure_min_samples=least, dtype="numeric")
+        try:
+            checked = self._matrix(X, first, ensure_min_samples=least, dtype="numeric")
+        except (TypeError, ValueError) as error:
+            if not _are_lists(X):
+                raise
+            raise InvalidInput(
+                "X holds lists of features, but MomentBernoulliMixture needs rows of 0 and 1; give "
+                "MultiLabelBinarizer().fit_transform(X), or count the lists in a store of sets"
+            ) from error
         values = held_values(checked)
         threshold = self.binarize
         if threshold is None:
@@ -164,3 +172,12 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
                 "least 0"
             )
         return CountBatch.from_csr((checked > threshold).astype(np.int8))
+
+
+def _are_lists(X: Any) -> bool:
+    """Whether records are sets of features, not rows of numbers of one length."""
+    if hasattr(X, "tolist"):
+        X = X.tolist() if getattr(X, "ndim", 0) == 1 else ()
+    held = [one for one in X if isinstance(one, (list, tuple, set, frozenset))]
+    texts = any(isinstance(feature, str) for one in held for feature in one)
+    return bool(held) and (texts or len({len(one) for one in held}) > 1)

@@ -16,6 +16,7 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
 from streaming_moments.models.mixtures.second_start import best_start, pilot_of
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.stored import too_few_line
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.sklearn.estimator import MomentMixture, RandomSeed
 from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -115,10 +116,12 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         options = MixtureOptions(topics=k, covariance=self.covariance_type)
         model = self._best(statistics, options)
         if model.negative and not too_few_line(model):
+            which = agreeing(model.negative, "variance", "variances")
+            was = "was" if model.negative == 1 else "were"
             warnings.warn(
-                f"{model.negative} variances of {model.n_topics} components were estimated near 0 "
-                "or below and set to a thousandth of their mean; unless columns hardly vary, ask "
-                "for fewer components, tie their variances, or add rows",
+                f"{which} of {of_number(model.n_topics, 'component')} {was} estimated near 0 or "
+                "below and set to a thousandth of the mean; unless columns hardly vary, ask for "
+                "fewer components, tie their variances, or add rows",
                 stacklevel=4,
             )
         if model.n_unsteady and not self.polish and not too_few_line(model):

@@ -20,6 +20,7 @@ from streaming_moments.models.fit import fit_reported, search_topics
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.plots import Axes, Figure
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
@@ -241,7 +242,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             names = getattr(self, "feature_names_in_", [*map(str, range(self.n_features_in_))])
         if len(names) != self.n_features_in_:
             raise InvalidInput(
-                f"{len(names)} names of {self.n_features_in_} columns; give a name for each"
+                f"{of_number(len(names), 'name')} of {of_number(self.n_features_in_, 'column')}; "
+                "give a name for each"
             )
         return [*map(str, names)]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.synthetic.checks import columns_compared, drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class SyntheticCorpus:
     __repr__ = short_repr
 
 
+@drawn
 def single_topic_corpus(
     n_documents: int,
     n_words: int = 100,
@@ -66,6 +68,7 @@ def single_topic_corpus(
     return _corpus(topics, weights, 0.0, proportions, sizes, rng)
 
 
+@drawn
 def lda_corpus(
     n_documents: int,
     n_words: int = 10_000,
@@ -120,8 +123,12 @@ def lda_corpus(
     return _corpus(topics, weights, alpha0, proportions, sizes, rng)
 
 
-def topic_error(found: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+def topic_error(found: ArrayLike, truth: ArrayLike) -> float:
     """Mean L1 distance of (n, k) topics, columns matched to make it least (0 to 2).
+
+    With different numbers of columns it is the mean over the smaller number. Raises InvalidInput if
+    the numbers of rows differ: `components_` of an estimator has topics in rows, so give its
+    transpose.
 
     Examples
     --------
@@ -130,6 +137,7 @@ def topic_error(found: NDArray[np.float64], truth: NDArray[np.float64]) -> float
     """
     from scipy.optimize import linear_sum_assignment
 
+    found, truth = columns_compared(found, truth)
     distances = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
     rows, columns = linear_sum_assignment(distances)
     return float(distances[rows, columns].mean())

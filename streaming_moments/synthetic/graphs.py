@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.synthetic.checks import columns_compared, drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,7 @@ class SyntheticGraph:
         return CountBatch.from_entries(ends[:, 0], ends[:, 1], None, (self.nodes, self.nodes))
 
 
+@drawn
 def community_graph(
     nodes: int,
     communities: int = 5,
@@ -76,7 +78,7 @@ def community_graph(
     return SyntheticGraph(np.concatenate(found).astype(np.int64), nodes, memberships, alpha0)
 
 
-def membership_error(found: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+def membership_error(found: ArrayLike, truth: ArrayLike) -> float:
     """Mean L1 distance of (n, k) memberships, columns matched to make it least (0 to 2).
 
     Examples
@@ -86,6 +88,7 @@ def membership_error(found: NDArray[np.float64], truth: NDArray[np.float64]) -> 
     """
     from scipy.optimize import linear_sum_assignment
 
+    found, truth = columns_compared(found, truth)
     apart = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
     rows, columns = linear_sum_assignment(apart)
     return float(apart[rows, columns].sum() / len(truth))

@@ -12,6 +12,7 @@ from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.records import ViewBatch
+from streaming_moments.synthetic.checks import drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,7 @@ class SyntheticViews:
     __repr__ = short_repr
 
 
+@drawn
 def view_records(
     number: int,
     sizes: tuple[int, int, int] = (30, 40, 50),
@@ -115,6 +117,7 @@ class SyntheticSequences:
     __repr__ = short_repr
 
 
+@drawn
 def markov_sequences(
     number: int,
     length: int = 100,

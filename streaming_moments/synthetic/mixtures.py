@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.lazy_scipy import optimize
 from streaming_moments.printing.short_repr import short_repr
+from streaming_moments.synthetic.checks import drawn
 
 SOURCES = ("exponential", "laplace", "uniform", "normal")
 
@@ -62,6 +63,7 @@ class FactorRows:
     __repr__ = short_repr
 
 
+@drawn
 def mixture_rows(
     n_rows: int,
     dimensions: int,
@@ -119,6 +121,7 @@ def mixture_rows(
     return MixtureRows(rows, labels, means, weights, np.array(spread))
 
 
+@drawn
 def factor_rows(
     n_rows: int,
     dimensions: int,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.numerics.lazy_scipy import optimize
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.synthetic.checks import columns_compared, drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,7 @@ class FeatureSets:
     __repr__ = short_repr
 
 
+@drawn
 def feature_sets(
     n_rows: int, n_features: int, components: int, mean: float = 0.2, seed: int = 0
 ) -> FeatureSets:
@@ -64,7 +66,7 @@ def feature_sets(
     return FeatureSets(CountBatch.from_csr(drawn.astype(np.int8)), labels, probabilities, weights)
 
 
-def probability_error(found: NDArray[np.float64], true: NDArray[np.float64]) -> float:
+def probability_error(found: ArrayLike, true: ArrayLike) -> float:
     """Root mean square error of (d, k) probabilities, with the best matching of components.
 
     Examples
@@ -72,6 +74,7 @@ def probability_error(found: NDArray[np.float64], true: NDArray[np.float64]) -> 
     >>> probability_error(np.array([[0.9, 0.1]]), np.array([[0.1, 0.8]])).__round__(3)
     0.071
     """
+    found, true = columns_compared(found, true)
     squares = np.square(found[:, :, None] - true[:, None, :]).sum(axis=0)
     own, theirs = optimize.linear_sum_assignment(squares)
     return float(np.sqrt(squares[own, theirs].sum() / found.size))

@@ -11,6 +11,7 @@ from streaming_moments.models.latent_trees.directed import DirectedTree, directe
 from streaming_moments.models.latent_trees.structure import Structure
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.tables.columns import TableColumns
+from streaming_moments.synthetic.checks import drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,7 @@ class SyntheticTable:
     __repr__ = short_repr
 
 
+@drawn
 def latent_tree_table(
     n_rows: int,
     n_columns: int = 15,

@@ -7,6 +7,7 @@ import tomllib
 import venv
 from pathlib import Path
 
+import pip
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -117,9 +118,11 @@ def alone():
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory):
-    """A virtual environment with nothing in it."""
+    """A virtual environment with nothing in it but the pip of this one."""
     place = tmp_path_factory.mktemp("image") / "venv"
-    venv.create(place, with_pip=True)
+    venv.create(place, symlinks=True)
+    [site] = place.glob("lib/python*/site-packages")
+    (site / "pip").symlink_to(Path(pip.__file__).parent)
     return place
 
 

@@ -1,4 +1,4 @@
-"""`streaming-moments serve` whose processes are forked from one that has imported everything.
+"""`streaming-moments serve`, and `accumulate`, forked from a process that has imported everything.
 
 The server begins in no time then, and so does what accumulates for it.
 """
@@ -6,25 +6,32 @@ The server begins in no time then, and so does what accumulates for it.
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
 
 import psutil
 from forking import Descriptor, forking, forking_again, running
+from shifted_clock import shift_clock
 
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.service.ingest_worker import children
 
 PATIENCE = 120  # seconds to end
+RIGHT = timedelta(0)  # how far a clock is off
 
 
 class ForkedServer:
-    """A server of a configuration, in a session of its own; `stdout` says where it listens."""
+    """A server of a configuration, in a session of its own; `stdout` says where it listens.
 
-    def __init__(self, config, log):
+    Or another command that has processes which accumulate; all have the same clock.
+    """
+
+    def __init__(self, config, log, command="serve", clock_off_by=RIGHT):
         self._noted = f"{config}.children"
         reading, writing = os.pipe()
-        given = (str(config), self._noted, Descriptor(writing), Descriptor(log.fileno()))
+        told = Descriptor(writing), Descriptor(log.fileno())
+        given = (command, str(config), self._noted, clock_off_by, *told)
         self._process = forking().Process(target=_serve, args=given)
         self._process.start()
         os.close(writing)
@@ -45,6 +52,9 @@ class ForkedServer:
     def kill(self):
         self._process.kill()
 
+    def poll(self):
+        return self._process.exitcode
+
     def wait(self, patience=None):
         """Its exit code."""
         self._process.join(patience)
@@ -55,16 +65,18 @@ class ForkedServer:
         os.kill(self.pid, number)
 
 
-def _serve(config, noted, stdout, stderr):
+def _serve(command, config, noted, clock_off_by, stdout, stderr):
     os.setsid()
+    shift_clock(clock_off_by)
     stdout.become(1)
     stderr.become(2)
-    children.subprocess = SimpleNamespace(Popen=partial(_noted_child, noted), PIPE=subprocess.PIPE)
-    main(["serve", config])
+    begin = partial(_noted_child, noted, clock_off_by)
+    children.subprocess = SimpleNamespace(Popen=begin, PIPE=subprocess.PIPE)
+    main([command, config])
 
 
-def _noted_child(noted, command, **pipes):
-    child = ForkedChild(command, **pipes, context=forking_again())
+def _noted_child(noted, clock_off_by, command, **pipes):
+    child = ForkedChild(command, **pipes, context=forking_again(), clock_off_by=clock_off_by)
     with open(noted, "a") as log:
         log.write(f"{child.pid}@{psutil.Process(child.pid).create_time()!r}\n")
     return child
@@ -73,12 +85,12 @@ def _noted_child(noted, command, **pipes):
 class ForkedChild:
     """What `subprocess.Popen` is to who keeps an accumulator running."""
 
-    def __init__(self, command, stdin, stdout, context):
+    def __init__(self, command, stdin, stdout, context, clock_off_by=RIGHT):
         assert command[:3] == [sys.executable, "-m", "streaming_moments"]
         assert stdin == stdout == subprocess.PIPE
         lifeline, ours = os.pipe()
         said, theirs = os.pipe()
-        given = (command[3:], *map(Descriptor, (lifeline, theirs, 2)))
+        given = (command[3:], clock_off_by, *map(Descriptor, (lifeline, theirs, 2)))
         self._process = context.Process(target=_accumulate, args=given)
         self._process.start()
         os.close(lifeline)
@@ -107,7 +119,8 @@ class ForkedChild:
         self._process.kill()
 
 
-def _accumulate(arguments, stdin, stdout, stderr):
+def _accumulate(arguments, clock_off_by, stdin, stdout, stderr):
+    shift_clock(clock_off_by)
     for number, one in enumerate((stdin, stdout, stderr)):
         one.become(number)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115

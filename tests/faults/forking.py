@@ -1,9 +1,12 @@
 """Processes forked from one that has imported everything: they begin in no time, and truly race."""
 
+import atexit
+import json
 import multiprocessing
 import os
+import tempfile
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import pytest
 
 PATIENCE = 180  # seconds until something counts as hanging
 
-# whoever asks first starts the one server of a process, so that all ask for the same
+# whoever asks first starts the one server of a run, so that all ask for the same
 _IMPORTED = [
     "__main__",
     "pytest",  # the modules whose functions are called import it
@@ -56,7 +59,16 @@ _IMPORTED = [
 
 
 def forking():
-    """A multiprocessing context."""
+    """A multiprocessing context; processes that share a run of tests share its server."""
+    server, run = forkserver._forkserver, os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None or server._forkserver_address is not None or not Path("/proc/self/fd").exists():
+        _ensure_running()
+    else:
+        _start_or_join(Path(tempfile.gettempdir(), f"forking-{run}"))
+    return multiprocessing.get_context("forkserver")
+
+
+def _ensure_running():
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
     paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
@@ -64,8 +76,48 @@ def forking():
         # before Python 3.13 it knows no paths but these and those of the installation
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         patch.setenv("OPENBLAS_NUM_THREADS", "1")
-        forkserver.ensure_running()
-    return context
+        forkserver._forkserver.ensure_running()
+
+
+def _start_or_join(place):
+    """Join the server that is noted there, else start one and note it: it takes seconds to load."""
+    import fcntl  # where there is /proc
+
+    server = forkserver._forkserver
+    with open(os.open(place, os.O_RDWR | os.O_CREAT, 0o600), "r+") as note:
+        fcntl.flock(note, fcntl.LOCK_EX)
+        noted = note.read()
+        if noted and _joined(**json.loads(noted)):
+            return
+        _ensure_running()
+        # it runs as long as anyone holds this pipe
+        alive = f"/proc/{os.getpid()}/fd/{server._forkserver_alive_fd}"
+        key = getattr(server, "_forkserver_authkey", None)  # from Python 3.14 on
+        told = {"address": server._forkserver_address, "key": key and key.hex()}
+        told |= {"alive": alive, "pipe": os.readlink(alive), "project": __file__}
+        note.seek(0)
+        note.truncate()
+        note.write(json.dumps(told))
+        atexit.register(place.unlink, missing_ok=True)
+
+
+def _joined(address, key, alive, pipe, project):
+    """Whether the server runs, of this project, and does for this process too from now on."""
+    if project != __file__:  # a test runs the tests of another
+        return False
+    try:
+        held = os.open(alive, os.O_WRONLY)
+    except OSError:
+        return False
+    if os.readlink(f"/proc/self/fd/{held}") != pipe:
+        os.close(held)
+        return False
+    server = forkserver._forkserver
+    server._forkserver_address, server._forkserver_alive_fd = address, held
+    server._forkserver_authkey = key and bytes.fromhex(key)
+    # it would start another
+    server.ensure_running = resource_tracker.ensure_running
+    return True
 
 
 def forking_again():

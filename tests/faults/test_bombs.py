@@ -67,18 +67,28 @@ def repeated(text, times):
     return pa.DictionaryArray.from_arrays(np.zeros(times, np.int32), pa.array([text]))
 
 
-def text_bomb(path, compress, unit=b"a" * MEBIBYTE, times=128):
-    content = compress(unit * times)
-    path.write_bytes(content)
+def text_bomb(path, opened, unit=b"a" * MEBIBYTE, times=128, head=b""):
+    """Compressed unit by unit: what it unpacks to would take a second to clear memory for."""
+    with opened(path) as bomb:
+        bomb.write(head)
+        for _ in range(times):
+            bomb.write(unit)
     return path
 
 
 # the same bombs in less time: what they unpack to is what counts
-gzipped, xz = partial(gzip.compress, compresslevel=1), partial(lzma.compress, preset=1)
+gzipped = partial(gzip.open, mode="wb", compresslevel=1)
+xz = partial(lzma.open, mode="wb", preset=1)
+bzipped = partial(bz2.open, mode="wb")
 
 
-def zstd(content):
-    return bytes(pa.compress(content, codec="zstd", asbytes=True))
+def zstd(path):
+    return pa.CompressedOutputStream(str(path), "zstd")
+
+
+def with_content(path, content):
+    path.write_bytes(content)
+    return path
 
 
 def greedy_xz(content):
@@ -92,41 +102,48 @@ def greedy_xz(content):
     return bytes(made)
 
 
-def zip_bomb(path, *contents):
+def zip_bomb(path, unit, times=1, members=1):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number, content in enumerate(contents):
-            archive.writestr(f"{number}.txt", content)
+        for number in range(members):
+            with archive.open(f"{number}.txt", "w") as member:
+                for _ in range(times):
+                    member.write(unit)
     return path
 
 
 LONG_TEXT = "a" * (4 * MEBIBYTE)
+
+
+def long_texts():
+    """Of them 64, which Arrow makes of a list in a second."""
+    return repeated(LONG_TEXT, 64).cast(pa.string())
+
+
 TOO_LONG = "exceeds 8388608 bytes; split the document, or raise --max-document-bytes"
 TOO_LARGE = "smaller row groups, or raise --max-row-group-bytes"
 REFUSED = {
     "a.txt.gz": (lambda p: text_bomb(p, gzipped), TOO_LONG),
     "a.txt.zst": (lambda p: text_bomb(p, zstd, b"\0" * MEBIBYTE, 256), TOO_LONG),
     "a.jsonl.zst": (lambda p: text_bomb(p, zstd), TOO_LONG),
-    "a.ldac.bz2": (lambda p: text_bomb(p, bz2.compress, b"1" * MEBIBYTE, 16), TOO_LONG),
+    "a.ldac.bz2": (lambda p: text_bomb(p, bzipped, b"1" * MEBIBYTE, 16), TOO_LONG),
     "a.txt.xz": (lambda p: text_bomb(p, xz, times=16), TOO_LONG),
     "greedy.txt.xz": (
-        lambda p: text_bomb(p, greedy_xz, b"law\n", 9),
+        lambda p: with_content(p, greedy_xz(b"law\n" * 9)),
         "dictionary of at most 64 MiB",
     ),
     "quoted.csv.gz": (
-        lambda p: text_bomb(p, gzipped, b'text\n"' + b"\n" * 64 * MEBIBYTE, 1),
+        lambda p: text_bomb(p, gzipped, b"\n" * MEBIBYTE, 64, b'text\n"'),
         TOO_LONG,
     ),
     "header.csv.gz": (lambda p: text_bomb(p, gzipped, b"," * MEBIBYTE), TOO_LONG),
     "columns.csv.xz": (
-        lambda p: text_bomb(p, lzma.compress, b"," * MEBIBYTE + b"\n", 1),
+        lambda p: text_bomb(p, xz, b"," * MEBIBYTE + b"\n", 1),
         "a header has at most 4096 and 65536; write the names",
     ),
-    "a.zip": (lambda p: zip_bomb(p, b"a" * 64 * MEBIBYTE), TOO_LONG),
+    "a.zip": (lambda p: zip_bomb(p, b"a" * MEBIBYTE, 64), TOO_LONG),
     "folder/a.gz": (lambda p: text_bomb(p, gzipped).parent, TOO_LONG),
     "column.parquet": (
-        lambda p: written(
-            p, pa.array([LONG_TEXT] * 64), use_dictionary=False, write_statistics=False
-        ),
+        lambda p: written(p, long_texts(), use_dictionary=False, write_statistics=False),
         TOO_LARGE,
     ),
     "megabytes.parquet": (
@@ -141,21 +158,19 @@ REFUSED = {
 }
 READ_WHOLE = {
     "newlines.txt.zst": lambda p: text_bomb(p, zstd, b"\n" * MEBIBYTE, 256),
-    "members.zip": lambda p: zip_bomb(p, *[b"law " * MEBIBYTE] * 64),
+    "members.zip": lambda p: zip_bomb(p, b"law " * MEBIBYTE, members=64),
     "newlines.txt.xz": lambda p: text_bomb(p, xz, b"\n" * MEBIBYTE, 48),
-    "streams.txt.xz": lambda p: text_bomb(
-        p, lambda c: lzma.compress(c, preset=9) * 9, b"law sea\n"
-    ),
-    "records.csv.zst": lambda p: text_bomb(p, zstd, b"text\n" + b'""\n' * MEBIBYTE, 64),
+    "streams.txt.xz": lambda p: with_content(p, lzma.compress(b"law sea\n" * 128, preset=9) * 9),
+    "records.csv.zst": lambda p: text_bomb(p, zstd, b'""\n' * MEBIBYTE, 64, b"text\n"),
     "beside.csv.zst": lambda p: text_bomb(
-        p, lambda c: zstd(b"n,text\n" + c * 16), b"a" * (MEBIBYTE // 2) + b",law\n", 64
+        p, zstd, b"a" * (MEBIBYTE // 2) + b",law\n", 13 * 64, b"n,text\n"
     ),
     "long.csv.zst": lambda p: text_bomb(p, zstd, b'text\n"' + b"a\n" * MEBIBYTE + b'"\n', 64),
     "wide.csv.zst": lambda p: text_bomb(p, zstd, b"text" + 16_000 * (b"," * 4_000 + b"\n"), 1),
     "dictionary.parquet": lambda p: written(p, repeated(LONG_TEXT, 1000)),
     "prefixes.parquet": lambda p: written(
         p,
-        pa.array([LONG_TEXT] * 64),
+        long_texts(),
         use_dictionary=False,
         column_encoding={"text": "DELTA_BYTE_ARRAY"},
     ),
@@ -174,7 +189,7 @@ def outcomes(tmp_path_factory):
         urls.append(make(place))
         assert place.stat().st_size < MEBIBYTE
     warm = written(folder / "warm.parquet", pa.array(["law and sea"]))
-    warm_csv = text_bomb(folder / "warm.csv.xz", lzma.compress, b"text\nlaw\n", 1)
+    warm_csv = text_bomb(folder / "warm.csv.xz", xz, b"text\nlaw\n", 1)
     arguments = [sys.executable, "-c", READ, BUDGET, BATCHES, f"{warm},{warm_csv}", *urls]
     done = subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

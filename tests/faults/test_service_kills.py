@@ -1,17 +1,14 @@
 """Server and accumulator killed under load: each acknowledged document is counted once."""
 
 import json
-import os
 import random
 import re
-import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import psutil
@@ -46,24 +43,10 @@ LOST = (  # of an answer all, or its rest
 
 
 class Served:
-    """`streaming-moments serve` in a process of its own.
+    """`streaming-moments serve` in a process of its own, which is forked."""
 
-    With an environment of its own it is begun anew, else forked.
-    """
-
-    def __init__(self, config, log, **environment):
-        if environment:
-            command = [sys.executable, "-m", "streaming_moments", "serve", str(config)]
-            self.process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                start_new_session=True,
-                env={**os.environ, **environment},
-            )
-        else:
-            self.process = ForkedServer(config, log)
+    def __init__(self, config, log, **clock):
+        self.process = ForkedServer(config, log, **clock)
         line = self.process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
         assert found, line
@@ -315,16 +298,9 @@ def twin_of(place, texts):
 
 def test_a_clock_that_is_off_neither_loses_nor_doubles_nor_keeps_anyone_waiting(local):
     """One server, with what accumulates, is a day ahead, another a day behind."""
-    folder = local.folder / "shifted"
-    folder.mkdir()
-    clock = Path(__file__).parents[1] / "pipelines" / "nightly" / "shifted_clock.py"
-    shutil.copy(clock, folder / "sitecustomize.py")
-    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    day = timedelta(days=1)
     with open(local.log, "w") as log:
-        served = [
-            Served(local.config, log, PYTHONPATH=path, CLOCK_OFF_BY_DAYS=days)
-            for days in ("1", "-1")
-        ]
+        served = [Served(local.config, log, clock_off_by=off) for off in (day, -day)]
         sender = Sender("c", [one.url for one in served])
         for number in range(20):
             sender.send(number)

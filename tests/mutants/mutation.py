@@ -81,7 +81,7 @@ def mutants_of(path: str, source: str, lines: set[int]) -> Iterator[Mutant]:
     >>> [str(one) for one in mutants_of("a.py", "x = 1 < y", {1})]
     ["a.py:1: '1 < y' became '1 <= y'", "a.py:1: '1' became '2'"]
     """
-    tree = ast.parse(source)
+    tree, held = ast.parse(source), source.encode().splitlines(keepends=True)
     within = _names(tree)
     idle = {
         id(inner) for node in ast.walk(tree) for outer in _idle(node) for inner in ast.walk(outer)
@@ -92,10 +92,19 @@ def mutants_of(path: str, source: str, lines: set[int]) -> Iterator[Mutant]:
         for place, changed in _changed(node):
             if place.lineno not in lines:
                 continue
-            before, after = ast.get_source_segment(source, place), ast.unparse(changed)
-            if before not in (None, after) and _is_source_of(before, place):
-                mutated = _replaced(source, place, after)
+            before, after = _segment(held, place), ast.unparse(changed)
+            if before != after and _is_source_of(before, place):
+                mutated = _replaced(held, place, after)
                 yield Mutant(path, place.lineno, within[id(place)], before, after, mutated)
+
+
+def _segment(lines: list[bytes], node: ast.AST) -> str:
+    """Text of a node: `ast.get_source_segment` would split the whole source for each."""
+    first, last = node.lineno - 1, node.end_lineno - 1
+    if first == last:
+        return lines[first][node.col_offset : node.end_col_offset].decode()
+    ends = lines[first][node.col_offset :], lines[last][: node.end_col_offset]
+    return b"".join([ends[0], *lines[first + 1 : last], ends[1]]).decode()
 
 
 def _idle(node: ast.AST) -> Iterator[ast.AST]:
@@ -166,8 +175,7 @@ def _with(node: ast.AST, **parts: object) -> ast.AST:
     return made
 
 
-def _replaced(source: str, node: ast.AST, text: str) -> str:
-    lines = source.encode().splitlines(keepends=True)
+def _replaced(lines: list[bytes], node: ast.AST, text: str) -> str:
     first, last = node.lineno - 1, node.end_lineno - 1
     head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]
     # in brackets it binds as the whole expression did

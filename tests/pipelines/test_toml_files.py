@@ -1,16 +1,25 @@
 """Files in TOML: what is wrong is told alike of a night and of a service."""
 
+import re
+from dataclasses import fields
+from datetime import date
+
 import pytest
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.nightly.config import config_of, read_config
-from streaming_moments.pipelines.service.config import read_service, service_of
+from streaming_moments.pipelines.nightly.config import NightlyConfig, config_of, read_config
+from streaming_moments.pipelines.service.config import ServiceConfig, read_service, service_of
+from streaming_moments.pipelines.toml_files import _section
 
 NIGHT = {"store": "s", "shards": ["a/*.txt"], "output": "r", "refit": {"topics": 5}}
 SERVICE = {"store": "s"}
 FILES = [
     pytest.param(config_of, NIGHT, id="night"),
     pytest.param(service_of, SERVICE, id="service"),
+]
+KINDS = [
+    pytest.param(NightlyConfig, config_of, NIGHT, id="night"),
+    pytest.param(ServiceConfig, service_of, SERVICE, id="service"),
 ]
 READERS = pytest.mark.parametrize("read", [read_config, read_service], ids=["night", "service"])
 
@@ -28,15 +37,15 @@ def refusal(read, content):
     ("keys", "told"),
     [
         ({"cluster": {"memory": "much"}}, "[cluster] memory: 'much' is not a size above 0"),
-        ({"cluster": {"workers": -3}}, "[cluster] workers is -3: it should be greater than or"),
-        ({"cluster": {"workers": "two"}}, "[cluster] workers is 'two': it should be a valid int"),
-        ({"cluster": {"scheduler": ""}}, "[cluster] scheduler is '': it should have at least 1"),
+        ({"cluster": {"workers": -3}}, "[cluster] workers is -3: write 0 or more"),
+        ({"cluster": {"workers": "two"}}, "[cluster] workers is 'two': write a whole number"),
+        ({"cluster": {"scheduler": ""}}, "[cluster] scheduler is '': write text that is not empty"),
         ({"cluster": {"wrokers": 3}}, "[cluster] has no key 'wrokers', did you mean 'workers'?"),
         ({"cluster": {"x": 3}}, "[cluster] has no key 'x', only scheduler, workers, memory, "),
         ({"cluster": 3}, "[cluster] is 3: write a section with keys of its own"),
         ({"cluter": {}}, "the top level has no key 'cluter', did you mean 'cluster'?"),
         ({"tag": "a/b"}, "tag: "),
-        ({"sample_documents": "perhaps"}, "sample_documents is 'perhaps': it should be a valid "),
+        ({"sample_documents": "perhaps"}, "sample_documents is 'perhaps': write true or false"),
     ],
     ids=str,
 )
@@ -45,11 +54,54 @@ def test_a_problem_names_section_key_and_value(read, least, keys, told):
 
 
 @pytest.mark.parametrize(("read", "least"), FILES)
-def test_an_unknown_key_comes_before_the_missing_one(read, least):
+def test_a_misspelled_key_is_not_missing_as_well(read, least):
     rest = {key: value for key, value in least.items() if key != "store"}
     assert refusal(read, rest | {"stoer": "s"}) == (
-        "the top level has no key 'stoer', did you mean 'store'?; the top level lacks 'store'"
+        "the top level has no key 'stoer', did you mean 'store'?"
     )
+    # a key that resembles nothing does not stand for the missing one
+    assert refusal(read, rest | {"x": "s"}).endswith("; the top level lacks 'store'")
+
+
+def test_a_misspelled_key_of_a_section_is_not_missing_as_well():
+    told = refusal(config_of, NIGHT | {"merge": {"form": ["berlin"]}})
+    assert told == "[merge] has no key 'form', did you mean 'from'?"
+    rest = {key: value for key, value in NIGHT.items() if key != "refit"}
+    assert refusal(config_of, rest) == "the section [refit] is missing"
+    told = refusal(config_of, rest | {"refitt": {"topics": 5}})
+    assert told == "the top level has no key 'refitt', did you mean 'refit'?"
+    told = refusal(config_of, NIGHT | {"refit": {"topic": 5}})
+    assert told == "[refit] has no key 'topic', did you mean 'topics'?"
+
+
+WRONG = ("x", -1, 1.5, True, [], {}, "", [1, "x"], float("nan"), 10**30, date(2026, 1, 1), [""])
+# words of the library that checks types
+FOREIGN = re.compile("should|valid|input|parse|instance|schema|tuple|dictionary|None|True|item")
+
+
+def keys_of(kind):
+    """Section and key of each key; the section is None at the top level."""
+    for part in fields(kind):
+        inner = _section(kind, part.name)
+        if inner is None:
+            yield None, part.name
+        else:
+            yield from ((part.name, one.name.rstrip("_")) for one in fields(inner))
+
+
+@pytest.mark.parametrize(("kind", "read", "least"), KINDS)
+def test_a_wrong_value_of_any_key_gets_one_plain_line(kind, read, least):
+    for section, key in keys_of(kind):
+        for value in WRONG:
+            sections = {"merge": {"from": ["berlin"]}, **least}
+            given = {**sections.get(section, {}), key: value} if section else value
+            try:
+                read({**least, section or key: given}, "n.toml")
+            except InvalidInput as error:
+                told = str(error).removeprefix("n.toml: ")
+                # names of keys and values that are quoted are the user's
+                assert not FOREIGN.search(re.sub("'[^']*'|is [^:]*:", "", told)), told
+                assert told.count(f"{key} is ") + told.count(f"{key}: ") <= 1, told
 
 
 @pytest.mark.parametrize(
@@ -83,7 +135,13 @@ def test_what_does_not_go_together_names_its_section(read, content, told):
             "[refit] has no key 'polihs', did you mean 'polish'?",
         ),
         ({"refine": -1}, "[refit] refine"),
-        ({"refine": "x"}, "[refit] refine is 'x': it should be a valid integer"),
+        ({"refine": "x"}, "[refit] refine is 'x': write a whole number or 'auto'"),
+        ({"topics": "x"}, "[refit] topics is 'x': write a whole number, a list of them, 'auto' or"),
+        ({"topics": -1}, "[refit] topics is -1: write 1 or more"),
+        ({"topics": []}, "[refit] topics: write at least 1 of them"),
+        ({"polish": "x"}, "[refit] polish is 'x': write a whole number or 'auto'"),
+        ({"alpha0": -1}, "[refit] alpha0 is -1.0; give 0 to 1,000,000"),
+        ({"same_topic_within": 2}, "[refit] same_topic_within is 2: write at most 1"),
         ({"model": "poisson", "alpha0": 1}, "[refit] alpha0: not an option of model 'poisson'"),
         ({"model": "poison"}, "[refit] model: 'poison' is not one of 'topics', "),
     ],
@@ -95,7 +153,7 @@ def test_options_of_a_model_are_keys_of_the_refit(keys, told):
 
 def test_one_wrong_item_of_a_list_is_one_problem():
     told = refusal(config_of, NIGHT | {"refit": {"topics": [5, "many"]}})
-    assert told == "[refit] topics is 'many': it should be a valid integer"
+    assert told == "[refit] topics is 'many': write a whole number"
 
 
 @pytest.mark.parametrize(("read", "least"), FILES)

@@ -84,6 +84,11 @@ def test_what_makes_no_rows_is_refused(drawn) -> None:
         MomentBernoulliMixture(binarize=-1.0).fit(X)
     with pytest.raises(InvalidInput, match="takes int or 'auto' or 'predict'"):
         MomentBernoulliMixture("all").fit(X)
+    for lists in ([["a", "b"], ["c"]], [{3, 8}, {5}], np.array([["a"], ["b", "c"]], dtype=object)):
+        with pytest.raises(InvalidInput, match=r"give MultiLabelBinarizer\(\)\.fit_transform"):
+            MomentBernoulliMixture(2).fit(lists)
+    with pytest.raises(ValueError, match="not compatible with arrays of bytes"):
+        MomentBernoulliMixture(2).fit(np.array([["a", "b"], ["c", "d"]]))
     pairs = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 20, axis=0)
     with pytest.warns(UserWarning, match="1 of 9 components found: no row has three features"):
         found = MomentBernoulliMixture(9).fit(pairs)

@@ -14,7 +14,8 @@ import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_help import GroupedCommand
-from streaming_moments.pipelines.command_line.service.new_folder import write_folder
+from streaming_moments.pipelines.command_line.new_folders.service import write_folder
+from streaming_moments.pipelines.command_line.new_folders.writing import files_of
 from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
 
@@ -92,9 +93,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
 
 def _begin(folder: Path) -> None:
     token = write_folder(folder, datetime.now(UTC).date())
-    files = ", ".join(sorted(path.name for path in folder.iterdir() if path.name[0] != "."))
     say(
-        f"Wrote a service to {folder}: {files}.",
+        f"Wrote a service to {folder}: {files_of(folder)}.",
         f"Token of the admin, which is printed only now: {token}",
         "Next:",
         f"  cd {shlex.quote(str(folder))}",

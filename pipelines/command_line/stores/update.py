@@ -35,7 +35,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
 )
 from streaming_moments.pipelines.reports.outside_words import slow_tokeniser
 from streaming_moments.pipelines.terminal import note, say, tell
-from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.listing import list_shards
@@ -159,7 +159,8 @@ def update(
     for url, other in result.copies[:_SHOWN]:
         note(f"{url} has the same content as {other}; both are counted (--unique refuses copies)")
     if len(result.copies) > _SHOWN:
-        note(f"{len(result.copies) - _SHOWN} more shards have the content of another one")
+        more = len(result.copies) - _SHOWN
+        note(f"{agreeing(more, 'more shard has', 'more shards have')} the content of another")
     return ExitCode.BAD_SHARDS if result.bad else 0
 
 

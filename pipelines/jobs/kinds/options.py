@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass
 from typing import Any
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import option
 from streaming_moments.pipelines.command_help import SOME
 from streaming_moments.pipelines.quantities import Count
@@ -103,6 +104,10 @@ class KindOptions:
         default="skip",
         choices=BAD_ROWS,
     )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.kind, str) and self.kind not in KINDS:
+            raise InvalidInput(f"there is no kind {self.kind!r}; choose among {', '.join(KINDS)}")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
 )
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.quantities import about
-from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
@@ -74,14 +74,20 @@ def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
         f"capacity: about {about(foundation.room(totals))} such rows",
     ]
     if bad:
-        said.append(f"{bad:,} other rows are shorter or longer, or not finite numbers")
+        said.append(
+            agreeing(bad, "other row is", "other rows are")
+            + " shorter or longer, or not finite numbers"
+        )
     constant = int((rows.min(axis=0) == rows.max(axis=0)).sum())
     if constant:
-        said.append(f"{constant:,} of the numbers never vary")
+        said.append(agreeing(constant, "of the numbers never varies", "of the numbers never vary"))
     with np.errstate(over="ignore"):
         small = int((rows.std(axis=0) < foundation.grid.step).sum()) - constant
     if small > 0 and not foundation.grid.whole:
-        said.append(f"{small:,} of the numbers vary by less than a step; scale them if they matter")
+        said.append(
+            agreeing(small, "of the numbers varies", "of the numbers vary")
+            + " by less than a step; scale them if they matter"
+        )
     if totals.clipped > _CLIPPED * len(rows):
         said.append(f"{totals.clipped / len(rows):.0%} of the rows lie beyond the radius")
     sums = 8 * sum(foundation.sizes.values()) * (1 + foundation.halves)

@@ -9,7 +9,7 @@ from streaming_moments.pipelines.reports.kinds.base import (
     facts_of_triples,
     rows_of_triples,
 )
-from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -26,7 +26,8 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     lines = []
     if outside:
         lines.append(
-            f"{outside:,} words or symbols are not in the store: sequences are split there"
+            agreeing(outside, "word or symbol is", "words or symbols are")
+            + " not in the store: sequences are split there"
         )
     if gaps := store.gaps():
         lines.append(

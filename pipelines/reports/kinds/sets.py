@@ -15,7 +15,7 @@ from streaming_moments.pipelines.reports.kinds.base import (
     token_facts,
 )
 from streaming_moments.pipelines.reports.status import kept_rows, shards_row
-from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -56,7 +56,9 @@ def _details(facts: Facts) -> Rows:
 
 
 def _left_out(outside: int, store: MomentStore) -> list[str]:
-    return [f"{outside:,} features are not in the store"] if outside else []
+    return (
+        [agreeing(outside, "feature is", "features are") + " not in the store"] if outside else []
+    )
 
 
 SETS = KindReports(SetsFoundation, _facts, ("documents", "row"), _rows, _left_out, details=_details)

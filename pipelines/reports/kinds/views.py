@@ -7,7 +7,7 @@ from streaming_moments.pipelines.reports.kinds.base import (
     facts_of_triples,
     rows_of_triples,
 )
-from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -17,7 +17,9 @@ _LACKING = "without all three views"
 def _left_out(outside: int, store: MomentStore) -> list[str]:
     lines, totals = [], store.totals()
     if outside:
-        lines.append(f"{outside:,} words or symbols are not in the store")
+        lines.append(
+            agreeing(outside, "word or symbol is", "words or symbols are") + " not in the store"
+        )
     if totals.without:
         lines.append(f"not counted: {of_number(totals.without, 'record')} of the store {_LACKING}")
     return lines

@@ -181,7 +181,7 @@ def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -
         raise ShardError(
             url,
             f"column {name!r} is of type {column.type}, not lists of symbols",
-            "create the store without {option.columns} if a text is a sequence, or with "
+            "create the store without {create.columns} if a text is a sequence, or with "
             "sequence,time,symbol",
         )
     values = values_of(column, name, url)

@@ -30,6 +30,7 @@ from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import said_of_turned
 from streaming_moments.models.three_view.triple_model import TripleModel
 from streaming_moments.plots import Axes, Figure, plot_chain
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
@@ -342,7 +343,10 @@ class HiddenMarkovModel(TripleModel):
         n = len(self.emission)
         called = [*map(str, range(n) if names is None else names)]
         if len(called) != n:
-            raise InvalidInput(f"{len(called)} names of {n} symbols; give a name for each")
+            raise InvalidInput(
+                f"{of_number(len(called), 'name')} of {of_number(n, 'symbol')}; give a name for "
+                "each"
+            )
         top = np.argsort(-self.emission, axis=0, kind="stable")[:number].T
         symbols = [[called[symbol] for symbol in row] for row in top]
         heights = [self.emission[row, j] for j, row in enumerate(top)]
@@ -372,20 +376,25 @@ class HiddenMarkovModel(TripleModel):
         facts |= {"moves": self.transition.T.tolist(), "operators": self.observable is not None}
         said = [f"{self.windows:,} windows of three symbols"]
         if self.refined:
-            said.append(f"refined in {self.refined} rounds")
+            said.append(f"refined in {of_number(self.refined, 'round')}")
         if self.held_out is not None:
             said.append(
                 f"held-out log-likelihood {self.held_out.mean:.4f} per window, perplexity "
                 f"{window_perplexity(self.held_out):.4g} per symbol"
             )
         if self.short:
-            said.append(f"{self.short:,} sequences have fewer than three symbols")
+            said.append(
+                agreeing(self.short, "sequence has", "sequences have") + " fewer than three symbols"
+            )
         if self.start is self.weights or np.array_equal(self.start, self.weights):
             said.append(
                 "too few sequences to estimate the first state: assumed distributed as all states"
             )
         if self.untold:
-            said.append(f"{self.untold} states have unknown successors: assumed uniform")
+            said.append(
+                agreeing(self.untold, "state has", "states have")
+                + " unknown successors: assumed uniform"
+            )
         if self.turned and not self.refined:
             said.append(said_of_turned(self.turned))
         if self.rare:

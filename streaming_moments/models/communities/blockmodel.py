@@ -26,6 +26,7 @@ from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import half_rows
 from streaming_moments.numerics.lazy_scipy import optimize
+from streaming_moments.printing.plural import agreeing
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
@@ -232,8 +233,8 @@ class Blockmodel(StoredModel):
                 sentence += ": there may be fewer communities"
         if lone:
             sentence += (
-                f"; {lone:,} nodes have no edge; their memberships are the weights of the "
-                "communities"
+                f"; {agreeing(lone, 'node has', 'nodes have')} no edge; without edges "
+                "memberships are the weights of the communities"
             )
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)

@@ -40,6 +40,7 @@ from streaming_moments.models.vectors import (
     require_number,
     tensor_bytes,
 )
+from streaming_moments.printing.plural import agreeing
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -343,7 +344,13 @@ class IndependentFactors(StoredModel):
         if self.weak:
             said.append(f"{self.weak} have cumulants within noise and are unreliable")
         if self.n_missing:
-            said.append(f"{self.n_missing:,} records are not numeric and were skipped")
+            said.append(
+                agreeing(
+                    self.n_missing,
+                    "record is not numeric and was skipped",
+                    "records are not numeric and were skipped",
+                )
+            )
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)

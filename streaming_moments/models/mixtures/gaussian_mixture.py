@@ -46,6 +46,7 @@ from streaming_moments.models.vectors import (
     require_number,
     tensor_bytes,
 )
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -344,7 +345,10 @@ class GaussianMixture(StoredModel):
             "dimension": self.dimension,
         }
         k = self.n_topics
-        said = [f"{k} components of {self.dimension} dimensions, {self.covariance} variances"]
+        said = [
+            f"{of_number(k, 'component')} of {of_number(self.dimension, 'dimension')}, "
+            f"{self.covariance} variances"
+        ]
         if self.start == PILOT:
             facts["start"] = self.start
             said.append(
@@ -361,15 +365,22 @@ class GaussianMixture(StoredModel):
             )
         if self.n_clipped > _MANY * max(1, self.documents - self.n_missing):
             said.append(
-                f"{self.n_clipped:,} rows were beyond the radius and were clipped, more than "
-                f"{_MANY:.0%} of all; rebase the store, or create it from a representative pilot"
+                f"{agreeing(self.n_clipped, 'row was', 'rows were')} clipped at the radius, more "
+                f"than {_MANY:.0%} of all; rebase the store, or create it from a representative "
+                "pilot"
             )
         if self.n_missing:
-            said.append(f"{self.n_missing:,} records are not numeric and were skipped")
+            said.append(
+                agreeing(
+                    self.n_missing,
+                    "record is not numeric and was skipped",
+                    "records are not numeric and were skipped",
+                )
+            )
         if self.negative:
             said.append(
-                f"{self.negative} variances were estimated near 0 or below: ask for fewer "
-                "components"
+                f"{agreeing(self.negative, 'variance was', 'variances were')} estimated near 0 or "
+                "below: ask for fewer components"
             )
         if self.n_unsteady:
             said.append(self.unsteady_sentence)
@@ -382,8 +393,10 @@ class GaussianMixture(StoredModel):
     def unsteady_sentence(self) -> str:
         """What `n_unsteady` says, and what to do."""
         return (
-            f"{self.n_unsteady} of {self.n_topics} components are not found in both halves of the "
-            "rows, so they are unreliable: ask for fewer, add rows, or polish the model"
+            f"{self.n_unsteady} of {self.n_topics} components "
+            f"{'is' if self.n_unsteady == 1 else 'are'} not found in both halves of the rows, so "
+            f"{'it is' if self.n_unsteady == 1 else 'they are'} unreliable: ask for fewer, add "
+            "rows, or polish the model"
         )
 
 

@@ -16,7 +16,7 @@ from streaming_moments.models.passes.polishing import PASSES, M
 from streaming_moments.models.passes.stopping import AUTO
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.progress import Report, reporter, unreported
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, require_batch
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.records import ViewBatch
 
@@ -89,6 +89,8 @@ def polished(
             f"model {model.name} is of rows of numbers; give them to MomentGaussianMixture or "
             "MomentFactors with polish"
         )
+    if hasattr(batches, "dtype"):  # a matrix
+        require_batch(batches)
     given = [batches] if isinstance(batches, Records) else batches
     report = reporter("polished", verbose)
     return passes_over(model, None, given, passes, alpha, threads, report)

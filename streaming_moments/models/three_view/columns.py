@@ -24,6 +24,7 @@ from streaming_moments.decompositions.views import (
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.lazy_scipy import optimize
+from streaming_moments.printing.plural import agreeing
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
@@ -75,7 +76,8 @@ def number_of_records(rows: Rows) -> tuple[int, int]:
 
 def said_of_turned(turned: int) -> str:
     """Warning for states with negative estimates."""
-    return f"{turned} states have negative estimates and little evidence: ask for fewer"
+    which = agreeing(turned, "state has", "states have")
+    return f"{which} negative estimates and little evidence: ask for fewer"
 
 
 def half_rows(rows: Rows, odd: bool) -> Rows:

@@ -48,6 +48,7 @@ from streaming_moments.models.three_view.mixture_em import (
 from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
 from streaming_moments.models.three_view.triple_model import TripleModel
 from streaming_moments.numerics.simplex import nearest_distributions
+from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.foundation import VIEWS, ViewsFoundation
@@ -310,12 +311,15 @@ class MultiViewMixture(TripleModel):
             facts["start"] = self.start
             sentence += "; moments identify fewer states, so rounds on triples started at random"
         if self.refined:
-            sentence += f"; refined in {self.refined} rounds by their triples"
+            sentence += f"; refined in {of_number(self.refined, 'round')} by their triples"
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
             sentence += f"; held-out log-likelihood {self.held_out.mean:.4f} per triple"
         if self.n_missing:
-            sentence += f"; {self.n_missing:,} records lack a view and were skipped"
+            sentence += "; " + agreeing(
+                self.n_missing, "record lacks a view and was", "records lack a view and were"
+            )
+            sentence += " skipped"
         if self.turned and not self.refined:
             sentence += f"; {said_of_turned(self.turned)}"
         sentence = "; ".join([sentence, *self.said_of_polishing(facts)])

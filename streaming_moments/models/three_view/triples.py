@@ -79,6 +79,11 @@ class ListedTriples:
         """Number of distinct triples."""
         return self.counts.size
 
+    @cached_property
+    def total(self) -> float:
+        """Sum of all counts."""
+        return float(self.counts.sum())
+
     def work(self, k: int) -> float:
         """Number of steps of `posteriors`."""
         return float(self.kinds * (_BESIDE + k))
@@ -91,7 +96,7 @@ class ListedTriples:
         score = triple_kernels.triple_posteriors(
             self.cells, self.counts, before, middle, after, left, own, right
         )
-        return Posteriors(left, own, right, float(score / self.counts.sum()))
+        return Posteriors(left, own, right, float(score / self.total))
 
 
 @dataclass(frozen=True, eq=False)

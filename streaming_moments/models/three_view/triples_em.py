@@ -73,7 +73,9 @@ def _further(hidden: AnyHidden, following: AnyHidden, reach: float) -> AnyHidden
     def beyond(old: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.float64]:
         # zeros stay zero, and nothing else becomes zero
         ratio = np.divide(new, old, out=np.ones_like(new), where=old > 0)
-        return as_columns(new * np.clip(ratio, *_RATIOS) ** (reach - 1))
+        # of a small table `clip` takes three times as long
+        bounded = np.minimum(np.maximum(ratio, _RATIOS[0]), _RATIOS[1])
+        return as_columns(new * bounded ** (reach - 1))
 
     return _each(beyond, hidden, following)
 

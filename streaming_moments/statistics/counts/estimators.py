@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.moments import Moments
 from streaming_moments.errors import BoundExceeded, InvalidInput
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, require_batch
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.room import finest_even
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
@@ -24,7 +24,27 @@ _CELLS = 1 << 22
 
 
 def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) -> Moments:
-    """Estimate moments by a named estimator; `seed` is only for "three-words".
+    """Estimate moments of documents in memory by a named estimator.
+
+    - "even": length weights, as a store has them by default.
+    - "pooled": all pairs and triples count once (Ruffini et al. 2018, Theorem 1).
+    - "per-document": each document counts once (Zou et al. 2013).
+    - "three-words": three random words of each document.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        Documents of at most 512 words.
+    estimator : str
+        A name of `ESTIMATORS`.
+    seed : int
+        Seed of "three-words"; the others have no use for it.
+
+    Returns
+    -------
+    Moments
+        As `decompose` takes them for documents of one topic; `dirichlet_moments` converts them for
+        LDA.
 
     Raises
     ------
@@ -38,6 +58,7 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
     >>> estimate(CountBatch.from_csr([[2, 1], [0, 3]]), "per-document").M1.round(3)
     array([0.333, 0.667])
     """
+    require_batch(batch)
     if estimator == "even":
         return weighted_moments(batch, finest_even(batch))
     if estimator == "pooled":

@@ -14,6 +14,7 @@ from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
@@ -216,9 +217,9 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
     """Refuse more topics than positive eigenvalues."""
     if positive < n_topics:
         raise NotIdentifiable(
-            f"{n_topics} topics are asked for, but the second moment has {positive} positive "
-            f"eigenvalues (alpha0 {form.alpha0:g}); ask for at most {positive}, lower alpha0, or "
-            "add documents"
+            f"{n_topics} topics are asked for, but the second moment has "
+            f"{of_number(positive, 'positive eigenvalue')} (alpha0 {form.alpha0:g}); "
+            f"ask for at most {positive}, lower alpha0, or add documents"
         )
 
 

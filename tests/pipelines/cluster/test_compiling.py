@@ -1,4 +1,4 @@
-"""Commands of a new installation: what they compile, and the line that says so."""
+"""A new installation: what a fit and commands compile, and the line that says so."""
 
 import json
 import os
@@ -12,10 +12,12 @@ import io, json, sys
 from unittest.mock import patch
 
 from numba.core import event
-from streaming_moments.pipelines.command_line import shared_options
+from streaming_moments import Basis, MomentStatistics, fit
+from streaming_moments.compiling import say_compiling
 from streaming_moments.pipelines.command_line.entry import cli
+from streaming_moments.synthetic import lda_corpus
 
-compiled, told = [], []
+compiled = []
 
 
 class Terminal(io.StringIO):
@@ -34,14 +36,23 @@ class Listener(event.Listener):
 
 
 event.register("numba:compile", Listener())
+sys.ps1 = ">>> "  # someone sits before it
+batch = lda_corpus(300, n_words=60, n_topics=2).batch
+model = fit(MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=4)), n_topics=2)
+model.transform(batch)
+fitted = len(compiled)
+del sys.ps1
+# as in another process, which reads the kernels above
+say_compiling.cache_clear()
 with patch.object(sys, "stderr", Terminal()) as terminal:
     for command in json.loads(sys.argv[1]):
         cli(command, standalone_mode=False)
-print("\\n" + json.dumps([compiled, terminal.getvalue()]))
+print("\\n" + json.dumps([compiled[:fitted], compiled[fitted:], terminal.getvalue()]))
 """
+SAID = "compiling kernels (once)"
 
 
-def test_the_first_commands_compile_each_kernel_once_and_say_so_once(tmp_path):
+def test_a_first_fit_and_first_commands_compile_each_kernel_once_and_say_so_once(tmp_path):
     draw = random.Random(0)
     parts = ["sea", "ship", "sail", "wind"], ["law", "court", "judge", "wind"]
     lines = [" ".join(draw.choices(parts[number % 2], k=20)) for number in range(300)]
@@ -61,7 +72,9 @@ def test_the_first_commands_compile_each_kernel_once_and_say_so_once(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    compiled, shown = json.loads(done.stdout.splitlines()[-1])
-    assert len(compiled) > 10
-    assert set(Counter(compiled).values()) == {1}, "of one kind of arguments each"
-    assert shown.count("compiling kernels (once)") == 1
+    by_fit, by_commands, shown = json.loads(done.stdout.splitlines()[-1])
+    assert len(by_fit) > 10
+    assert len(by_commands) > 2
+    compiled = Counter(by_fit + by_commands)
+    assert set(compiled.values()) == {1}, "of one kind of arguments each"
+    assert done.stderr.count(SAID) == shown.count(SAID) == 1

@@ -10,6 +10,7 @@ import pytest
 from page_scripts import commands_of
 from rich.console import Console
 
+from streaming_moments.pipelines.command_line import demo
 from streaming_moments.pipelines.command_line.demo import print_end
 from streaming_moments.storage import MomentStore
 
@@ -41,6 +42,19 @@ def test_the_commands_for_own_data_run_as_they_are(run, tmp_path, monkeypatch):
     assert not {"the", "of", "and"} & {*store.vocabulary.terms}
     assert store.models
     assert out
+
+
+def test_the_shards_of_the_demo_are_written_alone(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "write_decades", lambda folder: [str(folder / "1790s.parquet")])
+    monkeypatch.chdir(tmp_path)
+    assert run("demo", "--shards", "addresses")[:2] == (
+        0,
+        "Wrote 1 shard to addresses, with a column text.\n",
+    )
+    (tmp_path / "addresses" / "mine").write_text("mine")
+    code, out, err = run("demo", "--shards", "addresses")
+    assert (code, out) == (2, "")
+    assert "addresses is not an empty folder; give the demo a new one" in err
 
 
 def test_without_a_person_the_path_is_printed(tmp_path, monkeypatch):

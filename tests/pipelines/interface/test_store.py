@@ -133,6 +133,8 @@ def test_partitions_that_changed_are_refused_and_nothing_is_counted(empty, plant
         store.update(other, source="a", client=client)
     with pytest.raises(InvalidInput, match="is now sha256:.*put the old content back"):
         store.forget(other, source="a", client=client)
+    with pytest.raises(InvalidInput, match="^'a' is the source of counted documents.*source='a'$"):
+        store.forget("a", client=client)
     assert open_store(store.url).version == store.version
     assert store.update(other, source="b", client=client).documents == 180
 

@@ -230,4 +230,4 @@ def test_a_pilot_is_as_large_as_it_is_asked_for_and_columns_below_the_grid_are_s
         assert code == 0
         said = " ".join(said.split())
         assert f"a sample of {drawn:,} rows" in said
-        assert "1 of the numbers vary by less than a step" in said
+        assert "1 of the numbers varies by less than a step" in said

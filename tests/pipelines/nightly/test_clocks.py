@@ -3,15 +3,15 @@
 import json
 import os
 import re
-import shutil
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from campaigns import few_row_blocks
+from forking import Descriptor, forking
+from shifted_clock import shift_clock
 
-import streaming_moments
+from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.history import read_history
 from streaming_moments.pipelines.nightly.night import nightly
@@ -41,18 +41,22 @@ def place(tmp_path, planted):
 
 
 def run_with_a_clock_off_by(time, place, *arguments):
-    """A command in a process of its own, all of whose children have the same clock."""
-    site = place / "site"
-    site.mkdir(exist_ok=True)
-    shutil.copy(Path(__file__).with_name("shifted_clock.py"), site / "sitecustomize.py")
-    package = Path(streaming_moments.__file__).parents[1]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{site}{os.pathsep}{package}",
-        "CLOCK_OFF_BY_DAYS": str(time / timedelta(days=1)),
-    }
-    command = [sys.executable, "-m", "streaming_moments", *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    """Exit code, output and errors of a command in a process of its own, which is forked."""
+    told = [place / name for name in ("out", "err")]
+    with told[0].open("w") as out, told[1].open("w") as err:
+        given = [Descriptor(file.fileno()) for file in (out, err)]
+        process = forking().Process(target=_run, args=(time, [*map(str, arguments)], *given))
+        process.start()
+        process.join(300)
+    return process.exitcode, *[path.read_text() for path in told]
+
+
+def _run(clock_off_by, arguments, out, err):
+    out.become(1)
+    err.become(2)
+    shift_clock(clock_off_by)
+    with few_row_blocks():
+        main(arguments)
 
 
 def age(path, by):
@@ -66,8 +70,8 @@ def test_a_night_whose_clock_is_a_year_off_harms_no_other(place, embedded, off):
     later = place / "2026-11-22.txt"
     content = later.read_text()
     later.unlink()
-    done = run_with_a_clock_off_by(off, place, "nightly", place / "one.toml")
-    assert done.returncode == 0, done.stderr
+    code, _, err = run_with_a_clock_off_by(off, place, "nightly", place / "one.toml")
+    assert code == 0, err
     store = MomentStore.open(str(place / "store"))
     told = datetime.fromisoformat(store.commit.time)
     assert abs(told - datetime.now(UTC) - off) < timedelta(hours=1), "no clock was off"
@@ -105,8 +109,8 @@ def test_a_night_whose_clock_is_a_year_off_harms_no_other(place, embedded, off):
     for writer in (old, young):
         opened.folder.write(f"segments/{writer.id}/half", b"written")
     age(Path(opened.url) / "segments" / old.id / "half", GRACE + OLDEST_COMMITTED)
-    collected = run_with_a_clock_off_by(off, place, "gc", opened.url, "--json")
-    [heap] = json.loads(collected.stdout)["garbage"]
+    _, collected, _ = run_with_a_clock_off_by(off, place, "gc", opened.url, "--json")
+    [heap] = json.loads(collected)["garbage"]
     assert heap["path"] == f"segments/{old.id}"
     assert opened.folder.exists(f"segments/{young.id}/half")
     collect(opened.folder, find_garbage(opened.folder))

@@ -75,11 +75,11 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
         ({"store": "s"}, "the top level lacks 'shards'"),
         (
             with_section("refit", topics=0),
-            r"\[refit\] topics is 0: .* greater than or equal to 1",
+            r"\[refit\] topics is 0: write 1 or more",
         ),
         (with_section("refit", topics=[]), r"\[refit\] topics: "),
         (with_section("refit", method="fast"), r"\[refit\] method: .*'joint'"),
-        (with_section("refit", topics="many"), r"\[refit\] topics is 'many': .* valid integer"),
+        (with_section("refit", topics="many"), r"\[refit\] topics is 'many': write a whole number"),
         (
             with_section("gates", min_topic_weight=2),
             r"\[gates\] min_topic_weight is 2: .* 1",

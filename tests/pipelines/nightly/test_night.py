@@ -168,10 +168,10 @@ def test_each_gate_refuses_what_is_beyond_its_bound_and_no_more():
     assert len(good) == 5
     bad = judged(model_with([0.25, 0.0], [0.875, 0.125]), yesterday, Drift(1, 0, 99, 0.3), gates)
     assert reasons_of(bad) == (
-        "drop of coherence: 0.25, the most allowed is 0.125",
-        "distance of pair distributions: 0.3, the most allowed is 0.2",
-        "effective documents: 99, the least allowed is 100",
-        "weight of the smallest topic: 0.125, the least allowed is 0.25",
+        "drop of coherence: 0.25, the gate allows at most 0.125",
+        "distance of pair distributions: 0.3, the gate allows at most 0.2",
+        "effective documents: 99, the gate allows at least 100",
+        "weight of the smallest topic: 0.125, the gate allows at least 0.25",
     )
     # on the first night there is nothing to compare with
     first = judged(model_with([0.2, 0.0], [0.5, 0.5]), None, Drift(1, 0, 100, None), gates)
@@ -208,7 +208,7 @@ def test_a_least_bound_is_of_what_is_known():
     drift = Drift(None, None, 1, None)
     assert reasons_of(judged(Unknown(), None, drift, gates)) == ()
     assert reasons_of(judged(Unknown(399), None, drift, gates)) == (
-        "documents: 399, the least allowed is 400",
+        "documents: 399, the gate allows at least 400",
     )
 
 
@@ -227,7 +227,7 @@ def test_a_drop_of_held_out_likelihood_is_refused_where_it_is_known():
         return reasons_of(found)
 
     assert refused(worse, yesterday) == ()
-    told = "drop of held-out likelihood: 0.5, the most allowed is 0.25"
+    told = "drop of held-out likelihood: 0.5, the gate allows at most 0.25"
     assert refused(worst, yesterday) == (told,)
     # without halves, on the first night, of other words: nothing is known
     others = dataclasses.replace(yesterday, vocabulary="other")
@@ -239,7 +239,7 @@ def test_what_is_not_known_of_the_model_itself_is_refused():
     still = np.array([1.0])
     model = HiddenMarkovModel(np.array([[0.5], [0.5]]), np.eye(1), still, still)
     drift, bound = Drift(None, 0, np.nan, None), GatesSection(max_perplexity=1.5)
-    said = "perplexity of a symbol held out: not known, the bound is 1.5"
+    said = "perplexity of a symbol held out: not known, the gate allows at most 1.5"
     assert reasons_of(judged(model, None, drift, bound)) == (said,)
     known = dataclasses.replace(model, held_out=HeldOut(-1.0, -1.0))
     assert reasons_of(judged(known, None, drift, bound)) == ()
@@ -336,7 +336,7 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, mon
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (10, "nothing new; 0 shards counted\n")
     steps = [line.split()[0] for line in printed.err.splitlines()]
-    assert steps == ["list", "update", "report"]
+    assert steps == ["list", "update", "report", "page:"]
     assert "counted before 2" in printed.err
 
 
@@ -346,7 +346,7 @@ def test_a_refusal_names_the_command_that_publishes(place, capsys):
         main(["nightly", text])
     printed = capsys.readouterr()
     assert ended.value.code == 11
-    assert "documents: 200, the least allowed is 1,000,000; 1 shard counted" in printed.out
+    assert "documents: 200, the gate allows at least 1,000,000; 1 shard counted" in printed.out
     [command] = re.findall(r"`streaming-moments (tag .*)`", printed.err)
     [page] = (place / "reports").glob("night-*.html")
     remedy = f"to publish the new one anyway, run `streaming-moments {command}`"

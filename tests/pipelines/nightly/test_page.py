@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.pipelines.nightly.history import Night, NightHistory
+from streaming_moments.pipelines.nightly.index import nights_index
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.nightly.page import night_page
 from streaming_moments.quality.matching import KeptTopic, TopicMatching
@@ -186,6 +187,34 @@ def test_a_night_without_news_shows_what_is_published(nights):
     assert third.page["distances"] == second.page["distances"]
     assert [run["outcome"] for run in third.page["runs"]] == ["published"] * 2 + ["nothing new"]
     assert third.page["runs"][-1]["captured"] is None
+
+
+def test_the_table_of_gates_shows_which_side_of_a_bound_is_allowed(nights):
+    cells = re.sub(r"<[^>]*>", " ", nights[1].html)
+    assert re.search(r"documents\s+✓ holds\s+400\s+at least 100\s", cells)
+    assert re.search(r"distance of pair distributions\s+✓ holds\s+[\d.]+\s+at most 0.9\s", cells)
+
+
+def test_the_list_of_nights_says_what_a_night_without_details_is(nights):
+    report, other = (
+        nights[1].report,
+        Night("other", "2026-11-01T03:15", "published", *[None] * 4, {}, {}, None, None),
+    )
+    names = [f"night-202611{day:02d}T031500000000Z" for day in range(1, 32)]
+    pages = tuple(f"{name}.html" for name in names)
+    others = (replace(other, page=pages[-1], words_added=1),)
+    read = tuple(f"{name}.json" for name in names[1:-1])
+    cells = nights_index(report, NightHistory((), others, read[1:], pages)).decode()
+    rows = dict(re.findall(r'<a href="(night-[^"]*)">(.*?)</td>', cells, re.DOTALL))
+    assert "2026-11-01 03:15" in rows[pages[-1]], "the run of the other store"
+    assert "of the store other" in rows[pages[-1]]
+    assert "1 word added" in rows[pages[-1]]
+    assert "its report is missing or cannot be read" in rows[pages[1]]
+    assert "2026-11-02 03:15" in rows[pages[1]]
+    assert "of the store" not in rows[report.file_name(".html")]
+    cells = nights_index(report, NightHistory((), others, read, pages)).decode()
+    rows = dict(re.findall(r'<a href="(night-[^"]*)">(.*?)</td>', cells, re.DOTALL))
+    assert "older than the last 30 reports" in rows[pages[0]]
 
 
 def test_every_page_lies_beside_its_report(nights, place):

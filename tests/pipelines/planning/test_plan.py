@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from streaming_moments.pipelines.command_line import plan as command
 from streaming_moments.pipelines.command_line.every_command import cli
+from streaming_moments.pipelines.planning import trial
 from streaming_moments.storage.documents import share_before
 from streaming_moments.storage.formats import START, Position
 from streaming_moments.storage.listing import list_shards
@@ -112,13 +114,35 @@ def plan(*arguments):
     return CliRunner().invoke(cli, ["plan", *map(str, arguments)], catch_exceptions=False)
 
 
-def test_the_command_prints_bytes_seconds_and_a_cluster(shards):
-    ran = plan(shards, "--min-documents", 2, "--max-topics", 3)
+def test_the_answer_comes_first_and_details_if_asked_for(shards, monkeypatch):
+    arguments = (shards, "--min-documents", 2, "--max-topics", 3)
+    measured = []
+    tried = command.try_out_any
+
+    def once(*given):
+        measured.extend([] if measured else [tried(*given)])
+        return measured[0]
+
+    monkeypatch.setattr(command, "try_out_any", once)
+    ran = plan(*arguments, "--verbose")
     assert ran.exit_code == 0
-    assert "6, " in ran.stdout
-    parts = ("store on disk", "memory of a worker", "workers of", "recommended: 1 worker")
-    for part in (*parts, "reads the shards once", "receiving 600 MiB a second", "1,000"):
-        assert part in ran.stdout
+    answer, *details = ran.stdout.split("\n\n")
+    lines = answer.splitlines()
+    names = ("fits here", "recommended", "time", "memory", "disk", "corpus")
+    assert [line.split("  ")[0].strip() for line in lines] == [*names]
+    assert lines[0].split(None, 2)[2].startswith("yes, this machine has")
+    assert "1 worker of" in lines[1]
+    assert all(step in lines[2] for step in STEPS)
+    assert "6 shards" in lines[5]
+    parts = ("store on disk", "memory of a worker", "workers of", "reads the shards once")
+    for part in (*parts, "receiving 600 MiB a second", "1,000"):
+        assert part in "\n\n".join(details)
+    # of a machine without that memory
+    monkeypatch.setattr(command, "MEMORY_LIMIT", 512 << 20)
+    ran = plan(*arguments)
+    assert len(ran.stdout.splitlines()) == len(names)
+    assert "no, this machine has 512 MiB of memory; --memory 307MiB plans for it" in ran.stdout
+    assert "--verbose prints the details" in ran.stderr
 
 
 def test_the_command_prints_one_json_object(shards):
@@ -141,13 +165,20 @@ def test_the_command_prints_one_json_object(shards):
     assert made["memory"]["peak"] <= made["memory"]["budget"]
     assert made["memory"]["budget"] <= 0.6 * made["memory"]["limit"] < 2.001e9
     assert made["recommended"]["total"] > 0
+    assert made["fits"] == (made["memory"]["limit"] <= made["machine_bytes"])
 
 
 def test_a_plan_leaves_nothing_behind(shards, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
+    # kernels are compiled before a step of a fit is timed, or the first plan would be too slow
+    steps = []
+    for name in ("_compile_fits", "_swept"):
+        own = getattr(trial, name)
+        monkeypatch.setattr(trial, name, lambda *given, own=own: steps.append(own) or own(*given))
     assert plan(shards, "--max-topics", 3).exit_code == 0
     assert list(tmp_path.iterdir()) == []
+    assert [one.__name__ for one in steps] == ["_compile_fits", "_swept"]
 
 
 def test_a_budget_that_holds_nothing_is_refused(shards):

@@ -54,5 +54,5 @@ def test_a_plan_of_a_kind_is_of_the_store_that_is_made(run, tmp_path, suffix, op
     states = () if suffix == "dat" else ("--topics", "2")
     code, out, err = run("plan", shards, *options, *states, "--memory", "300MB")
     assert (code, "the budget is" in err) == (2, True), err
-    code, out, err = run("plan", shards, *options, *states, "--workers", "1")
+    code, out, err = run("plan", shards, *options, *states, "--workers", "1", "--verbose")
     assert (code, ("words of" if words else "rows of 2 numbers") in out) == (0, True), err

@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date, timedelta
 
-import psutil
 import pytest
-from forked_service import ForkedChild
+from forked_service import ForkedChild, ForkedServer
 from forking import forking
 
 from streaming_moments.pipelines.service.config import service_of
@@ -99,19 +98,26 @@ def test_what_could_not_be_begun_anew_is_tried_again(monkeypatch):
     assert "cannot be started ([Errno 11] Resource temporarily unavailable)" in lines[1]
 
 
+@contextmanager
 def started(path):
-    """`streaming-moments accumulate` in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "streaming_moments", "accumulate", str(path)],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    """`streaming-moments accumulate`, and what gives its exit code and its lines once it ends."""
+    with open(path.with_suffix(".log"), "w+") as log:
+        command = ForkedServer(path, log, "accumulate")
+
+        def ended():
+            code = command.wait(100)
+            return code, path.with_suffix(".log").read_text()
+
+        try:
+            yield command, ended
+        finally:
+            command.kill()
 
 
-def until(condition, process):
+def until(condition, command):
     deadline = time.monotonic() + 120
     while not condition():
-        assert process.poll() is None, process.stderr.read()
+        assert command.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.005)
 
@@ -124,12 +130,13 @@ def test_who_accumulates_apart_ends_its_turn_on_sigterm(place, planted, reading)
     one, _ = RecordShape().submission(documents, new_receipt(0), False, date(2026, 11, 23))
     seals.inbox.put([one])
     (shard,) = seals.seal_next(len(documents), 1 << 30).shards
-    with started(place / "service.toml") as command:
-        until(lambda: reading(command.pid, f"{seals.inbox.folder.url}/{shard.path}"), command)
-        (child,) = psutil.Process(command.pid).children()
-        command.terminate()
-        _, told = command.communicate(timeout=100)
-    assert command.returncode == 0, told
+    sealed = f"{seals.inbox.folder.url}/{shard.path}"
+    with started(place / "service.toml") as (command, ended):
+        until(lambda: any(reading(one.pid, sealed) for one in command.children()), command)
+        (child,) = command.children()
+        command.send_signal(signal.SIGTERM)
+        code, told = ended()
+    assert code == 0, told
     assert not child.is_running()
     # each line of the log is an event
     assert any(
@@ -144,20 +151,20 @@ def test_who_accumulates_apart_ends_at_once_on_sigint_before_its_first_turn(plac
         # nobody listens there, which it takes Dask 20 seconds to find
         f'store = "{place}/store"\n[cluster]\nscheduler = "tcp://127.0.0.1:9"\n'
     )
-    with started(place / "service.toml") as command:
-        until(psutil.Process(command.pid).children, command)
+    with started(place / "service.toml") as (command, ended):
+        until(command.children, command)
         command.send_signal(signal.SIGINT)
-        _, told = command.communicate(timeout=100)
-    assert (command.returncode, told.count("interrupted: ")) == (130, 1), told
+        code, told = ended()
+    assert (code, told.count("interrupted: ")) == (130, 1), told
 
 
 def test_who_accumulates_apart_ends_with_the_code_of_what_ended_of_itself(place):
     (place / "service.toml").write_text(
         f'store = "{place}/store"\n[accumulate]\nnight = "{place}/none"\nrefit_every = "24h"\n'
     )
-    with started(place / "service.toml") as command:
-        _, told = command.communicate(timeout=100)
-    assert (command.returncode, told.count("error: ")) == (2, 1), told
+    command = [sys.executable, "-m", "streaming_moments", "accumulate", place / "service.toml"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=100)
+    assert (done.returncode, done.stderr.count("error: ")) == (2, 1), done.stderr
 
 
 def test_what_is_asked_to_end_before_who_watches_it_ends_as_asked(place):

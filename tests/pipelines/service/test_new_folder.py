@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming_moments.pipelines.command_line.service import new_folder
-from streaming_moments.pipelines.command_line.service.new_folder import write_folder
+from streaming_moments.pipelines.command_line.new_folders import service as service_folder
+from streaming_moments.pipelines.command_line.new_folders.service import write_folder
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.service.tokens import Role, TokenFile
@@ -127,7 +127,7 @@ def test_a_write_that_fails_leaves_no_file(run, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(new_folder, "add_token", full)  # the last file
+        patched.setattr(service_folder, "add_token", full)  # the last file
         code, out, err = run("serve", "--init", tmp_path / "new")
     assert (code, out) == (2, "")
     assert "new cannot be written (No space left on device); free some space" in err

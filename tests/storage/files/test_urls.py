@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming_moments.errors import InvalidInput, printable
+from streaming_moments.errors import InvalidInput, StoreError, printable
+from streaming_moments.pipelines.nightly.config import config_of
+from streaming_moments.storage.files.backends import require_bucket_name
+from streaming_moments.storage.files.filesystems import open_file_system
 from streaming_moments.storage.files.urls import (
     is_signed,
     require_no_secret,
@@ -12,6 +15,8 @@ from streaming_moments.storage.files.urls import (
     shard_name,
     without_secrets,
 )
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.store.store import MomentStore
 
 SIGNATURES = {
     "S3": "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIA%2F2026&X-Amz-Date=2026&"
@@ -117,3 +122,31 @@ def test_any_local_name_has_a_name_in_utf_8(content):
         assert name == "/corpus/" + content.decode()
     except UnicodeDecodeError:
         assert "\\x" in name
+
+
+@pytest.mark.parametrize("protocol", ["s3", "S3", "s3a", "gs", "gcs", "az", "abfs"])
+@pytest.mark.parametrize("rest", ["///corpus/a.txt", "//", "/corpus/a.txt", "corpus/a.txt"])
+def test_a_url_of_a_bucket_names_one(protocol, rest):
+    url = f"{protocol}:{rest}"
+    told = f"names no bucket; write {protocol.lower()}://BUCKET/FOLDER"
+    for refused, call in (
+        (InvalidInput, lambda: list_shards([url])),
+        (InvalidInput, lambda: list_shards([f"{url}/*.txt"])),
+        (InvalidInput, lambda: open_file_system(url, None)),
+        (StoreError, lambda: MomentStore.open(url)),
+    ):
+        with pytest.raises(refused, match=told):
+            call()
+    with pytest.raises(InvalidInput, match=rf"^n\.toml: store: .*{told}"):
+        config_of(
+            {"store": url, "shards": "*.txt", "output": "r", "refit": {"topics": 5}}, "n.toml"
+        )
+
+
+def test_a_bucket_has_no_space_and_no_wildcard_is_proposed_as_one():
+    with pytest.raises(InvalidInput, match="has a space in the name of its bucket"):
+        require_bucket_name("s3://my corpus/a.txt")
+    with pytest.raises(InvalidInput, match="FOLDER$"):
+        require_bucket_name("s3:///*.txt")
+    for fine in ("s3://corpus", "s3a.txt", "./s3:/corpus", "memory:///corpus", "a:b", "C:/corpus"):
+        assert require_bucket_name(fine) == fine

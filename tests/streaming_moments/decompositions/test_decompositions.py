@@ -12,7 +12,7 @@ from streaming_moments.decompositions.moments import Moments, dirichlet_moments
 from streaming_moments.decompositions.one_direction import by_eigenvectors
 from streaming_moments.decompositions.power_method import by_power_method
 from streaming_moments.decompositions.rotation import by_joint_diagonalization
-from streaming_moments.decompositions.svtd import recover
+from streaming_moments.decompositions.svtd import recover, svtd
 from streaming_moments.decompositions.whitened import WhitenedMoments, whiten_moments
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.rows import added
@@ -317,12 +317,25 @@ def test_names_seeds_shapes_and_numbers_are_checked():
         Moments(moments.M1, moments.M2, moments.M2)
     with pytest.raises(InvalidInput, match="M2 holds 9 numbers that are not finite"):
         Moments(moments.M1, np.full((3, 3), np.nan), moments.M3)
+    with pytest.raises(InvalidInput, match="M3 is not an array of real numbers"):
+        Moments(moments.M1, moments.M2, [[1.0], [2.0, 3.0]])
+    with pytest.raises(InvalidInput, match="moments is of type tuple; decompose takes Moments"):
+        decompose((moments.M1, moments.M2, moments.M3), 2)
+    with pytest.raises(TypeError, match="svtd has no argument n_components; give k"):
+        svtd(moments.M1, moments.M2, moments.M3, n_components=2)
     with pytest.raises(InvalidInput, match="alpha0 is -1"):
         dirichlet_moments(moments, -1.0)
     whitened, _ = whiten_moments(moments, 2)
     for method in (by_power_method, by_alternating_least_squares):
         with pytest.raises(InvalidInput, match="restarts is 0"):
             method(whitened, np.random.default_rng(0), 0)
+
+
+def test_lists_of_numbers_are_decomposed_as_their_arrays():
+    moments = Moments.of_mixture(np.eye(3), np.array([0.5, 0.3, 0.2]))
+    lists = moments.M1.tolist(), moments.M2.tolist(), moments.M3.tolist()
+    assert np.array_equal(svtd(*lists, 3).raw, svtd(moments.M1, moments.M2, moments.M3, 3).raw)
+    assert np.array_equal(Moments(*lists).M3, moments.M3)
 
 
 @pytest.mark.parametrize("method", ["joint", "feature"])

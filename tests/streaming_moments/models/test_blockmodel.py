@@ -116,7 +116,7 @@ def test_directed_edges_tell_where_their_sources_belong():
         assert np.abs(model.mixing - [[0.1, 0.01], [0.01, 0.1]]).max() < 0.03
         # a node that nothing goes out from has the mean
         assert model.degrees[5] == 0
-        assert "1 nodes have no edge" in model.described().sentence
+        assert "1 node has no edge" in model.described().sentence
         rest = np.delete(model.memberships, 5, axis=0).mean(axis=0)
         assert model.memberships[5] == pytest.approx(rest, abs=1e-3)
 

@@ -1,0 +1,1 @@
+"""Folders that `--init` of a command writes: what it needs to run as it is."""
