@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from streaming_moments.pipelines.command_line.new_folders import service as service_folder
+from streaming_moments.pipelines.command_line.new_folders import writing
 from streaming_moments.pipelines.command_line.new_folders.service import write_folder
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.service.config import night_of, read_service
@@ -115,7 +116,7 @@ def test_a_folder_that_may_not_be_made_names_permissions(run, tmp_path, monkeypa
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(dir))
 
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    monkeypatch.setattr(new_folder, "TemporaryDirectory", lambda prefix, dir: denied(dir=dir))
+    monkeypatch.setattr(writing, "TemporaryDirectory", lambda prefix, dir: denied(dir=dir))
     code, _, err = run("serve", "--init", tmp_path / "new")
     assert (code, "new cannot be written (Permission denied); check the perm" in err) == (2, True)
 
