@@ -149,13 +149,15 @@ def remove_empty(path: str) -> None:
 def clock(path: str) -> float:
     """Read the clock of the disk, in seconds since 1970.
 
-    Creates, reads and deletes a file beside `path`, and creates the folder if it is missing.
+    Creates, reads and deletes a file beside `path`, and creates the folder if it is missing. The
+    file is not empty, because a full disk still creates empty files.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:
         # not synced, as the file is deleted at once
-        with open(aside, "xb") as file:
+        with open(aside, "xb", buffering=0) as file:
+            file.write(b"clock")
             return os.fstat(file.fileno()).st_mtime
     finally:
         remove(aside)
