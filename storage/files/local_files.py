@@ -164,8 +164,14 @@ def clock(path: str) -> float:
 
 def require_room(path: str) -> None:
     """Write a few bytes to a file beside `path` and delete it; OSError if there is no room."""
-    with _written_aside(path, b"room"):
-        pass
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    aside = _aside(path)
+    try:
+        # not synced, as it is deleted at once
+        with open(aside, "xb", buffering=0) as file:
+            file.write(b"room")
+    finally:
+        remove(aside)
 
 
 @contextlib.contextmanager
