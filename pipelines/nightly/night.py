@@ -86,10 +86,10 @@ def nightly(
     output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
     for place in (folder, output):
         place.require_bucket()
-    output.require_writable()  # or a night would fail at its end
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
+            output.require_writable()  # or a night would fail at its end
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
