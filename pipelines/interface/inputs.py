@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from textwrap import shorten
@@ -30,7 +31,7 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import PERIODS, DateRange, Period
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger
-from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.shards import PARTITIONS, Shard
 
 _PILOT = "pilot"  # source of documents that are only sampled
 _SHOWN = 5
@@ -141,6 +142,7 @@ def given_as(
     """
     if by is not None:
         require_cut(documents, source, fields, by)
+    documents = with_urls(documents)
     urls = [documents] if isinstance(documents, str) else documents
     if source is None and isinstance(urls, Sequence) and urls:
         if all(isinstance(one, str) for one in urls):
@@ -213,7 +215,7 @@ def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
 
 def require_no_source(documents: Any, source: str | None, ledger: Ledger) -> None:
     """Raise InvalidInput for the name of a counted source where its documents belong."""
-    if source is None and isinstance(documents, str) and ledger.under(f"{source_url(documents)}/"):
+    if source is None and isinstance(documents, str) and ledger.under(f"{PARTITIONS}{documents}/"):
         raise InvalidInput(
             f"{documents!r} is the source of counted documents, which the store does not hold; "
             f"give them as they were counted, with source={documents!r}"
@@ -240,8 +242,19 @@ def _listed(
         ) from error
 
 
+def with_urls(documents: Any) -> Any:
+    """Convert a path, or a list of paths, to texts; return other documents as they are."""
+    if isinstance(documents, os.PathLike):
+        return os.fspath(documents)
+    if isinstance(documents, (list, tuple)) and documents:
+        paths = [os.fspath(one) for one in documents if isinstance(one, os.PathLike)]
+        return paths if len(paths) == len(documents) else documents
+    return documents
+
+
 def name_of_sampled(documents: Any) -> str | None:
     """Name documents that are only sampled, unless they may be URLs."""
+    documents = with_urls(documents)
     listed = [documents] if isinstance(documents, str) else documents
     if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, Shard)) for one in listed):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -32,7 +33,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 @store_door
 def create_store(
-    url: str,
+    url: str | os.PathLike[str],
     documents: Any = None,
     *,
     like: str | Store | None = None,
@@ -51,7 +52,7 @@ def create_store(
 
     Parameters
     ----------
-    url : str
+    url : str or path
         fsspec URL or local path that does not exist yet.
     documents, source
         As in `Store`; the first 128 MiB of an iterable. An iterable that can be read only once is
@@ -101,6 +102,7 @@ def create_store(
     >>> create_store("memory://shipping-in-genoa", like=store).documents
     0
     """
+    url = os.fspath(url)
     known: dict[str, object] = {"max_topics": max_topics, "counting": counting, "pilot": pilot}
     known |= {"source": source, "shape": shape}
     require_fitting(create_store, url=url, storage_options=storage_options, like=like, **known)
@@ -114,6 +116,10 @@ def create_store(
         place, read = like.url if isinstance(like, Store) else like, documents is not None
         found = created_like(url, place, changed, counting, storage_options, read)
         return Store(found, storage_options)
+    if documents is None:
+        raise InvalidInput(
+            "there are no documents to sample; give some, or another store: like=..."
+        )
     options = replace(pilot, max_topics=max_topics)
     require_options_of(shape, counting, options)
     if isinstance(documents, Iterator):
@@ -139,7 +145,9 @@ def create_store(
 
 @store_door
 def open_store(
-    url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
+    url: str | os.PathLike[str],
+    version: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Store:
     """Open a store at a version, by default the latest; -2 is the one before it.
 
@@ -152,5 +160,6 @@ def open_store(
         ...
     streaming_moments.errors.StoreError: ...
     """
+    url = os.fspath(url)
     require_fitting(open_store, url=url, version=version, storage_options=storage_options)
     return Store(MomentStore.open(url, version, storage_options), storage_options)

@@ -66,6 +66,8 @@ def _named() -> Mapping[str, str]:
         for one in arguments:
             value = "True" if one in _SWITCHES else "{}"
             named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
+    # without a name the model is returned, and the store has none
+    named["refit"] = "store.refit(..., name='first')"
     return named
 
 

@@ -28,6 +28,7 @@ from streaming_moments.pipelines.interface.inputs import (
     require_all_there,
     require_no_source,
     require_same_cut,
+    with_urls,
 )
 from streaming_moments.pipelines.interface.origin_shares import SharesByOrigin
 from streaming_moments.pipelines.interface.reading import (
@@ -252,7 +253,7 @@ class Store:
             raise InvalidInput("give either the documents to forget, or the name of an origin")
         if origin is not None:
             return dataclasses.replace(self, snapshot=drop_origin(at.snapshot, origin))
-        require_no_source(documents, source, at.snapshot.ledger())
+        require_no_source(with_urls(documents), source, at.snapshot.ledger())
         with self._running(client, memory, verbose) as run:
             given = Given.joined(at._given(documents, source, None, run, apart=True, by=by))
             left = forget(at.snapshot, given.shards, given.on(run), allow_again=allow_again)

@@ -89,10 +89,10 @@ def nightly(
     output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
     for place in (folder, output):
         place.require_bucket()
-    output.require_writable()  # or a night would fail at its end
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
+            output.require_writable()  # or a night would fail at its end
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
@@ -100,9 +100,10 @@ def nightly(
             run = Run(cluster, beating, config.update.limits, options, seconds)
             report = _night(begun, config, folder, run, journal)
         except Exception as error:
-            ours = isinstance(error, StreamingMomentsError)
-            text = error.said(of_nights) if ours else output.explain(error)
-            code = ExitCode.INPUT if ours else ExitCode.FAULT
+            if isinstance(error, StreamingMomentsError):
+                text, code = error.said(of_nights), ExitCode.INPUT
+            else:
+                text, code = output.explain(error), ExitCode.FAULT
             failed = replace(begun, error=text, exit_code=code)
             # another run took over from this one, and its report will be later
             latest = not isinstance(error, LockHeld)

@@ -78,8 +78,8 @@ def change_over(over: ShareOverTime, names: Sequence[str]) -> str:
 def _since(page: ReportPage) -> str:
     born = [one.name for one in page.changes if one.before is None]
     gone = [one.name for one in page.changes if one.now is None]
-    new = f"new {plural(len(born), page.what)}"  # not "none new", which could be of documents
-    said = f", {len(born)} {new} ({_some(born)})" if born else f", no {new}"
+    none = f", no new {plural(0, page.what)}"  # "none new" could be of documents
+    said = f", {len(born)} new ({_some(born)})" if born else none
     said += f", {len(gone)} gone ({_some(gone)})" if gone else ""
     kept = [one for one in page.changes if one.before is not None and one.now is not None]
     since = f" since {page.since[:10]}" if page.since else ""

@@ -18,6 +18,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.files.backends import remedy_of
 from streaming_moments.storage.files.local_files import sync, write_whole
 from streaming_moments.storage.log.layout import require_name
 
@@ -154,9 +155,8 @@ def _content(path: str | Path) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InvalidInput(
-            f"{path} cannot be read ({error.strerror}); create it by `streaming-moments token add`"
-        ) from error
+        remedy = remedy_of(error) or "create it by `streaming-moments token add`"
+        raise InvalidInput(f"{path} cannot be read ({error.strerror}); {remedy}") from error
 
 
 def _parsed(content: bytes, path: str | Path) -> tuple[Token, ...]:

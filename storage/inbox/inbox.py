@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.backends import remedy_of
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.retries import retrying
@@ -185,10 +186,10 @@ class Inbox(Claims):
         except FileExistsError:
             return
         except Exception as error:
+            remedy = remedy_of(error) or "check the connection, then start again"
             raise StoreError(
-                f"cannot find out whether the storage of {self.folder.url} overwrites files "
-                f"({self.folder.explain(error)}); check the connection and the permissions, then "
-                "start again"
+                f"the inbox {self.folder.url} cannot be written ({self.folder.explain(error)}); "
+                f"{remedy}"
             ) from error
         raise StoreError(
             f"the storage of {self.folder.url} overwrites a file that it should only create, so "

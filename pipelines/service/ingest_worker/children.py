@@ -76,7 +76,7 @@ class _Watch:
     ending: float
 
     def begin(self) -> subprocess.Popen[bytes]:
-        self.heard.beat()
+        self.heard.begin()
         command = [sys.executable, "-m", "streaming_moments", *self.arguments]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 

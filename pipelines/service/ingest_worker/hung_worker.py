@@ -16,7 +16,7 @@ _LEAST = 0.2  # seconds between two heartbeats
 
 @dataclass
 class Heard:
-    """Time at which a process last reported.
+    """Time at which a process, or one before it, last reported.
 
     Examples
     --------
@@ -27,21 +27,30 @@ class Heard:
     """
 
     _last: float = field(default_factory=monotonic)
+    _begun: float = field(default_factory=monotonic)
 
     def beat(self) -> None:
         """Record a report now."""
         self._last = monotonic()
 
+    def begin(self) -> None:
+        """Record the start of a process now; one that only starts and ends stays silent."""
+        self._begun = monotonic()
+
     def silence(self) -> float:
-        """Seconds since the last report."""
+        """Seconds since the last report, also of a process before this one."""
         return monotonic() - self._last
+
+    def silence_of_process(self) -> float:
+        """Seconds since the process that runs last reported, or since its start."""
+        return min(self.silence(), monotonic() - self._begun)
 
 
 def kill_if_hung(
     child: subprocess.Popen[bytes], heard: Heard, patience: float, tell: Callable[[str], None]
 ) -> None:
     """Kill a process that was silent for this many seconds, and report it."""
-    silence = heard.silence()
+    silence = heard.silence_of_process()
     if silence >= patience:
         tell(f"the counting process has sent no heartbeat for {silence:.0f} s; killed")
         child.kill()

@@ -38,7 +38,7 @@ FEW = PilotOptions(min_documents=2)
             "`update --include-forgotten`",
             "`update(include_forgotten=True)`",
         ),
-        ("{refit}", "`streaming-moments refit`", "`store.refit(...)`"),
+        ("{refit}", "`streaming-moments refit`", "`store.refit(..., name='first')`"),
         ("{refit.model}", "`refit --model`", "`store.refit_as(...)`"),
         ("{transform.replace}", "`transform --replace`", "`transform(replace=True)`"),
         # of `transform`; `update` has one that only commands have
@@ -74,7 +74,7 @@ def test_errors_within_errors_and_in_other_processes_speak_with_their_door():
     )
     whole.spell = of_stores
     assert str(pickle.loads(pickle.dumps(whole))) == (
-        "a.txt: line {1} is long; raise memory by 2; run `store.refit(...)`."
+        "a.txt: line {1} is long; raise memory by 2; run `store.refit(..., name='first')`."
     )
     assert shard.reason == "line {1} is long; raise --memory by 2"
 
@@ -96,7 +96,7 @@ def test_errors_of_stores_name_arguments_and_methods():
     with pytest.raises(InvalidInput, match=r"lower the minimum \(`PilotOptions\(min_documents="):
         create_store("memory://remedies-none", ["sea law"] * 2, source="t")
     store = create_store("memory://remedies", TEXTS, source="t", max_topics=2, pilot=FEW)
-    with pytest.raises(StoreError, match=r"`store\.refit\(\.\.\.\)`"):
+    with pytest.raises(StoreError, match=r"`store\.refit\(\.\.\., name='first'\)`"):
         store.topics()
     store = store.update(TEXTS, source="t")
     with pytest.raises(

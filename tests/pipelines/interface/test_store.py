@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster
 from forking import forking
 
 from streaming_moments import METHODS, MomentStatistics, create_store, fit, open_store
-from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError
+from streaming_moments.errors import InvalidInput, ShardError, StoreError, StreamingMomentsError
 from streaming_moments.models import halves
 from streaming_moments.models.numbers import number_search
 from streaming_moments.pipelines import PilotOptions
@@ -122,6 +122,18 @@ def test_a_collection_counts_what_its_texts_in_files_count(empty, planted, clien
     nothing = files.forget([str(tmp_path / "all.txt")])
     bag = dask.bag.from_sequence(planted, npartitions=3)
     assert statistics(nothing.update(bag, source="bag", client=client)) == counted
+
+
+def test_paths_are_read_as_urls_and_a_store_needs_documents(planted, tmp_path):
+    path = tmp_path / "all.txt"
+    path.write_text("\n".join(planted))
+    store = create_store(tmp_path / "store", path, max_topics=2).update([path])
+    assert store.documents == len(planted)
+    assert open_store(tmp_path / "store").forget(path).documents == 0
+    with pytest.raises(InvalidInput, match="no documents to sample; give some, or another store"):
+        create_store(tmp_path / "other")
+    with pytest.raises(StoreError, match=r"fit one by `store.refit\(..., name='first'\)`"):
+        store.topics()
 
 
 def test_partitions_that_changed_are_refused_and_nothing_is_counted(empty, planted, client):

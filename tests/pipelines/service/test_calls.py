@@ -3,7 +3,9 @@
 import contextlib
 import errno
 import gzip
+import io
 import json
+import os
 import select
 import socket
 import threading
@@ -286,15 +288,22 @@ def test_health_and_readiness(client):
     assert client("GET", "/readyz").json()["ready"]
 
 
-def test_who_cannot_write_into_the_inbox_is_not_ready(client, monkeypatch):
-    def read_only(path):
-        raise OSError(errno.EROFS, "read-only")
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
+def test_who_cannot_write_into_the_inbox_is_not_ready(client, monkeypatch, number):
+    class Refusing(io.FileIO):
+        """Of a disk that still creates empty files, as a full one does."""
+
+        def write(self, content):
+            raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr(local_files, "clock", read_only)
+        patch.setattr(local_files, "open", lambda *how, **more: Refusing(*how), raising=False)
         client.service.current.look()
         told = client("GET", "/readyz")
         assert (told.status_code, told.json()["problems"]) == (503, ["inbox"])
+        page = client("GET", "/health").text
+        assert "It accepts no documents." in page
+        assert ("free some space" in page) == (number == errno.ENOSPC)
     client.service.current.look()
     assert client("GET", "/readyz").json()["ready"]
 

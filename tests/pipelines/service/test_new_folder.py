@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from streaming_moments.pipelines.command_line.new_folders import service as service_folder
+from streaming_moments.pipelines.command_line.new_folders import writing
 from streaming_moments.pipelines.command_line.new_folders.service import write_folder
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.service.config import night_of, read_service
@@ -109,6 +110,17 @@ def test_it_writes_over_nothing(run, tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
 
 
+def test_a_folder_that_may_not_be_made_names_permissions(run, tmp_path, monkeypatch):
+    def denied(*_, dir):
+        assert dir == tmp_path  # a folder that does not exist would hide the reason
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(dir))
+
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(writing, "TemporaryDirectory", lambda prefix, dir: denied(dir=dir))
+    code, _, err = run("serve", "--init", tmp_path / "new")
+    assert (code, "new cannot be written (Permission denied); check the perm" in err) == (2, True)
+
+
 def test_a_write_that_fails_leaves_no_file(run, tmp_path, monkeypatch):
     def full(*_):
         # it comes with all files, so that a kill leaves none of it
@@ -119,7 +131,7 @@ def test_a_write_that_fails_leaves_no_file(run, tmp_path, monkeypatch):
         patched.setattr(service_folder, "add_token", full)  # the last file
         code, out, err = run("serve", "--init", tmp_path / "new")
     assert (code, out) == (2, "")
-    assert "new cannot be written (No space left on device)" in err
+    assert "new cannot be written (No space left on device); free some space" in err
     assert [*tmp_path.iterdir()] == []
     assert run("serve", "--init", tmp_path / "new")[0] == 0
 

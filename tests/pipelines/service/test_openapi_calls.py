@@ -67,7 +67,8 @@ def test_each_call_says_who_may_what_it_gives_and_what_is_refused(tokens):
     for name, (role, status, gives, refusals) in SAID.items():
         operation = found[name]
         told = operation["responses"]
-        wanted = {500, 503, *refusals, *((401, 403) if tokens and role else ())}
+        unknown = (422,) if "/v1/" in name else ()  # a parameter that the call lacks
+        wanted = {500, 503, *refusals, *unknown, *((401, 403) if tokens and role else ())}
         assert list(told) == list(map(str, [status, *sorted(wanted)])), name
         assert list(told[str(status)]["content"]) == [gives], name
         if tokens and role:

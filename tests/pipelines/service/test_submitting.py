@@ -210,6 +210,25 @@ def test_deletions_are_asked_for_by_one_kind_of_name(caller):
     assert caller("GET", one.headers["location"]).json() == one.json()
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "known"),
+    [
+        ("POST", "/v1/documents?skipbad=true", "did you mean 'skip_bad'?"),
+        ("POST", "/v1/transform?skipbad=a", "the call takes none"),
+        ("DELETE", "/v1/documents?skipbad=a&id=b", "the call takes only receipt, id"),
+        ("GET", "/time?skipbad=a", None),
+    ],
+)
+def test_calls_for_programs_refuse_unknown_parameters(caller, method, path, known):
+    answer = caller(method, path)
+    if known is None:
+        assert answer.status == 200
+    else:
+        told = problem(answer, 422)
+        assert told["field"] == "skipbad"
+        assert told["detail"] == f"there is no parameter 'skipbad'; {known}"
+
+
 def test_deletions_of_a_body_are_as_those_of_an_address(caller):
     receipt, waiting = "k" + "0" * 32, caller.service.deletions.waiting
     for body, field in (

@@ -5,6 +5,8 @@ import hmac
 import json
 import os
 import stat
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -106,6 +108,11 @@ def test_a_place_that_cannot_be_written_is_told_and_the_umask_is_as_before(tmp_p
         place = tmp_path / "tokens.json"
         add_token(place, "a", Role.READER)
         assert os.umask(0o022) == 0o022
+        with (
+            patch.object(Path, "read_bytes", side_effect=PermissionError(13, "Permission denied")),
+            pytest.raises(InvalidInput, match=r"\(Permission denied\); check the permissions"),
+        ):
+            read_tokens(place)
     finally:
         os.umask(before)
 

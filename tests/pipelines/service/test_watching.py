@@ -146,7 +146,9 @@ class Silence(Heard):
     def beat(self):
         self.last, self.beats = self.clock.now, self.beats + 1
 
-    def silence(self):
+    begin = beat
+
+    def silence_of_process(self):
         return self.clock.now - self.last
 
 
@@ -260,3 +262,7 @@ def test_silence_is_since_the_last_beat(monkeypatch):
     heard.beat()
     now[0] = 9.0
     assert heard.silence() == 4.0
+    # a process that starts again and again without a report must not look healthy
+    heard.begin()
+    now[0] = 10.0
+    assert (heard.silence(), heard.silence_of_process()) == (5.0, 1.0)

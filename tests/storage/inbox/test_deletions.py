@@ -187,11 +187,16 @@ def test_an_id_is_found_whatever_it_is_written_with():
         assert json.loads(inbox.folder.read(f"sealed/{path}"))["id"] == "other", name
 
 
-@pytest.mark.parametrize("names", [(), ("a", ""), ("a",) * 1001])
-def test_a_deletion_is_of_1_to_1000_names(names):
-    with pytest.raises(
-        InvalidInput, match=f"the deletion has {len(names)} names; give 1 to 1000 receipts or ids"
-    ):
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ((), "the deletion has 0 ids; give 1 to 1,000 of them"),
+        (("a", ""), "one of the ids is empty; leave it out"),
+        (("a",) * 1001, "the deletion has 1,001 ids; give 1 to 1,000 of them"),
+    ],
+)
+def test_a_deletion_is_of_1_to_1000_names(names, told):
+    with pytest.raises(InvalidInput, match=told):
         Deletion("id", names)
     assert len(Deletion("id", ("a",) * 1000).names) == 1000
 

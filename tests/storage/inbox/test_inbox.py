@@ -150,7 +150,7 @@ def test_a_storage_that_does_not_say_whether_it_overwrites_is_refused(tmp_path, 
     Inbox.open(str(tmp_path))
     monkeypatch.setattr(Folder, "create", cut_off)
     monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda seconds: None))
-    told = r"cannot find out whether .* overwrites files \(OSError: connection reset\); check"
+    told = r"the inbox .* cannot be written \(OSError: connection reset\); check"
     with pytest.raises(StoreError, match=told):
         Inbox.open(str(tmp_path))
     assert len(tried) == 1 + CREATE_ATTEMPTS, "once before it is there, then to learn of it"
