@@ -257,9 +257,9 @@ def test_silence_grows_from_look_to_look_and_threads_renew_the_view(look_at):
     look_at("counts_2").current.stop()  # of one that never began
 
 
-def test_the_clock_of_the_inbox_is_asked_for_where_nothing_waits(look_at, monkeypatch):
-    looked, asked, clock = look_at("night"), [], Folder.clock
-    monkeypatch.setattr(Folder, "clock", lambda self: asked.append(1) or clock(self))
+def test_each_look_asks_for_room_in_the_inbox(look_at, monkeypatch):
+    looked, asked, room = look_at("night"), [], Folder.require_room
+    monkeypatch.setattr(Folder, "require_room", lambda self: asked.append(1) or room(self))
     looked.current.look()
     assert asked == [1]
 
