@@ -366,7 +366,7 @@ def test_the_checks_of_language_see_what_they_look_for():
     assert list(said_by_code(code)) == ["", "It is CODE.", " kept"]
     texts = dict(messages()).values()
     assert len(texts) > 400
-    assert any("CODE cannot be read (CODE); create it by" in text for text in texts)
+    assert any("cannot use port CODE of CODE (CODE); end the process" in text for text in texts)
     page = "# Title\n\nOne. Two three\nfour.\n\n| a | b c |\n"
     page += "\n```sh\nkept\n```\n\n[It](kept.md) is `kept`."
     assert prose(page) == ["# Title", "One.", "Two three four.", "a", "b c", "[It] is CODE."]
