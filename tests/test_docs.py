@@ -86,6 +86,8 @@ PLAIN = "streaming_moments", "storage", "pipelines"
 
 # Runs the blocks.
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
+
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
