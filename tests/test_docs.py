@@ -6,8 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 import tomllib
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ import pytest
 import reference_pages
 import requests
 from contents import with_contents
+from forked_service import ForkedServer
 from page_scripts import LONGEST, printed_by
 from s3_server import S3Server
 
@@ -144,10 +143,9 @@ def free_port():
 
 @contextmanager
 def served(config, port):
-    command = [sys.executable, "-m", "streaming_moments", "serve", config]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    """A server that begins in no time; another test starts one as a user does."""
     with open("serve.log", "w") as log:
-        serving = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        serving = ForkedServer(config.resolve(), log, folder=Path.cwd())
     try:
         end = time.monotonic() + LONGEST
         while time.monotonic() < end:
@@ -160,7 +158,8 @@ def served(config, port):
         yield
     finally:
         serving.send_signal(signal.SIGTERM)
-        serving.wait(timeout=LONGEST)
+        serving.wait(LONGEST)
+        serving.stdout.close()
 
 
 def run_block(language, text, names):
@@ -220,7 +219,7 @@ def test_the_blocks_of_the_page_on_the_service_run(folder, monkeypatch, capsys):
     monkeypatch.setenv("TOKEN", re.search(r"sm_\S+", capsys.readouterr().out)[0])
     config = Path("service.toml")
     config.write_text(config.read_text().replace("port = 8080", f"port = {port}"))
-    with served(config.name, port):
+    with served(config, port):
         for language, text in FENCE.findall(rest):
             run_block(language, text, {})
     printed = capsys.readouterr().out
