@@ -66,18 +66,21 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
     raise InvalidInput(f"{where}: {'; '.join(lines)}")
 
 
-class _Boolean:
-    """A boolean in place of another value. No type accepts it, whereas True is an int of Python."""
+class _Misplaced:
+    """A boolean in place of another value, or the reverse. No type of pydantic accepts it.
 
-    def __init__(self, value: bool) -> None:
-        self._text = str(value).lower()
+    Pydantic would read True as a number, and "yes" and 1 as true.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._text = _shown(value)
 
     def __repr__(self) -> str:
         return self._text
 
 
 def with_booleans_marked(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace each boolean where a dataclass has no boolean, so that pydantic refuses it."""
+    """Mark booleans where a dataclass has none, and the reverse, so that pydantic refuses them."""
     hints = get_type_hints(kind)
     return {name: _marked(kind, name, hints, value) for name, value in content.items()}
 
@@ -86,11 +89,13 @@ def _marked(kind: Any, name: str, hints: Mapping[str, Any], value: Any) -> Any:
     section = _section(kind, name)
     if section is not None and isinstance(value, dict):
         return with_booleans_marked(section, value)
+    if hints.get(name) is bool and not isinstance(value, bool):
+        return _Misplaced(value)
     if name not in hints or _may_be_boolean(hints[name]):
         return value
     if isinstance(value, list):
-        return [_Boolean(one) if isinstance(one, bool) else one for one in value]
-    return _Boolean(value) if isinstance(value, bool) else value
+        return [_Misplaced(one) if isinstance(one, bool) else one for one in value]
+    return _Misplaced(value) if isinstance(value, bool) else value
 
 
 def _may_be_boolean(hint: Any) -> bool:

@@ -23,6 +23,7 @@ from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.nightly.report import NightReport
 from streaming_moments.pipelines.nightly.spelling import of_nights
+from streaming_moments.pipelines.nightly.steps import WIDEST, in_words
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import Status, warnings_of
 from streaming_moments.pipelines.terminal import event_logger, note, say, tell
@@ -176,11 +177,11 @@ def _line_of(step: StepReport) -> str:
     Examples
     --------
     >>> _line_of(StepReport("update", 3.21, {"counted": 1200, "documents": 1, "bad": ["a", "b"]}))
-    'update      3.2 s  counted 1,200, 1 document, left out 2'
+    'count new shards              3.2 s  counted 1,200, 1 document, left out 2'
     >>> _line_of(StepReport("refit", 16.04, {"topics": 10, "npmi": 0.1234, "umass": None}))
-    'refit      16.0 s  10 topics, NPMI 0.123'
+    'fit the model                16.0 s  10 topics, NPMI 0.123'
     >>> _line_of(StepReport("match", 0.04, {"born": [], "gone": 0}))
-    'match       0.0 s'
+    'match the published model     0.0 s'
     """
     told = []
     for name, value in step.values.items():
@@ -196,4 +197,4 @@ def _line_of(step: StepReport) -> str:
         if isinstance(found, float):
             text = f"{found:.3g}" if abs(found) < 1000 else f"{found:,.0f}"
         told.append(f"{_SHOWN.get(name, name).replace('_', ' ')} {text}")
-    return f"{step.step:<8}{step.seconds:7.1f} s  {', '.join(told)}".rstrip()
+    return f"{in_words(step.step):<{WIDEST}}{step.seconds:8.1f} s  {', '.join(told)}".rstrip()

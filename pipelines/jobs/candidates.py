@@ -235,7 +235,9 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         return f"{number} {are} separable: {self.search.reasons()}"
 
     def _beside(self, one: Candidate) -> str:
-        return f", alpha0 {one.alpha0:g}" if self.number == "topics" or one.alpha0 else ""
+        # a fit may search for the only alpha0 again, so the model tells which it has
+        several = len({one.alpha0 for one in self.candidates}) > 1
+        return f", alpha0 {one.alpha0:g}" if several else ""
 
     @property
     def taken(self) -> Candidate | None:
@@ -251,14 +253,24 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         >>> one = Candidate(5, 0.1, held_out=HeldOut(-9.0, -8.0))
         >>> two = Candidate(8, 0.1, held_out=HeldOut(-8.5, -7.75))
         >>> print(Selection((one, two), 0.0).why)
-        Chose 8 topics, alpha0 0.1: best held-out log-likelihood of 2 candidates (-8.1250 per \
-pair; no other is within the noise of 0.062)
+        Chose 8 topics: best held-out log-likelihood of 2 candidates (-8.1250 per pair; no other \
+is within the noise of 0.062)
+        >>> print(Selection((one, Candidate(9, 0.1, refusal="too many")), 0.0).why)
+        Chose 5 topics: the only one of 2 candidates that can be scored (held-out log-likelihood \
+-8.5000 per pair)
         """
         if not self.likely:
             return ""
         first, *others = self.likely
         held_out = first.held_out.mean if first.held_out is not None else 0.0
         scored = sum(one.held_out is not None for one in self.candidates)
+        number = self.number if first.n_topics != 1 else one_of(self.number)
+        chose, per = f"Chose {first.n_topics} {number}{self._beside(first)}", one_of(self.held)
+        if scored == 1:
+            tried = len(self.candidates)
+            only = f"the only one of {tried} candidates that can be scored"
+            reason = only if tried > 1 else "the only candidate"
+            return f"{chose}: {reason} (held-out log-likelihood {held_out:.4f} per {per})"
         reason, rest = (
             f"best held-out log-likelihood of {of_number(scored, 'candidate')}",
             "no other is",
@@ -266,10 +278,9 @@ pair; no other is within the noise of 0.062)
         if others:
             listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
             reason, rest = "the fewest of the best held-out log-likelihood", f"{listed} are"
-        number = self.number if first.n_topics != 1 else one_of(self.number)
         return (
-            f"Chose {first.n_topics} {number}{self._beside(first)}: {reason} ({held_out:.4f} per "
-            f"{one_of(self.held)}; {rest} within the noise of {self.noise:.2g})"
+            f"{chose}: {reason} ({held_out:.4f} per {per}; {rest} within the noise of "
+            f"{self.noise:.2g})"
         )
 
 

@@ -93,7 +93,7 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
         return None if found.held_out is None else Trial(found.held_out)
 
     more = f"create a store for {2 * numbers[-1]} topics"
-    return _reported(searched(numbers, trial_of, how, more=more, worse=0), how, alpha0, run)
+    return _reported(searched(numbers, trial_of, how, more=more, worse=0), how, run)
 
 
 def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, model: Any) -> int:
@@ -113,15 +113,14 @@ def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, mo
     found = searched(TRIED, trial_of, how, model.numbered, more)
     if not found.curve:
         raise refused[0]
-    return _reported(found, how, 0.0, run)
+    return _reported(found, how, run)
 
 
-def _reported(search: NumberSearch, how: str, alpha0: float, run: Run) -> int:
+def _reported(search: NumberSearch, how: str, run: Run) -> int:
     """Print the chosen number and the reason, with the gains as details, and return it."""
     chosen, best = search.found(how), search.predicting
     fewest, most = min(search.curve), max(search.curve)
     what = search.of if chosen != 1 else one_of(search.of)
-    alpha = f", alpha0 {alpha0:g}" if search.of == "topics" else ""
     if how == "predict":
         why = "the fewest with the best held-out log-likelihood"
     elif search.apart:
@@ -130,7 +129,7 @@ def _reported(search: NumberSearch, how: str, alpha0: float, run: Run) -> int:
         why = "one more would gain less than a quarter of the mean gain in held-out log-likelihood"
     also = "" if chosen == best else f" {best} {search.of} predict best."
     edge = f" More may predict better: {search.more}." if best == most and search.more else ""
-    run.tell(f"Chose {chosen} {what}{alpha} (tried {fewest} to {most}): {why}.{also}{edge}")
+    run.tell(f"Chose {chosen} {what} (tried {fewest} to {most}): {why}.{also}{edge}")
     if search.gains:
         run.detail(
             f"gain in held-out log-likelihood of each of the {search.of} added: {search.gains}"

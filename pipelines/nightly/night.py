@@ -7,6 +7,8 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from fsspec.utils import get_protocol
+
 from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
 from streaming_moments.models.alpha0 import AUTO, WITHOUT_HALVES
 from streaming_moments.models.base import Model
@@ -36,6 +38,7 @@ from streaming_moments.printing.remedies import Sayable
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
+from streaming_moments.storage.files.backends import is_local
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
@@ -121,7 +124,7 @@ def _night(
     report: NightReport, config: NightlyConfig, folder: Folder, run: Run, journal: Journal
 ) -> NightReport:
     with journal.step("list") as found:
-        told = list[str]()
+        told = list(unused_options(config))
         listed = _listed(config, folder, told.append)
         found |= {"shards": len(listed), "told": told}
     before = _store(config, folder, listed, run, journal)
@@ -243,6 +246,17 @@ def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) 
         tell=told,
         apart=lambda name: store is None or store.ledger().find(name) is None,
     )
+
+
+def unused_options(config: NightlyConfig) -> Iterator[str]:
+    """Name the keys of [storage_options] where no path of a night is a URL that would use them."""
+    merged = () if config.merge is None else config.merge.from_
+    places = (config.store, config.output, *config.shards, *merged)
+    if config.storage_options and all(is_local(get_protocol(place)) for place in places):
+        yield (
+            f"warning: [storage_options] {', '.join(config.storage_options)} has no effect, "
+            "because all paths are local; remove the section, or write URLs such as s3://BUCKET"
+        )
 
 
 def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:

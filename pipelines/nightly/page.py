@@ -10,6 +10,7 @@ from typing import Any
 from streaming_moments.models.base import Model
 from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
 from streaming_moments.pipelines.nightly.report import INDEX, NightReport
+from streaming_moments.pipelines.nightly.steps import in_words
 from streaming_moments.pipelines.reports.kinds.registry import counted_facts
 from streaming_moments.pipelines.reports.model_pages.following import notes_of
 from streaming_moments.pipelines.reports.model_pages.page_specs import PageRequest, PreviousModel
@@ -73,7 +74,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
             *(() if store is None else ledger_rows(store)),
         ),
         shards=0 if status is None else status["shards"],
-        steps=tuple(StepReport(one.step, one.seconds) for one in report.steps),
+        steps=tuple(StepReport(in_words(one.step), one.seconds) for one in report.steps),
         version=report.version,
         diff=_diff(report, history),
         links=tuple(_links(report, history)),
@@ -147,8 +148,8 @@ def _status(report: NightReport) -> Mapping[str, Any] | None:
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
+    # the table of gates shows which gates refuse the model
     return (
-        *report.reasons,
         *((remedy,) if (remedy := report.publish_anyway()) else ()),
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
         *((report.growth,) if report.growth else ()),

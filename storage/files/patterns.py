@@ -34,10 +34,10 @@ def matches(
     # in an http URL a question mark begins the query, and is not a pattern
     http = get_protocol(url).lower() in ("http", "https")
     if not any(sign in path for sign in ("*[" if http else "*?[")):
-        return iter([fs.info(path)])
+        return _of_name(fs, path, url)
     name = url_of(fs, path)
     if counted is not None and (counted(shard_name(name)) or counted(shard_name(f"{name}/"))):
-        return iter([fs.info(path)])
+        return _of_name(fs, path, url)
     literal = _info(fs, path)
     if literal is not None and (http or tell is None):
         return iter([literal])
@@ -58,6 +58,14 @@ def matches(
             f"others, such as {shard_name(others[0])}; name these by another pattern"
         )
     return iter([literal])
+
+
+def _of_name(fs: fsspec.AbstractFileSystem, path: str, url: str) -> Iterator[dict[str, Any]]:
+    try:
+        return iter([fs.info(path)])
+    except FileNotFoundError:
+        require_bucket(fs, path, shard_name(url))
+        raise
 
 
 def _of_pattern(

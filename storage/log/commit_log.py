@@ -136,7 +136,6 @@ class CommitLog:
         if not self.folder.creates_exclusively and self.single_writer:
             return
         self._require_writer()
-        self.folder.require_bucket()
         try:
             self._created(_PROBE, b"probe")
             honoured = not self._created(_PROBE, b"probe again")

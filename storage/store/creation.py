@@ -37,9 +37,13 @@ def create_files(
 
 
 def require_absent(folder: Folder) -> None:
-    """Raise StoreError if a folder holds a store, before any work is spent on creating one."""
+    """Raise StoreError if a folder holds a store, or its bucket is missing.
+
+    Call it before any work is spent on creating a store.
+    """
     if CommitLog(folder).latest_version() is not None:
         raise StoreError(_exists(folder))
+    folder.require_bucket()
 
 
 def _exists(folder: Folder) -> str:

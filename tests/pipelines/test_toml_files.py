@@ -47,7 +47,8 @@ def refusal(read, content):
         ({"cluster": 3}, "[cluster] is 3: write a section with keys of its own"),
         ({"cluter": {}}, "the top level has no key 'cluter', did you mean 'cluster'?"),
         ({"tag": "a/b"}, "tag: "),
-        ({"sample_documents": "perhaps"}, "sample_documents is 'perhaps': write true or false"),
+        ({"sample_documents": "yes"}, "sample_documents is 'yes': write true or false"),
+        ({"sample_documents": 1}, "sample_documents is 1: write true or false"),
     ],
     ids=str,
 )

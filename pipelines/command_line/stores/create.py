@@ -31,8 +31,10 @@ from streaming_moments.pipelines.reports.kinds.registry import (
 )
 from streaming_moments.pipelines.reports.outside_words import drawn_of, language_line, pilot_line
 from streaming_moments.pipelines.terminal import detail, note, say, tell
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.creation import require_absent
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -104,6 +106,8 @@ def create(
         return
     if not shards:
         raise click.MissingParameter(param_type="argument", param_hint="'SHARDS...'")
+    # before the shards are looked at, whose errors would hide that of the place
+    require_absent(Folder.at(store, job.storage_options))
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
     shape, counting, read_as = with_kind(
         listed, shape, counting, job.storage_options, job.json_output

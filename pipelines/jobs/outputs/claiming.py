@@ -69,14 +69,15 @@ def claimed(
     """Reserve a folder for the files of one model; the note comes with the first file.
 
     Raises OutputOfAnother if the folder holds files of another model or other options; nothing was
-    changed. Raises StoreError if the folder cannot be read or written, or another run has been
-    replacing its files for ten minutes.
+    changed. Raises StoreError if the folder cannot be read or written, its bucket is missing, or
+    another run has been replacing its files for ten minutes.
 
     replace : delete files of another model first; otherwise they are an error
     tell : called with a line if files do not name their model
     """
     note = read_note(folder)
     if note is None:
+        folder.require_bucket()
         there = files_of_outputs(folder)
         if there and replace:
             _replace(folder, by, replace)

@@ -89,6 +89,7 @@ def neighbours(
     name = "-".join([_ASIDE, *mark_of_process().split(), uuid.uuid4().hex])
     aside = f"{output.rstrip('/')}/{name}"
     options = run.storage_options
+    Folder.at(output, options).require_bucket()
     # two groupings at once would mix their files
     with held(Folder.at(f"{output.rstrip('/')}/{_LOCK}", options), _EXPIRY):
         try:

@@ -281,6 +281,15 @@ def test_shards_and_store_on_s3(run, shards):
         code, _, err = run("update", store, "s3://cloud/absent/*", *cloud)
         assert code == 2
         assert "hidden-secret" not in err
+        for command in (
+            ("create", "s3://absent/store", "s3://cloud/absent/*"),
+            ("plan", "s3://absent/shards/"),
+            ("update", store, "s3://absent/a.txt"),
+            ("transform", store, source, "--output", "s3://absent/out"),
+        ):
+            code, _, err = run(*command, *cloud)
+            assert code == 2, err
+            assert "the bucket 'absent' does not exist; create it" in " ".join(err.split())
     finally:
         server.stop()
 

@@ -220,7 +220,7 @@ def test_a_selection_takes_the_fewest_topics_within_the_noise(store, embedded):
     ]
     assert selection.taken.n_topics == within[0]
     assert [one.n_topics for one in selection.likely] == within
-    assert selection.why.startswith(f"Chose {within[0]} topics, alpha0 0.5: ")
+    assert selection.why.startswith(f"Chose {within[0]} topics: ")
     for one in selection.candidates:
         expected = refit(store, one.n_topics, 0.5, Run(embedded)).held_out
         assert one.held_out.mean == pytest.approx(expected.mean, abs=1e-6)
@@ -252,7 +252,7 @@ def test_as_many_topics_as_are_told_apart_are_taken_where_they_are_auto(run, sto
     assert code == 0
     expected = fit_by(store.load(), "auto", 0.5)
     assert json.loads(out)["n_topics"] == expected.n_topics
-    assert f"Chose {expected.n_topics} topics, alpha0 0.5 (tried 1 to 5): " in err
+    assert f"Chose {expected.n_topics} topics (tried 1 to 5): " in err
     few = ("select", store.url, "--topics", "1,2,3,4,5", "--alpha0", "0.5")
     code, out, _ = run(*few)
     told = json.loads(run(*few, "--json")[1])

@@ -33,7 +33,7 @@ from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.chosen_model import chosen_model
 from streaming_moments.pipelines.nightly.config import RefitSection, config_of
 from streaming_moments.pipelines.nightly.gates import GatesSection, judged, reasons_of
-from streaming_moments.pipelines.nightly.night import left_out_topics
+from streaming_moments.pipelines.nightly.night import left_out_topics, unused_options
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
@@ -344,8 +344,8 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, mon
         main(["nightly", text])
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (10, "nothing new; 0 shards counted\n")
-    steps = [line.split()[0] for line in printed.err.splitlines()]
-    assert steps == ["list", "update", "report", "page:"]
+    steps = [re.split(r"  +|: ", line)[0] for line in printed.err.splitlines()]
+    assert steps == ["find shards", "count new shards", "write the report", "page"]
     assert "counted before 2" in printed.err
 
 
@@ -369,6 +369,17 @@ def test_topics_beyond_the_basis_of_a_store_are_named_before_it_counts(counted):
         list(left_out_topics(config_of(content | {"refit": {"topics": 99}}, "n.toml"), counted))
 
 
+def test_storage_options_that_no_path_uses_are_named():
+    content = {"store": "s", "shards": ["x"], "output": "r", "refit": {"topics": 2}}
+    given = content | {"storage_options": {"endpoint_ur": "http://a", "key": "hushhush"}}
+    [line] = unused_options(config_of(given, "n.toml"))
+    assert line.startswith("warning: [storage_options] endpoint_ur, key has no effect")
+    assert "hushhush" not in line
+    assert not [*unused_options(config_of(content, "n.toml"))]
+    for name in ("store", "output", "shards"):
+        assert not [*unused_options(config_of(given | {name: "s3://b/x"}, "n.toml"))]
+
+
 def test_a_refusal_names_the_command_that_publishes(place, capsys):
     text = configured(place, "[gates]\nmin_documents = 1000000\n")
     with pytest.raises(SystemExit) as ended:
@@ -379,7 +390,11 @@ def test_a_refusal_names_the_command_that_publishes(place, capsys):
     [command] = re.findall(r"`streaming-moments (tag .*)`", printed.err)
     [page] = (place / "reports").glob("night-*.html")
     remedy = f"to publish the new one anyway, run `streaming-moments {command}`"
-    assert f"no model is published yet; {remedy}" in page.read_text()
+    shown = page.read_text()
+    assert f"no model is published yet; {remedy}" in shown
+    # the table has the value and the bound, and nothing repeats them
+    assert "at least 1,000,000</td>" in shown
+    assert "the gate allows" not in shown
     run_command(*command.split())
     assert MomentStore.open(str(place / "store")).load_model("published").documents == 200
 

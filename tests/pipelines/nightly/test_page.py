@@ -17,6 +17,7 @@ from streaming_moments.pipelines.nightly.history import Night, NightHistory
 from streaming_moments.pipelines.nightly.index import nights_index
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.nightly.page import night_page
+from streaming_moments.pipelines.nightly.steps import in_words
 from streaming_moments.quality.matching import KeptTopic, TopicMatching
 from streaming_moments.storage.counting.reading import count_texts
 from streaming_moments.storage.operations.shares_over_time import shares_over_time
@@ -111,7 +112,9 @@ def test_the_page_holds_the_night_and_the_one_before(nights, place):
     assert page["facts"]["alpha0 that pairs imply"] >= 0
     assert [row["shard"][-14:] for row in page["ledger"]] == ["2026-11-21.txt", "2026-11-20.txt"]
     assert page["spectrum"] == list(report.spectrum)
-    assert [step["step"] for step in page["steps"]] == [step.step for step in report.steps]
+    assert [step["step"] for step in page["steps"]] == [
+        in_words(step.step) for step in report.steps
+    ]
 
 
 def test_shares_of_each_day_are_of_its_documents(nights, place):

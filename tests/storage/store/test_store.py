@@ -48,6 +48,7 @@ from streaming_moments.storage.log.ledger import ShardRecord, ShardsAlreadyCount
 from streaming_moments.storage.segments.blocks import block_of
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.creation import require_absent
 from streaming_moments.storage.store.store import MomentStore
 
 SECRET = "planted-secret-77ab"
@@ -87,13 +88,14 @@ def test_a_bucket_that_is_not_there_is_no_missing_store(s3):
         MomentStore.open("s3://bucket/nowhere", storage_options=s3)
     # what `create` asks of a storage first
     with pytest.raises(StoreError, match=absent):
-        CommitLog(Folder.at("s3://absent/store", s3)).probe()
+        require_absent(Folder.at("s3://absent/store", s3))
 
 
 @pytest.mark.parametrize("none_is_fine", [False, True])
-def test_a_pattern_in_a_bucket_that_is_not_there_names_it(s3, none_is_fine):
-    with pytest.raises(ShardError, match="the bucket 'absent' does not exist"):
-        list_shards(["s3://absent/*.txt"], s3, none_is_fine=none_is_fine)
+@pytest.mark.parametrize("shard", ["/*.txt", "/a.txt", "/texts/", "//a.txt", ""])
+def test_shards_in_a_bucket_that_is_not_there_name_it(s3, shard, none_is_fine):
+    with pytest.raises(ShardError, match="the bucket 'absent' does not exist; create it"):
+        list_shards([f"s3://absent{shard}"], s3, none_is_fine=none_is_fine)
     if none_is_fine:
         assert list_shards(["s3://bucket/*.txt"], s3, none_is_fine=True) == []
 
