@@ -169,7 +169,7 @@ def run_command(*arguments):
     return ended.value.code
 
 
-@pytest.mark.usefixtures("forked_workers")
+@pytest.mark.usefixtures("few_blocks", "forked_workers")
 @pytest.mark.parametrize("example", blocks("python"))
 def test_the_python_examples_of_the_readmes_run(example, beside_addresses, capsys):
     # names that the example gives stay its own
@@ -192,6 +192,7 @@ def test_every_link_of_the_papers_leads_somewhere():
             assert link.startswith("http") or (page.parent / link).exists(), f"{page}: {link}"
 
 
+@pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("beside_addresses", [ADDRESSES_OF_NIGHTS], indirect=True)
 def test_the_nightly_example_of_the_site_runs(beside_addresses, capsys):
     page = (ROOT / "docs" / "operation" / "night_details.md").read_text()
@@ -208,7 +209,7 @@ def test_the_nightly_example_of_the_site_runs(beside_addresses, capsys):
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("beside_addresses")
+@pytest.mark.usefixtures("few_blocks", "beside_addresses")
 def test_the_command_line_example_of_the_readme_runs():
     example = next(text for text in blocks("bash") if "streaming-moments create" in text)
     assert "words by relevance" in printed_by(example)

@@ -6,8 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 import tomllib
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ import pytest
 import reference_pages
 import requests
 from contents import with_contents
+from forked_service import ForkedServer
 from page_scripts import LONGEST, printed_by
 from s3_server import S3Server
 
@@ -86,6 +85,8 @@ PLAIN = "streaming_moments", "storage", "pipelines"
 
 # Runs the blocks.
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
+
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
@@ -142,10 +143,9 @@ def free_port():
 
 @contextmanager
 def served(config, port):
-    command = [sys.executable, "-m", "streaming_moments", "serve", config]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    """A server that begins in no time; another test starts one as a user does."""
     with open("serve.log", "w") as log:
-        serving = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        serving = ForkedServer(config.resolve(), log, folder=Path.cwd())
     try:
         end = time.monotonic() + LONGEST
         while time.monotonic() < end:
@@ -158,7 +158,8 @@ def served(config, port):
         yield
     finally:
         serving.send_signal(signal.SIGTERM)
-        serving.wait(timeout=LONGEST)
+        serving.wait(LONGEST)
+        serving.stdout.close()
 
 
 def run_block(language, text, names):
@@ -174,31 +175,30 @@ def run_block(language, text, names):
         assert language == "text", f"a block of {language} does not run; call it text"
 
 
-@pytest.mark.usefixtures("forked_workers")
-@pytest.mark.parametrize("name", sorted(RUN - RUN_ELSEWHERE))
-def test_the_blocks_of_a_page_run(name, folder):
-    names = {"__name__": "__main__"}
-    for language, text in FENCE.findall(PAGES[name]):
-        run_block(language, text, names)
-
-
 def without_numbers(text):
     return re.sub(r"-?\d+(\.\d*)?", "#", text)
 
 
-def test_pages_show_what_their_blocks_print(folder, capsys):
+@pytest.mark.usefixtures("forked_workers")
+@pytest.mark.parametrize("name", sorted(RUN - RUN_ELSEWHERE))
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(name, folder, capsys):
+    names, outputs = {"__name__": "__main__"}, dict(OUTPUT.findall(PAGES[name]))
+    for language, text in FENCE.findall(PAGES[name]):
+        capsys.readouterr()
+        run_block(language, text, names)
+        # numbers of another processor differ in their last digits
+        if text in outputs:
+            printed = capsys.readouterr().out
+            assert without_numbers(printed) == without_numbers(outputs.pop(text))
+    assert not outputs
+
+
+def test_each_output_that_a_page_shows_is_that_of_a_block_that_runs():
     shown = {name: OUTPUT.findall(text) for name, text in PAGES.items()}
     assert shown["start/first_topics"]
+    assert {name for name, pairs in shown.items() if pairs} <= RUN - RUN_ELSEWHERE
     for name, pairs in shown.items():
-        assert len(pairs) == PAGES[name].count("\nOutput:\n"), name
-        names = {}
-        outputs = dict(pairs)
-        for language, text in FENCE.findall(PAGES[name]) if pairs else ():
-            run_block(language, text, names)
-            printed = capsys.readouterr().out
-            # numbers of another processor differ in their last digits
-            if text in outputs:
-                assert without_numbers(printed) == without_numbers(outputs[text]), name
+        assert len(dict(pairs)) == PAGES[name].count("\nOutput:\n"), name
 
 
 @pytest.mark.long
@@ -219,7 +219,7 @@ def test_the_blocks_of_the_page_on_the_service_run(folder, monkeypatch, capsys):
     monkeypatch.setenv("TOKEN", re.search(r"sm_\S+", capsys.readouterr().out)[0])
     config = Path("service.toml")
     config.write_text(config.read_text().replace("port = 8080", f"port = {port}"))
-    with served(config.name, port):
+    with served(config, port):
         for language, text in FENCE.findall(rest):
             run_block(language, text, {})
     printed = capsys.readouterr().out

@@ -9,9 +9,9 @@ import traceback
 import click
 
 from streaming_moments.errors import StreamingMomentsError, Unfinished
-from streaming_moments.pipelines.command_line.every_command import DEBUG, cli
+from streaming_moments.pipelines.command_line.every_command import DEBUG, UNTIL_CLOSED, cli
 from streaming_moments.pipelines.exit_codes import ExitCode
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import event_logger, shown, tell
 from streaming_moments.printing.remedies import of_commands
 
 # what a path, a disk or a limit of the system can refuse, which is no fault of the package
@@ -74,9 +74,11 @@ def _unexpected(error: Exception, arguments: list[str]) -> int:
 
 
 def _failed(message: str, arguments: list[str], code: int) -> int:
-    if DEBUG in arguments[:1]:
-        say(*traceback.format_exc().splitlines(), err=True)
-    tell(" ".join(message.split()))
+    # beside a server, each line of the log is an event
+    told = event_logger().error if UNTIL_CLOSED in arguments else tell
+    for line in traceback.format_exc().splitlines() if DEBUG in arguments[:1] else ():
+        told(shown(line))
+    told(shown(" ".join(message.split())))
     return code
 
 

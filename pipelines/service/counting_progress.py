@@ -53,16 +53,21 @@ class Counting:
 
 
 def counting_now(
-    inbox: Inbox, sealed: int, steps: Sequence[FailingStep], before: Counting
+    inbox: Inbox,
+    sealed: int,
+    steps: Sequence[FailingStep],
+    before: Counting,
+    unusable: str | None = None,
 ) -> Counting:
     """Return the current state of counting.
 
     sealed : number of the latest seal
     steps : failing steps of the accumulator
     before : the state when it was last checked
+    unusable : why the inbox cannot be used. On a full disk the accumulator cannot note its failures
     """
     reached = counted_up_to(inbox)
-    failing = next((one.error for one in steps if one.step in _COUNTING), None)
+    failing = unusable or next((one.error for one in steps if one.step in _COUNTING), None)
     lag, since = max(0, sealed - reached), None
     if failing is not None or lag:
         went_on = reached > before.reached and failing is None

@@ -166,9 +166,10 @@ class Current:
             problems.setdefault(INBOX, str(error))
         sealed = tried(_SEALS, self.seals.latest, before.sealed)
         steps = tried(_STEPS, lambda: read_steps(self.inbox), before.steps)
+        unusable = problems.get(INBOX) or problems.get(OWNER)
         counting = tried(
             COUNTING,
-            lambda: counting_now(self.inbox, sealed, steps, before.counting),
+            lambda: counting_now(self.inbox, sealed, steps, before.counting, unusable),
             before.counting,
         )
         problem = counting.problem(self._config.limits.inbox_age.total_seconds())

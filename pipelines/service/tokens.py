@@ -184,12 +184,17 @@ def _locked(path: str | Path) -> Iterator[None]:
         os.makedirs(folder, exist_ok=True)
         lock = os.open(os.path.join(folder, f".{name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be written ({error.strerror})") from error
+        raise _unwritten(path, error) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
         os.close(lock)
+
+
+def _unwritten(path: str | Path, error: OSError) -> InvalidInput:
+    remedy = remedy_of(error) or "check the path"
+    return InvalidInput(f"{path} cannot be written ({error.strerror}); {remedy}")
 
 
 def _hash(token: str) -> str:
@@ -203,6 +208,6 @@ def _write(path: str | Path, tokens: Sequence[Token]) -> None:
         write_whole(place, content.encode() + b"\n")
         sync(os.path.dirname(place))
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be written ({error.strerror})") from error
+        raise _unwritten(path, error) from error
     finally:
         os.umask(before)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -186,11 +188,32 @@ def remedy_of(error: BaseException) -> str | None:
     if lacks_space(error):
         return "free some space, then run this again"
     if isinstance(error, PermissionError):
-        return "check the permissions and the credentials"
+        # clients of object stores set no number
+        local = isinstance(error.errno, int)
+        return _permissions(error) if local else "check the credentials and what they allow"
     for begin, remedy in (pair for one in BACKENDS for pair in one.remedies):
         if type(error).__name__ == begin or str(error).startswith(begin):
             return remedy
     return None
+
+
+def _permissions(error: PermissionError) -> str:
+    """Return whose permissions to check for an error of a local disk, as far as that is known."""
+    if os.name != "posix":
+        return "check the permissions"
+    told = f"check the permissions: this process runs as user {os.geteuid()}"
+    if not isinstance(error.filename, str):
+        return told
+    # the file may not exist yet, and its folder may be closed
+    for place in (error.filename, *map(str, PurePath(os.path.abspath(error.filename)).parents)):
+        try:
+            found = os.stat(place)
+        except OSError:
+            continue
+        return (
+            f"{told}, and {place} belongs to user {found.st_uid} (mode {found.st_mode & 0o777:o})"
+        )
+    return told
 
 
 def lacks_space(error: BaseException | None) -> bool:

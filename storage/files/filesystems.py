@@ -170,7 +170,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
         _raise_from(error, url, ShardError(name, "does not exist; check the URL"))
     except PermissionError as error:
         reason = f"cannot be read without permission ({one_line(error, storage_options)})"
-        _raise_from(error, url, ShardError(name, f"{reason}; check permissions and credentials"))
+        _raise_from(error, url, ShardError(name, f"{reason}; {remedy_of(error)}"))
     except Exception as error:
         remedy = remedy_of(error)
         if remedy is None and not isinstance(error, storage_errors()):

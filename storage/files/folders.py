@@ -120,7 +120,20 @@ class Folder:
         with self._errors("write", "*"):
             os.makedirs(self.url, exist_ok=True)
             if not os.access(self.url, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), self.url)
+
+    @contextlib.contextmanager
+    def removed_if_empty(self) -> Iterator[None]:
+        """Delete a local folder that a failing block made and left without a file."""
+        new = self.is_local and not os.path.lexists(self.url)
+        try:
+            yield
+        except BaseException:
+            # an error here would hide that of the block
+            with contextlib.suppress(OSError):
+                for place, _, _ in os.walk(self.url, topdown=False) if new else ():
+                    local_files.remove_empty(place)
+            raise
 
     def find(self, name: str) -> bytes | None:
         """Read the content of a file; None if it does not exist.

@@ -19,19 +19,21 @@ def create_files(
 ) -> None:
     """Write the files of an empty store, its first commit last.
 
-    `write` writes its foundation. Files of an interrupted creation are written again. Raises
-    StoreError if there is a store already, or the storage does not refuse a second writer.
+    `write` writes its foundation. Files of an interrupted creation are written again. A failure
+    before the first file leaves no new folder. Raises StoreError if there is a store already, or
+    the storage does not refuse a second writer.
     """
     require_absent(folder)
     log = CommitLog(folder, store_format.single_writer)
-    log.probe()
-    write_format(folder, store_format)
-    write(folder)
-    folder.sync("")
-    try:
-        log.put(commit)
-    except CommitConflict as error:
-        raise StoreError(_exists(folder)) from error
+    with folder.removed_if_empty():
+        log.probe()
+        write_format(folder, store_format)
+        write(folder)
+        folder.sync("")
+        try:
+            log.put(commit)
+        except CommitConflict as error:
+            raise StoreError(_exists(folder)) from error
 
 
 def require_absent(folder: Folder) -> None:

@@ -24,14 +24,15 @@ RIGHT = timedelta(0)  # how far a clock is off
 class ForkedServer:
     """A server of a configuration, in a session of its own; `stdout` says where it listens.
 
-    Or another command that has processes which accumulate; all have the same clock.
+    Or another command that has processes which accumulate; all have the same clock, and work in the
+    folder.
     """
 
-    def __init__(self, config, log, command="serve", clock_off_by=RIGHT):
+    def __init__(self, config, log, command="serve", clock_off_by=RIGHT, folder="."):
         self._noted = f"{config}.children"
         reading, writing = os.pipe()
         told = Descriptor(writing), Descriptor(log.fileno())
-        given = (command, str(config), self._noted, clock_off_by, *told)
+        given = (command, str(config), self._noted, clock_off_by, str(folder), *told)
         self._process = forking().Process(target=_serve, args=given)
         self._process.start()
         os.close(writing)
@@ -65,18 +66,20 @@ class ForkedServer:
         os.kill(self.pid, number)
 
 
-def _serve(command, config, noted, clock_off_by, stdout, stderr):
+def _serve(command, config, noted, clock_off_by, folder, stdout, stderr):
     os.setsid()
+    os.chdir(folder)
     shift_clock(clock_off_by)
     stdout.become(1)
     stderr.become(2)
-    begin = partial(_noted_child, noted, clock_off_by)
+    begin = partial(_noted_child, noted, clock_off_by, folder)
     children.subprocess = SimpleNamespace(Popen=begin, PIPE=subprocess.PIPE)
     main([command, config])
 
 
-def _noted_child(noted, clock_off_by, command, **pipes):
-    child = ForkedChild(command, **pipes, context=forking_again(), clock_off_by=clock_off_by)
+def _noted_child(noted, clock_off_by, folder, command, **pipes):
+    context = forking_again()
+    child = ForkedChild(command, **pipes, context=context, clock_off_by=clock_off_by, folder=folder)
     with open(noted, "a") as log:
         log.write(f"{child.pid}@{psutil.Process(child.pid).create_time()!r}\n")
     return child
@@ -85,12 +88,12 @@ def _noted_child(noted, clock_off_by, command, **pipes):
 class ForkedChild:
     """What `subprocess.Popen` is to who keeps an accumulator running."""
 
-    def __init__(self, command, stdin, stdout, context, clock_off_by=RIGHT):
+    def __init__(self, command, stdin, stdout, context, clock_off_by=RIGHT, folder="."):
         assert command[:3] == [sys.executable, "-m", "streaming_moments"]
         assert stdin == stdout == subprocess.PIPE
         lifeline, ours = os.pipe()
         said, theirs = os.pipe()
-        given = (command[3:], clock_off_by, *map(Descriptor, (lifeline, theirs, 2)))
+        given = (command[3:], clock_off_by, folder, *map(Descriptor, (lifeline, theirs, 2)))
         self._process = context.Process(target=_accumulate, args=given)
         self._process.start()
         os.close(lifeline)
@@ -119,7 +122,8 @@ class ForkedChild:
         self._process.kill()
 
 
-def _accumulate(arguments, clock_off_by, stdin, stdout, stderr):
+def _accumulate(arguments, clock_off_by, folder, stdin, stdout, stderr):
+    os.chdir(folder)
     shift_clock(clock_off_by)
     for number, one in enumerate((stdin, stdout, stderr)):
         one.become(number)

@@ -15,7 +15,7 @@ import click
 
 from streaming_moments.errors import printable
 from streaming_moments.pipelines.command_help import GroupedCommand
-from streaming_moments.pipelines.command_line.every_command import DEBUG
+from streaming_moments.pipelines.command_line.every_command import DEBUG, UNTIL_CLOSED
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     json_option,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 
 _LOOK = 0.2  # seconds between two checks whether to end
-
-
 _BY_SIGNAL = 128  # plus its number: shells report the signal that ended a process in this way
 
 
@@ -52,7 +50,7 @@ _BY_SIGNAL = 128  # plus its number: shells report the signal that ended a proce
     help="Count all pending documents once, then end; exit code 3 if a shard cannot be counted.",
 )
 @click.option(
-    "--until-closed",
+    UNTIL_CLOSED,
     is_flag=True,
     help="End when standard input closes, and print heartbeats on standard output.",
 )
@@ -73,7 +71,7 @@ def accumulate(
     if not once and not until_closed:
         end.by_signals()
         debug = [DEBUG] * bool(context.find_root().params.get("debug"))
-        return _watched([*debug, "accumulate", config, "--until-closed"], wanted, end)
+        return _watched([*debug, "accumulate", config, UNTIL_CLOSED], wanted, end)
     from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
     from streaming_moments.pipelines.service.ingest_worker.accumulator import (
         accumulate as take_turns,
@@ -133,7 +131,8 @@ def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
     from streaming_moments.pipelines.service.ingest_worker.children import watched
     from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard
 
-    code = watched(arguments, tell, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
+    log = event_logger().bind(store=wanted.store).warning
+    code = watched(arguments, log, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
     if end.number == signal.SIGINT and code == -signal.SIGTERM:
         raise click.Abort  # before its first cycle
     return code if code >= 0 else _BY_SIGNAL - code

@@ -14,10 +14,11 @@ import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_line.every_command import UNTIL_CLOSED
 from streaming_moments.pipelines.command_line.new_folders.service import write_folder
 from streaming_moments.pipelines.command_line.new_folders.writing import files_of
 from streaming_moments.pipelines.service.config import night_of, read_service
-from streaming_moments.pipelines.terminal import event_logger, say, tell
+from streaming_moments.pipelines.terminal import event_logger, say
 
 
 @click.command(
@@ -72,8 +73,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
     service = Service.of(wanted, lambda: datetime.now(UTC), log.warning)
     service = replace(service, silence=heard.silence if within else None)
     if wanted.tokens is None:
-        tell(
-            "warning: no tokens are configured, so any process on this machine may do everything; "
+        log.warning(
+            "no tokens are configured, so any process on this machine may do everything; "
             "other machines are refused"
         )
     server = server_of(create_app(service, log), wanted, say)
@@ -86,7 +87,7 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
         signal.signal(number, ended)
     with ExitStack() as stack:
         if within:
-            arguments = ["accumulate", config, "--until-closed"]
+            arguments = ["accumulate", config, UNTIL_CLOSED]
             stack.enter_context(kept_running(arguments, log.warning, heard, rules.hung_after))
         server.run()
 

@@ -10,7 +10,6 @@ from collections.abc import (
     Awaitable,
     Callable,
     Mapping,
-    MutableMapping,
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,6 +27,14 @@ from starlette.routing import Route
 
 from streaming_moments.pipelines.reports.html_report import rendered
 from streaming_moments.pipelines.service.http.admission import Door
+from streaming_moments.pipelines.service.http.lingering import (
+    App,
+    Lingering,
+    Message,
+    Receive,
+    Scope,
+    Send,
+)
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
 from streaming_moments.pipelines.service.http.pages import frame_of, html
 from streaming_moments.pipelines.service.http.problems import Problem, problem_of
@@ -40,12 +47,6 @@ from streaming_moments.storage.counting.tokenisers.base import TokeniserMissing
 
 if TYPE_CHECKING:
     import structlog
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _LONGEST_PATH = 100  # characters of a path in an answer
 PAGE, _DATA = "text/html", ("application/json", "application/problem+json")
@@ -98,7 +99,8 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
             allow_headers=["Authorization", "Content-Type", "Content-Encoding", "Idempotency-Key"],
             expose_headers=["Location", "Retry-After", "X-Request-ID"],
         )
-    return told
+    limits = service.config.limits
+    return Lingering(told, limits.body, limits.seconds.total_seconds())
 
 
 _Listed: TypeAlias = list[tuple[str, str, Mapping[str, Any]]]

@@ -87,22 +87,24 @@ async def topics(service: Service, request: Request) -> Response:
 async def versions(service: Service, request: Request) -> Response:
     """Page of the commits, and of the difference between two of them."""
     store = service.view.store
-    before = number(request, "before", max(1, store.version), LARGEST)
     after = number(request, "after", max(1, store.version), LARGEST)
+    earlier = (min(last, after - 1) for first, last in store.commit.kept if first < after)
+    before = number(request, "before", max(earlier, default=0) or after, LARGEST)
+    asked = not {"before", "after"}.isdisjoint(request.query_params)
     for name, one in (("before", before), ("after", after)):
         if name in request.query_params and not store.commit.keeps(one):
             raise Problem(404, f"the store has no version {one}", name)
 
     def found() -> tuple[Sequence[LogLine], Any, Mapping[str, Sequence[str]]]:
         lines = log_lines(store, max(0, store.version - _SHOWN + 1))
-        apart = difference(store, before, after) if before < after else None
+        apart = difference(store, before, after) if asked and before < after else None
         models = _models_apart(store, before, after) if apart else {}
         return lines, apart, models
 
     lines, apart, models = await run_in_threadpool(found)
     kept = {line.version for line in lines if store.commit.keeps(line.version)}
     told = {"lines": lines, "apart": apart, "models": models, "chosen": (before, after)}
-    told |= {"latest": store.version, "kept": kept}
+    told |= {"latest": store.version, "kept": kept, "asked": asked}
     return page(service, request, "versions.html", "Versions", **told)
 
 

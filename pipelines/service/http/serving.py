@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.config import ListenSection, ServiceConfig
-from streaming_moments.pipelines.service.http.app import App
+from streaming_moments.pipelines.service.http.lingering import LINGERS, App
 
 _HEADER_BYTES = 32 << 10
 _IDLE = 30  # seconds for which an idle connection stays open
@@ -112,8 +112,9 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
             self._wait()
 
         def is_idle(self) -> bool:
-            """Whether no request is in progress."""
-            done = self.cycle is None or self.cycle.response_complete
+            """Whether no request is in progress; one that only lingers is answered."""
+            cycle = self.cycle
+            done = cycle is None or cycle.response_complete or LINGERS in cycle.scope
             return done and not self.transport.is_closing()
 
         def pause_writing(self) -> None:

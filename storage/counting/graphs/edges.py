@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ShardError, StoreError
 from streaming_moments.storage.counting.reading import steadily
 from streaming_moments.storage.documents import read_tables
-from streaming_moments.storage.files.backends import storage_errors
+from streaming_moments.storage.files.backends import remedy_of, storage_errors
 from streaming_moments.storage.files.filesystems import one_line, open_file_system
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.output_folders import OutputFolder
@@ -286,9 +286,9 @@ def _write(
         fs.makedirs(fs._parent(inner), exist_ok=True)
         fs.pipe_file(inner, np.ascontiguousarray(entries).tobytes())
     except storage_errors() as error:
+        remedy = remedy_of(error) or "check the path and the connection"
         raise StoreError(
-            f"{path}: edges cannot be written ({one_line(error, storage_options)}); check the "
-            "path, the space, the permissions and the credentials"
+            f"{path}: edges cannot be written ({one_line(error, storage_options)}); {remedy}"
         ) from error
 
 

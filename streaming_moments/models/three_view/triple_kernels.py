@@ -1,4 +1,4 @@
-"""Numba kernel that reads triples of words by the hidden states of three views."""
+"""Numba kernels of expectation maximisation on triples of words, by hidden states."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from streaming_moments.numerics.kernel import kernel
 
 # Allows other orders of summation and fused products, so that the processor can use vectors.
 _REORDERED = {"reassoc", "contract", "nsz"}
+# Limits of a step from round to round.
+_LEAST, _MOST = 1e-3, 1e3
 
 
 @kernel(fastmath=_REORDERED)
@@ -54,3 +56,31 @@ def triple_posteriors(
             left[x1, j] += emission[x2, j] * share[j]
             middle[x2, j] += pair[j] * share[j]
     return likelihood
+
+
+@kernel()
+def step_further(
+    old: NDArray[np.float64],
+    new: NDArray[np.float64],
+    power: float,
+    found: NDArray[np.float64],
+) -> None:
+    """Fill `found` with `new (new / old)^power`, in columns with sums 1; all are (n, k).
+
+    Zeros stay zero, and nothing else becomes zero. A column without a positive sum becomes uniform.
+    """
+    n, k = new.shape
+    for i in range(n):
+        for j in range(k):
+            ratio = new[i, j] / old[i, j] if old[i, j] > 0 else 1.0
+            if ratio < _LEAST:
+                ratio = _LEAST
+            elif ratio > _MOST:
+                ratio = _MOST
+            found[i, j] = new[i, j] * ratio**power
+    for j in range(k):
+        total = 0.0
+        for i in range(n):
+            total += found[i, j]
+        for i in range(n):
+            found[i, j] = found[i, j] / total if total > 0 else 1.0 / n

@@ -92,7 +92,7 @@ class ListedTriples:
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
         """Posteriors as for `Triples`."""
-        left, own, right = (np.zeros_like(one) for one in (before, middle, after))
+        left, own, right = (np.zeros(one.shape) for one in (before, middle, after))
         score = triple_kernels.triple_posteriors(
             self.cells, self.counts, before, middle, after, left, own, right
         )

@@ -13,13 +13,11 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.models.three_view import triple_kernels
 from streaming_moments.models.three_view.triples import Triples
-from streaming_moments.numerics.simplex import as_columns
 
 # Share of a distribution spread over all entries before the first round: zeros would stay.
 _SPREAD = 1e-3
-# Limits of a step from round to round.
-_RATIOS = 1e-3, 1e3
 
 
 class Hidden(Protocol):
@@ -71,11 +69,11 @@ def _further(hidden: AnyHidden, following: AnyHidden, reach: float) -> AnyHidden
     """Parameters extrapolated from a round by a multiple of its step."""
 
     def beyond(old: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.float64]:
-        # zeros stay zero, and nothing else becomes zero
-        ratio = np.divide(new, old, out=np.ones_like(new), where=old > 0)
-        # of a small table `clip` takes three times as long
-        bounded = np.minimum(np.maximum(ratio, _RATIOS[0]), _RATIOS[1])
-        return as_columns(new * bounded ** (reach - 1))
+        # a distribution is one column; one memory order, as the kernel is compiled for each
+        before, after = (np.ascontiguousarray(one).reshape(len(one), -1) for one in (old, new))
+        found = np.empty_like(after)
+        triple_kernels.step_further(before, after, reach - 1, found)
+        return found.reshape(new.shape)
 
     return _each(beyond, hidden, following)
 

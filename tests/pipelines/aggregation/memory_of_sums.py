@@ -1,10 +1,8 @@
-"""Memory that sums hold and take, in a process of its own; prints one JSON object.
+"""Memory that sums hold and take, told by a process of its own.
 
 CPython 3.11 may crash where `tracemalloc` stops while threads come and go, as those of Dask do.
 """
 
-import json
-import sys
 import tracemalloc
 from dataclasses import replace
 from types import SimpleNamespace
@@ -61,7 +59,8 @@ def taken(change, prepared):
     return peak
 
 
-def main(url, shards):
+def tell(end, url, shards):
+    """Send what the sums of a store take for its shards to an end of a pipe."""
     store = MomentStore.open(url)
     opening = Opening("client/job", 1, 0, range(store.row_blocks))
     context = ReadingContext.of(store, LIMITS, None)
@@ -79,8 +78,4 @@ def main(url, shards):
         "adding": min(adding for adding, _ in peaks),
         "taking": min(taking for _, taking in peaks),
     }
-    print(json.dumps(told))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    end.send(told)

@@ -1,20 +1,18 @@
 """Sums that stay on the workers: the same bits however many hold them, and whatever is lost."""
 
 import asyncio
-import json
 import socket
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
-from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 
+import memory_of_sums
 import numpy as np
 import pytest
 from distributed import Security
+from forking import PATIENCE, forking
 
 from streaming_moments.pipelines.aggregation import counting, exchange, reduction, sums
 from streaming_moments.pipelines.aggregation.aggregation import plan_of
@@ -227,12 +225,18 @@ def test_rows_are_read_as_they_were_frozen_or_not_at_all(store):
 @pytest.fixture(scope="module")
 def memory(undisturbed, shards):
     """What sums hold, and take, in a process without other threads: see `memory_of_sums.py`."""
-    programme = Path(__file__).with_name("memory_of_sums.py")
-    done = subprocess.run(
-        [sys.executable, programme, undisturbed[0], shards], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    context = forking()
+    told, tells = context.Pipe(duplex=False)
+    with told, tells:
+        process = context.Process(
+            target=memory_of_sums.tell, args=(tells, str(undisturbed[0]), str(shards))
+        )
+        process.start()
+        tells.close()
+        found = told.recv()
+        process.join(PATIENCE)
+    assert process.exitcode == 0
+    return found
 
 
 def test_sums_that_are_given_up_hold_nothing_whoever_still_adds_to_them(memory):

@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 from distributed import KilledWorker, LocalCluster, WorkerPlugin
 from distributed.core import Status
+from forked_scheduler import running_scheduler
 
 from streaming_moments.errors import ShardError
 from streaming_moments.models.topics import TopicModel
@@ -320,34 +321,29 @@ def test_a_worker_killed_while_row_blocks_are_added_up_costs_its_own_shards(tmp_
         assert update(twin, listed, Run(embedded)).store.load() == found.load()
 
 
-SCHEDULER = """
-import os, sys, threading
-from distributed import LocalCluster
-from streaming_moments.storage.counting import reading
+class Stuck(WorkerPlugin):
+    """Who reads a shard says so by a file, and never goes on."""
 
-def stuck(*_):
-    os.write(1, b"reading\\n")  # one call: the lines of two threads do not mix
-    threading.Event().wait()
+    def __init__(self, path):
+        self.path = path
 
-reading.read_indexed = stuck
-options = dict(processes=False, protocol="tcp://", dashboard_address=None, memory_limit=0)
-with LocalCluster(1, **options) as cluster:
-    print(cluster.scheduler_address, flush=True)
-    sys.stdin.read()
-"""
+    def setup(self, worker):
+        def stuck(*_):
+            self.path.touch()
+            threading.Event().wait()
+
+        reading.read_indexed = stuck
 
 
 def test_the_death_of_the_scheduler_is_one_line_and_code_2(tmp_path, shards):
-    place, listed = str(tmp_path / "store"), list_shards([str(shards)])
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    place, listed, begun = str(tmp_path / "store"), list_shards([str(shards)]), tmp_path / "begun"
     with connect() as cluster:
         store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster))
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, "-c", SCHEDULER], stdin=pipe, stdout=pipe, text=True
-    ) as scheduler:
-        guard = threading.Timer(200, scheduler.kill)
-        guard.start()
-        address = scheduler.stdout.readline().strip()
+    with running_scheduler(0) as (scheduler, address):
+        with connect(address) as cluster:
+            cluster.client.register_plugin(Stuck(begun))
         command = ["update", place, str(shards), "--scheduler", address]
         with subprocess.Popen(
             [sys.executable, "-m", "streaming_moments", *command],
@@ -355,10 +351,9 @@ def test_the_death_of_the_scheduler_is_one_line_and_code_2(tmp_path, shards):
             stderr=pipe,
             text=True,
         ) as job:
-            assert scheduler.stdout.readline() == "reading\n"
+            until(begun.exists)
             scheduler.kill()
             out, err = job.communicate(timeout=100)
-        guard.cancel()
     assert (job.returncode, out) == (2, ""), err
     assert err == (
         f"error: the scheduler at {address} died or restarted while the job ran. Start the "

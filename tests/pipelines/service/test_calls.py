@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import gzip
+import http.client
 import io
 import json
 import os
@@ -300,7 +301,7 @@ def test_who_cannot_write_into_the_inbox_is_not_ready(client, monkeypatch, numbe
         patch.setattr(local_files, "open", lambda *how, **more: Refusing(*how), raising=False)
         client.service.current.look()
         told = client("GET", "/readyz")
-        assert (told.status_code, told.json()["problems"]) == (503, ["inbox"])
+        assert (told.status_code, told.json()["problems"]) == (503, ["counting", "inbox"])
         page = client("GET", "/health").text
         assert "It accepts no documents." in page
         assert ("free some space" in page) == (number == errno.ENOSPC)
@@ -427,6 +428,21 @@ def test_who_sends_slowly_is_let_go(serve):
         with contextlib.suppress(ConnectionError):
             raw(client, big, 30)
         assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(("token", "status"), [("{token}", 413), ("none", 401)])
+def test_a_client_that_sends_all_of_a_body_first_gets_the_refusal(serve, place, token, status):
+    tokens = place / "tokens.json"
+    token = token.format(token=add_token(tokens, "me", Role.WRITER))
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with serve(tokens=str(tokens), limits={"body": "2MB"}) as client:
+        connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
+        with contextlib.closing(connection):
+            # urllib3 reads the answer also where sending fails, and http.client does not
+            connection.request("POST", "/v1/documents", bytes(7 << 20), headers)
+            answer = connection.getresponse()
+            assert (answer.status, json.loads(answer.read())["status"]) == (status, status)
+        assert gone(client)
 
 
 def gone(client):

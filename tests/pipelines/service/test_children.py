@@ -164,7 +164,9 @@ def test_who_accumulates_apart_ends_with_the_code_of_what_ended_of_itself(place)
     )
     command = [sys.executable, "-m", "streaming_moments", "accumulate", place / "service.toml"]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=100)
-    assert (done.returncode, done.stderr.count("error: ")) == (2, 1), done.stderr
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (done.returncode, len(events)) == (2, 1), done.stderr
+    assert (events[0]["level"], events[0]["event"][:7]) == ("error", "error: ")
 
 
 def test_what_is_asked_to_end_before_who_watches_it_ends_as_asked(place):

@@ -58,7 +58,7 @@ def test_an_inbox_that_is_assigned_elsewhere_is_not_touched_by_those_who_run(
         assert (refused.status_code, "another store" in refused.json()["detail"]) == (503, True)
         assert client("DELETE", "/v1/documents", params={"id": "1"}).status_code == 503
         ready = client("GET", "/readyz")
-        assert (ready.status_code, ready.json()["problems"]) == (503, ["owner"])
+        assert (ready.status_code, ready.json()["problems"]) == (503, ["counting", "owner"])
         assert client("GET", "/v1/topics").status_code == 200
         deadline = time.monotonic() + 60
         while earlier.seals.inbox.backlog().age.total_seconds() < 0.02:
@@ -103,4 +103,4 @@ def test_a_new_store_at_the_place_of_the_old_does_not_get_its_inbox(
         shutil.copytree(unfitted, one)
         client.service.current.look()
         assert client.send([{"text": "the sea"}]).status_code == 503
-        assert client("GET", "/readyz").json()["problems"] == ["owner"]
+        assert client("GET", "/readyz").json()["problems"] == ["counting", "owner"]

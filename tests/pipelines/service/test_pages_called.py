@@ -117,7 +117,7 @@ def test_versions_are_shown_and_compared(caller, values, monkeypatch):
     assert [line.version for line in found.lines] == [4, 3, 2, 1, 0]
     assert (found.apart, found.chosen, found.latest, found.kept) == (
         None,
-        (4, 4),
+        (3, 4),
         4,
         {0, 1, 2, 3, 4},
     )
@@ -127,6 +127,10 @@ def test_versions_are_shown_and_compared(caller, values, monkeypatch):
     assert found.models == {"New models": ["night-v1"], "Deleted models": []}
     assert told(caller, values, "/versions?before=3&after=1").apart is None
     assert told(caller, values, "/versions?before=2").chosen == (2, 4)
+    found = told(caller, values, "/versions?after=3")
+    assert (found.chosen, found.apart is None) == ((2, 3), False)
+    assert "not earlier" not in caller("GET", "/versions").text
+    assert "not earlier" in caller("GET", "/versions?before=3&after=1").text
     for query, field in (
         ("before=9", "before"),
         ("after=9", "after"),
@@ -137,6 +141,9 @@ def test_versions_are_shown_and_compared(caller, values, monkeypatch):
     monkeypatch.setattr(pages, "_SHOWN", 2)
     assert [line.version for line in told(caller, values, "/versions").lines] == [4, 3]
     view = caller.service.view
+    gaps = replace(view.store.commit, expired=((1, 3),))
+    caller.service.current.view = replace(view, store=replace(view.store, commit=gaps))
+    assert told(caller, values, "/versions").chosen == (4, 4), "no other is left"
     caller.service.current.view = replace(view, store=view.store.at(0))
     found = told(caller, values, "/versions")
     assert (found.chosen, found.latest, len(found.lines)) == ((1, 1), 0, 1)

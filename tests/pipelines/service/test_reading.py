@@ -253,7 +253,7 @@ def test_a_new_store_is_ready_without_a_model(caller, monkeypatch):
 
 
 def test_a_document_of_the_calls_is_made_once_for_what_a_store_takes(caller):
-    described = caller.app.app.state.described
+    described = caller.app.app.app.state.described
     first = described.of(caller.service.current.intake)
     assert described.of(caller.service.current.intake)[0] is first[0]
     other = replace(caller.service.current.intake)

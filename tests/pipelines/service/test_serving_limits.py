@@ -10,6 +10,7 @@ import uvicorn
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.config import ListenSection, service_of
+from streaming_moments.pipelines.service.http.lingering import LINGERS
 from streaming_moments.pipelines.service.http.serving import (
     _Announced,
     _patient,
@@ -225,7 +226,10 @@ def test_a_new_connection_closes_the_one_that_was_idle_for_longest(connected):
         several.append(made())
         shut = [place for place, (_, transport) in enumerate(several) if transport.closed]
         assert shut == closed, number
-    assert not several[0][1].closed, "its request is in progress"
+    busy, transport = several[0]
+    assert (transport.closed, busy.is_idle()) == (False, False), "its request is in progress"
+    busy.cycle.scope[LINGERS] = True
+    assert busy.is_idle(), "its request is answered"
 
 
 def test_connections_beyond_twice_as_many_are_closed_at_once(connected):

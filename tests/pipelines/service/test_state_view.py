@@ -31,6 +31,8 @@ from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.model_changes import TagMove
 from streaming_moments.storage.store.store import MomentStore
 
+UNCOUNTED = "no documents are counted, because each cycle fails: "
+
 
 class Looked:
     """What a service of a store knows, and what it was told of problems."""
@@ -103,15 +105,25 @@ def test_what_cannot_be_looked_at_stays_as_it_was_and_is_told_once(look_at, monk
         patch.setattr(Inbox, "backlog", broken)
         for _ in range(2):
             found = looked.current.look()
-        assert found.problems == {"store": "away", "inbox": "ZeroDivisionError: oh"}
+        assert found.problems == {
+            "store": "away",
+            "inbox": "ZeroDivisionError: oh",
+            "counting": f"{UNCOUNTED}ZeroDivisionError: oh",
+        }
         assert (found.store, found.published, found.backlog) == (
             before.store,
             before.published,
             before.backlog,
         )
-    assert looked.lines == ["inbox: ZeroDivisionError: oh", "store: away"]
+    assert looked.lines == [
+        f"counting: {UNCOUNTED}ZeroDivisionError: oh",
+        "inbox: ZeroDivisionError: oh",
+        "store: away",
+    ]
     assert looked.current.look().problems == {}
-    assert looked.lines[2:] == ["inbox: looked at again", "store: looked at again"]
+    assert looked.lines[3:] == [
+        f"{part}: looked at again" for part in ("counting", "inbox", "store")
+    ]
 
 
 def test_a_model_that_could_not_be_loaded_is_looked_at_again(look_at, monkeypatch):
@@ -156,8 +168,10 @@ def test_what_cannot_be_looked_at_when_it_begins_is_none(look_at, monkeypatch):
     monkeypatch.setattr(SealLog, "latest", away)
     monkeypatch.setattr(state_view, "require_owner", away)
     looked = look_at("night")
-    assert looked.current.view.problems == {"inbox": "away", "seals": "away"}
-    assert (looked.current.view.sealed, looked.lines) == (0, ["inbox: away", "seals: away"])
+    problems = {"counting": f"{UNCOUNTED}away", "inbox": "away", "seals": "away"}
+    assert looked.current.view.problems == problems
+    told = [f"{name}: {why}" for name, why in problems.items()]
+    assert (looked.current.view.sealed, looked.lines) == (0, told)
     monkeypatch.setattr(Inbox, "backlog", lambda self: 1 // 0)
     assert looked.current.look().problems["inbox"].startswith("ZeroDivisionError"), "the first"
 
@@ -172,7 +186,7 @@ def test_another_store_at_the_place_is_read_anew(archived, look_at):
     assert looked.replaced == [1]
     assert (found.store.version, found.published.name) == (8, "topics")
     assert found.intake is not first.intake
-    assert set(found.problems) == {"owner"}
+    assert set(found.problems) == {"counting", "owner"}
 
 
 def test_what_the_store_takes_no_more_is_told_until_it_takes_it_again(look_at, monkeypatch):
@@ -243,9 +257,9 @@ def test_silence_grows_from_look_to_look_and_threads_renew_the_view(look_at):
     look_at("counts_2").current.stop()  # of one that never began
 
 
-def test_the_clock_of_the_inbox_is_asked_for_where_nothing_waits(look_at, monkeypatch):
-    looked, asked, clock = look_at("night"), [], Folder.clock
-    monkeypatch.setattr(Folder, "clock", lambda self: asked.append(1) or clock(self))
+def test_each_look_asks_for_room_in_the_inbox(look_at, monkeypatch):
+    looked, asked, room = look_at("night"), [], Folder.require_room
+    monkeypatch.setattr(Folder, "require_room", lambda self: asked.append(1) or room(self))
     looked.current.look()
     assert asked == [1]
 
@@ -321,8 +335,9 @@ def test_counting_stalls_from_when_seals_wait_or_a_turn_fails(inbox, monkeypatch
     note_reached(inbox, 6)
     found = counting_now(inbox, 6, failing[:1], found)
     assert (found.lag, found.failing, found.since) == (0, "away", 120.0)
-    assert found.problem(1e9) == "no documents are counted, because each cycle fails: away"
+    assert found.problem(1e9) == f"{UNCOUNTED}away"
     assert counting_now(inbox, 6, failing[1:], found).failing == "far"
+    assert counting_now(inbox, 6, (), found, "full").failing == "full"
     night = FailingStep("night", 1, "", "", "away")
     found = counting_now(inbox, 6, (night,), found)
     assert (found.failing, found.since) == (None, None)

@@ -101,7 +101,7 @@ def test_a_place_that_cannot_be_written_is_told_and_the_umask_is_as_before(tmp_p
     (tmp_path / "file").write_text("")
     before = os.umask(0o022)
     try:
-        with pytest.raises(InvalidInput, match="cannot be written"):
+        with pytest.raises(InvalidInput, match="cannot be written .*; check the path"):
             add_token(tmp_path / "file" / "tokens.json", "a", Role.READER)
         with pytest.raises(InvalidInput, match="cannot be read"):
             read_tokens(tmp_path / "none")

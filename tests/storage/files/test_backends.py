@@ -1,5 +1,6 @@
 """Back ends of storage: one row for each, with all names of its client."""
 
+import errno
 import os
 import uuid
 
@@ -9,7 +10,12 @@ from s3_server import S3Server, with_bucket
 from s3fs import S3FileSystem
 
 from streaming_moments.errors import ShardError, StoreError
-from streaming_moments.storage.files.backends import BACKENDS, backend_of, client_options
+from streaming_moments.storage.files.backends import (
+    BACKENDS,
+    backend_of,
+    client_options,
+    remedy_of,
+)
 from streaming_moments.storage.files.filesystems import open_file_system
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
@@ -75,6 +81,19 @@ def test_an_error_of_the_environment_names_the_variable_to_set(
 def test_an_unknown_option_of_the_client_is_named_with_the_place_to_correct_it():
     with pytest.raises(StoreError, match="'endpoint_ur'.*; correct the name of this option"):
         Folder.at("s3://bucket/store", {"endpoint_ur": "x"}).find("a.txt")
+
+
+def test_a_missing_permission_of_a_local_disk_names_the_user_and_the_owner(tmp_path):
+    tmp_path.chmod(0o750)
+    user = f"check the permissions: this process runs as user {os.geteuid()}"
+    owner = f"{tmp_path} belongs to user {tmp_path.stat().st_uid} (mode 750)"
+    for place in (tmp_path, tmp_path / "store" / ".a.txt.partial"):
+        error = PermissionError(errno.EACCES, "Permission denied", str(place))
+        assert remedy_of(error) == f"{user}, and {owner}"
+    assert remedy_of(PermissionError(errno.EPERM, "Operation not permitted")) == user
+    assert remedy_of(PermissionError("Access Denied")) == (
+        "check the credentials and what they allow"
+    )
 
 
 def test_a_file_on_s3_is_read_in_one_request(monkeypatch):

@@ -376,7 +376,7 @@ def test_a_missing_and_a_forbidden_file(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(fsspec.implementations.local.LocalFileSystem, "open", forbidden)
     with pytest.raises(
-        ShardError, match=r"without permission \(.*denied\); check permissions and credentials"
+        ShardError, match=r"without permission \(.*denied\); check the permissions: "
     ):
         list(read_texts(shard, ShardFormat()))
 

@@ -1,5 +1,6 @@
 """MomentStore: every version stays readable, and no shard is lost or counted twice."""
 
+import errno
 import os
 import pickle
 import signal
@@ -37,6 +38,7 @@ from streaming_moments.statistics.counts.statistics import (
 )
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files import local_files
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.listing import list_shards
@@ -340,6 +342,21 @@ def test_a_failed_creation_is_no_store_and_hinders_none(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="create the store again"):
         MomentStore.open(url)
     assert create(url).verify() == []
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_creation_on_a_full_disk_leaves_no_empty_folder(tmp_path, monkeypatch, there):
+    place = tmp_path / "store"
+    if there:
+        place.mkdir()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(local_files, "open", full, raising=False)
+    with pytest.raises(StoreError, match=r"\(No space left on device\); free some"):
+        create(str(place))
+    assert place.exists() == there, "a folder of the user stays"
 
 
 def test_no_store_says_how_to_make_one(place):

@@ -1,0 +1,74 @@
+"""Reads on after answers that leave a body unread, so that clients that still send get them.
+
+A connection that closes with unread bytes is reset, and the client's system then drops the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LINGERS = "lingers"  # in the scope of a request that is answered, while its body is read on
+_CLOSES = (b"connection", b"close")
+_TIMES = 4  # of the largest body that the service accepts
+_SILENT = 2.0  # seconds without a byte
+
+
+@dataclass(frozen=True)
+class Lingering:
+    """An application that reads unread bodies on after the whole answer, and drops them.
+
+    body : bytes of the largest accepted body; the connection closes after four times as many
+    seconds : time after which the connection closes; a silent client has two
+    """
+
+    app: App
+    body: int
+    seconds: float
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        read, closes, unfinished = False, _CLOSES in scope["headers"], False
+
+        async def received() -> Message:
+            nonlocal read
+            message = await receive()
+            read = not message.get("more_body", False)
+            return message
+
+        async def sent(message: Message) -> None:
+            nonlocal closes, unfinished
+            if message["type"] == "http.response.start":
+                closes = closes or _CLOSES in message["headers"]
+            elif closes and not read and not message.get("more_body", False):
+                # for the client this is the whole answer, because its length is known
+                message, unfinished = {**message, "more_body": True}, True
+            await send(message)
+
+        await self.app(scope, received, sent)
+        if unfinished:
+            scope[LINGERS] = True
+            await self._drop(received)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _drop(self, receive: Receive) -> None:
+        """Read the rest of a body within the bounds, and drop it."""
+        left, more = _TIMES * self.body, True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.seconds):
+                while more and left > 0:
+                    async with asyncio.timeout(_SILENT):
+                        message = await receive()
+                    left -= len(message.get("body", b""))
+                    more = message.get("more_body", False)
