@@ -21,9 +21,8 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
+from streaming_moments.pipelines.nightly.plain_words import WIDEST, in_words, of_nights
 from streaming_moments.pipelines.nightly.report import NightReport
-from streaming_moments.pipelines.nightly.spelling import of_nights
-from streaming_moments.pipelines.nightly.steps import WIDEST, in_words
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import Status, warnings_of
 from streaming_moments.pipelines.terminal import event_logger, note, say, tell

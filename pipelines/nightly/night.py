@@ -24,10 +24,10 @@ from streaming_moments.pipelines.nightly.gates import judged, reasons_of
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
-from streaming_moments.pipelines.nightly.merge_step import merged
 from streaming_moments.pipelines.nightly.outputs import write_night
+from streaming_moments.pipelines.nightly.plain_words import of_nights
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
-from streaming_moments.pipelines.nightly.spelling import of_nights
+from streaming_moments.pipelines.nightly.steps.merge import merged
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.outside_words import slow_tokeniser
@@ -152,11 +152,11 @@ def _night(
     if not news and store.commit.staged is None:
         return _of_store(idle, store)
     # imported here so that nights without new data start faster
-    from streaming_moments.pipelines.nightly.chosen_model import (
+    from streaming_moments.pipelines.nightly.steps.chosen_model import (
         chosen_model,
         source_of,
     )
-    from streaming_moments.pipelines.nightly.vocabulary_steps import grown, rebased
+    from streaming_moments.pipelines.nightly.steps.vocabulary import grown, rebased
     from streaming_moments.pipelines.reports.model_pages.registry import reported
     from streaming_moments.pipelines.reports.samples import sample_documents
 
@@ -273,7 +273,7 @@ def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterato
             f"[refit] topics has {_listing(beyond)}, more than [create] max_topics "
             f"({made.max_topics}); raise max_topics or lower topics"
         )
-    if store is None or store.kind != TopicModel.kind:
+    if store is None or store.kind != config.refit.family.kind:
         return
     most = store.basis.columns
     beyond = [number for number in numbers if number > most]

@@ -9,8 +9,8 @@ from typing import Any
 
 from streaming_moments.models.base import Model
 from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
+from streaming_moments.pipelines.nightly.plain_words import in_words
 from streaming_moments.pipelines.nightly.report import INDEX, NightReport
-from streaming_moments.pipelines.nightly.steps import in_words
 from streaming_moments.pipelines.reports.kinds.registry import counted_facts
 from streaming_moments.pipelines.reports.model_pages.following import notes_of
 from streaming_moments.pipelines.reports.model_pages.page_specs import PageRequest, PreviousModel

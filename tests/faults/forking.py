@@ -37,7 +37,7 @@ _IMPORTED = [
             "pipelines.command_line.nightly",
             "pipelines.command_line.models.polish",
             "pipelines.aggregation.group_runner",
-            "pipelines.nightly.chosen_model",
+            "pipelines.nightly.steps.chosen_model",
             "pipelines.command_line.service.accumulate",
             "pipelines.command_line.service.serve",
             "pipelines.service.ingest_worker.accumulator",

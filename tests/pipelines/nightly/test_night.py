@@ -30,10 +30,10 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.drift.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.nightly.chosen_model import chosen_model
 from streaming_moments.pipelines.nightly.config import RefitSection, config_of
 from streaming_moments.pipelines.nightly.gates import GatesSection, judged, reasons_of
 from streaming_moments.pipelines.nightly.night import left_out_topics, unused_options
+from streaming_moments.pipelines.nightly.steps.chosen_model import chosen_model
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder

@@ -17,7 +17,7 @@ from streaming_moments.pipelines.nightly.history import Night, NightHistory
 from streaming_moments.pipelines.nightly.index import nights_index
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.nightly.page import night_page
-from streaming_moments.pipelines.nightly.steps import in_words
+from streaming_moments.pipelines.nightly.plain_words import in_words
 from streaming_moments.quality.matching import KeptTopic, TopicMatching
 from streaming_moments.storage.counting.reading import count_texts
 from streaming_moments.storage.operations.shares_over_time import shares_over_time

@@ -1,4 +1,7 @@
-"""Remedies in the words of a night: keys of its file in place of options of `create`."""
+"""Plain words of a night: its steps, and keys of its file in place of options of `create`.
+
+Reports and metrics have the keys of the steps.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,34 @@ from dataclasses import fields
 from streaming_moments.pipelines.jobs.kinds.options import option_of
 from streaming_moments.pipelines.nightly.config import CreateSection
 from streaming_moments.printing.remedies import of_commands
+
+_WORDS = {
+    "list": "find shards",
+    "create": "create the store",
+    "merge": "merge other sites",
+    "update": "count new shards",
+    "drift": "compare with earlier data",
+    "rebase": "choose all words again",
+    "growth": "add new words",
+    "refit": "fit the model",
+    "polish": "polish the model",
+    "match": "match the published model",
+    "judge": "check the gates",
+    "publish": "save the model",
+    "report": "write the report",
+}
+WIDEST = max(map(len, _WORDS.values()))
+
+
+def in_words(step: str) -> str:
+    """Name a step of a report in plain words; an unknown step keeps its name.
+
+    Examples
+    --------
+    >>> in_words("drift"), in_words("judge")
+    ('compare with earlier data', 'check the gates')
+    """
+    return _WORDS.get(step, step)
 
 
 def of_nights(command: str, option: str, value: str) -> str:
