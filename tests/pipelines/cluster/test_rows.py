@@ -112,6 +112,12 @@ def pool():
         yield threads
 
 
+@pytest.fixture(scope="module")
+def processes():
+    with connect(workers=2) as cluster:
+        yield cluster
+
+
 def outcome(rows, k, alpha0, method):
     """All that a model holds, or why there is none."""
     try:
@@ -157,7 +163,7 @@ def test_every_runner_gives_the_same_bits(
         assert all(same(found[0][name], other[name]) for name in other)
 
 
-def test_evidence_of_256_topics_has_the_same_bits_on_any_cluster(embedded):
+def test_evidence_of_256_topics_has_the_same_bits_on_any_cluster(embedded, processes):
     held = Planted()
     blocks = [held.load_block(index) for index in range(4)]
     nbytes = tensor_sums_bytes(256, 256)
@@ -175,8 +181,7 @@ def test_evidence_of_256_topics_has_the_same_bits_on_any_cluster(embedded):
         return OnCluster.of(held, held.row_lengths(), Run(cluster), per_worker=1)
 
     expected, one = found(InMemory(blocks)), found(on(embedded))
-    with connect(workers=2) as processes:
-        two = found(on(processes))
+    two = found(on(processes))
     for other in (one, two):
         assert np.array_equal(other.sketched, expected.sketched)
         assert np.array_equal(other.crossed, expected.crossed)
@@ -184,7 +189,7 @@ def test_evidence_of_256_topics_has_the_same_bits_on_any_cluster(embedded):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_whitening_by_rows_is_that_of_the_whole_core_on_any_cluster(
-    embedded, monkeypatch, weighted
+    embedded, processes, monkeypatch, weighted
 ):
     # strips of several blocks, and a block without core words
     monkeypatch.setattr(running, "FEWEST_STRIPS", 3)
@@ -202,8 +207,7 @@ def test_whitening_by_rows_is_that_of_the_whole_core_on_any_cluster(
     whole = fitted(on(embedded, whole_core=True))
     expected = fitted(InMemory(held.blocks, whole_core=False))
     one = fitted(on(embedded))
-    with connect(workers=2) as processes:
-        two = fitted(on(processes))
+    two = fitted(on(processes))
     for name, array in expected.arrays().items():
         np.testing.assert_allclose(array, whole.arrays()[name], rtol=1e-7, atol=1e-10)
         for other in (one, two):

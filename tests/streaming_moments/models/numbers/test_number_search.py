@@ -158,7 +158,7 @@ def noisy_clusters(k, seed):
 
 
 def graph(k, seed):
-    drawn = community_graph(300, communities=k, inside=0.4, outside=0.05, alpha0=0.0, seed=seed)
+    drawn = community_graph(200, communities=k, inside=0.4, outside=0.05, alpha0=0.0, seed=seed)
     return MomentCommunities("auto", alpha0=0.0), drawn.batch.to_csr()
 
 
@@ -186,9 +186,9 @@ def test_the_planted_number_is_found(drawn, planted):
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_the_planted_number_of_communities_is_found_by_edges(k):
-    drawn = community_graph(300, communities=k, inside=0.4, outside=0.05, alpha0=0.0, seed=k)
-    nodes = Vocabulary(tuple(map(str, range(300))), core=300)
-    batch = EdgeBatch.of(drawn.edges, nodes=300)
+    drawn = community_graph(200, communities=k, inside=0.4, outside=0.05, alpha0=0.0, seed=k)
+    nodes = Vocabulary(tuple(map(str, range(200))), core=200)
+    batch = EdgeBatch.of(drawn.edges, nodes=200)
 
     def rows(halves):
         return InMemory((EdgesFoundation(nodes, halves=halves).of_edges(batch),))
@@ -198,7 +198,7 @@ def test_the_planted_number_of_communities_is_found_by_edges(k):
     assert (found.separable, found.predicting) == (k, k)
     # the likelihood is that of the edges of one half under all pairs of nodes
     trial = Blockmodel.trial(rows(True), replace(options, topics=k))
-    assert -np.log(300 * 299) < trial.held_out.mean < 0
+    assert -np.log(200 * 199) < trial.held_out.mean < 0
     with pytest.raises(InvalidInput, match="have no halves of the edges"):
         Blockmodel.trial(rows(False), options)
 
