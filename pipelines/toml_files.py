@@ -60,10 +60,41 @@ def read_toml(kind: type[T], path: str | Path) -> T:
 def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
     """Make a dataclass from the content of a TOML file called `where`; errors as in `read_toml`."""
     try:
-        return TypeAdapter(kind).validate_python(content)
+        return TypeAdapter(kind).validate_python(with_booleans_marked(kind, content))
     except ValidationError as refused:
         lines = problems_of(refused, kind)
     raise InvalidInput(f"{where}: {'; '.join(lines)}")
+
+
+class _Boolean:
+    """A boolean in place of another value. No type accepts it, whereas True is an int of Python."""
+
+    def __init__(self, value: bool) -> None:
+        self._text = str(value).lower()
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def with_booleans_marked(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace each boolean where a dataclass has no boolean, so that pydantic refuses it."""
+    hints = get_type_hints(kind)
+    return {name: _marked(kind, name, hints, value) for name, value in content.items()}
+
+
+def _marked(kind: Any, name: str, hints: Mapping[str, Any], value: Any) -> Any:
+    section = _section(kind, name)
+    if section is not None and isinstance(value, dict):
+        return with_booleans_marked(section, value)
+    if name not in hints or _may_be_boolean(hints[name]):
+        return value
+    if isinstance(value, list):
+        return [_Boolean(one) if isinstance(one, bool) else one for one in value]
+    return _Boolean(value) if isinstance(value, bool) else value
+
+
+def _may_be_boolean(hint: Any) -> bool:
+    return hint in (bool, Any) or any(map(_may_be_boolean, get_args(hint)))
 
 
 def problems_of(refused: ValidationError, kind: Any) -> list[str]:

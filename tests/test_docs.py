@@ -44,7 +44,8 @@ TEMPLATES = {
 }
 # what a page says of a block before it: "Output:" and a block of text
 OUTPUT = re.compile(
-    r"^```python\n(.*?)^```\n\nOutput:\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE
+    r"^```python\n((?:(?!```)[^\n]*\n)*)```\n\nOutput:\n\n```text\n(.*?)^```",
+    re.DOTALL | re.MULTILINE,
 )
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", text, re.MULTILINE)}
@@ -366,7 +367,7 @@ def test_the_checks_of_language_see_what_they_look_for():
     assert list(said_by_code(code)) == ["", "It is CODE.", " kept"]
     texts = dict(messages()).values()
     assert len(texts) > 400
-    assert any("CODE cannot be read (CODE); create it by" in text for text in texts)
+    assert any("cannot use port CODE of CODE (CODE); end the process" in text for text in texts)
     page = "# Title\n\nOne. Two three\nfour.\n\n| a | b c |\n"
     page += "\n```sh\nkept\n```\n\n[It](kept.md) is `kept`."
     assert prose(page) == ["# Title", "One.", "Two three four.", "a", "b c", "[It] is CODE."]

@@ -68,6 +68,8 @@ def test_options_that_pages_name_are_there(page):
     walk(cli)
     # blocks show other programs as well; those of commands run in tests
     text = re.sub(r"```(?:text|sh).*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
-    text = re.sub(r"`(?:pip|dask|pipx|docker|uv|podman|kubectl|journalctl) [^`]*`", "", text)
+    text = re.sub(
+        r"`(?:pip|dask|pipx|docker|uv|podman|kubectl|journalctl|systemctl) [^`]*`", "", text
+    )
     named = {*re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z0-9]", text)}
     assert named - known == set()

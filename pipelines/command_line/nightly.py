@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, StreamingMomentsError, Unfinished
 from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.new_folders.night import UNIT, write_night_folder
 from streaming_moments.pipelines.command_line.new_folders.writing import files_of
@@ -22,6 +22,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.nightly.report import NightReport
+from streaming_moments.pipelines.nightly.spelling import of_nights
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import Status, warnings_of
 from streaming_moments.pipelines.terminal import event_logger, note, say, tell
@@ -92,12 +93,18 @@ def nightly(
             if "url" in step.values:
                 pages.append(f"{step.values['url'].removesuffix('.json')}.html")
             note(_line_of(step))
-            for line in step.values.get("told", ()):
+            for line in filter(None, [*step.values.get("told", ()), step.values.get("why")]):
                 note(f"  {line}")
 
     # the log of a night in JSON holds nothing else
     with running(Session(**asdict(wanted.cluster)), quiet=json_output) as run:
-        report = run_nightly(wanted, run.cluster, told, run.progress)
+        try:
+            report = run_nightly(wanted, run.cluster, told, run.progress)
+        except Unfinished:
+            raise  # has an exit code of its own
+        except StreamingMomentsError as error:
+            # a night has keys and no options
+            raise InvalidInput(error.said(of_nights)) from error
     if not json_output:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
@@ -140,13 +147,26 @@ def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
     ]
 
 
+# what a line for people does not hold: lines of their own, or details that the page has
+_ELSEWHERE = frozenset({"told", "why", "url", "published", "alpha0", "method", "version"})
+_COUNTED = {
+    "documents": "document",
+    "gates": "gate",
+    "shards": "shard",
+    "tokens": "token",
+    "topics": "topic",
+    "words": "word",
+}
 # names of values that need other words in a line for people
 _SHOWN = {
     "already": "counted before",
     "bad": "left out",
+    "captured": "captured spectrum",
     "kept": "same topics",
+    "npmi": "NPMI",
     "outside": "tokens outside",
-    "refused": "gates failed",
+    "outside_share": "share of tokens outside",
+    "refused": "failed",
 }
 
 
@@ -155,20 +175,25 @@ def _line_of(step: StepReport) -> str:
 
     Examples
     --------
-    >>> _line_of(StepReport("update", 3.21, {"counted": 1200, "npmi": 0.1234, "effective": 1412.6}))
-    'update 3.2 s: counted 1,200, npmi 0.123, effective 1,413'
-    >>> _line_of(StepReport("update", 0.04, {"bad": ["a", "b"]}))
-    'update 0.0 s: left out 2'
+    >>> _line_of(StepReport("update", 3.21, {"counted": 1200, "documents": 1, "bad": ["a", "b"]}))
+    'update      3.2 s  counted 1,200, 1 document, left out 2'
+    >>> _line_of(StepReport("refit", 16.04, {"topics": 10, "npmi": 0.1234, "umass": None}))
+    'refit      16.0 s  10 topics, NPMI 0.123'
+    >>> _line_of(StepReport("match", 0.04, {"born": [], "gone": 0}))
+    'match       0.0 s'
     """
     told = []
     for name, value in step.values.items():
-        if name == "told":
-            continue
         found = len(value) if isinstance(value, list | tuple) else value
-        if value is None or value == "" or (found == 0 and found is not value):
+        # a share of 0 is a finding
+        nothing = found is None or found == "" or (found == 0 and not isinstance(found, float))
+        if name in _ELSEWHERE or nothing:
+            continue
+        if name in _COUNTED and isinstance(found, int):
+            told.append(of_number(found, _COUNTED[name]))
             continue
         text = f"{found:,}" if isinstance(found, int) and not isinstance(found, bool) else found
         if isinstance(found, float):
             text = f"{found:.3g}" if abs(found) < 1000 else f"{found:,.0f}"
         told.append(f"{_SHOWN.get(name, name).replace('_', ' ')} {text}")
-    return f"{step.step} {step.seconds:.1f} s{': ' if told else ''}{', '.join(told)}"
+    return f"{step.step:<8}{step.seconds:7.1f} s  {', '.join(told)}".rstrip()

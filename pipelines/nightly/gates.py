@@ -283,8 +283,7 @@ def judged(
 ) -> tuple[Gate, ...]:
     """Compare a model with each given bound; arguments as in `Night`."""
     night = Night(model, published, drift)
-    asked = ((one, getattr(gates, one.key)) for one in MEASURES)
-    found = [(one, one.of(night), bound) for one, bound in asked if bound is not None]
+    found = [(one, one.of(night), getattr(gates, one.key)) for one in gates.given]
     return tuple(
         Gate(one.name, value, bound, one.better.holds(value, bound), one.better is Better.MORE)
         for one, value, bound in found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
 from streaming_moments.models.alpha0 import AUTO, WITHOUT_HALVES
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import states_of
@@ -25,11 +25,14 @@ from streaming_moments.pipelines.nightly.keys import PREFIX
 from streaming_moments.pipelines.nightly.merge_step import merged
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
+from streaming_moments.pipelines.nightly.spelling import of_nights
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.outside_words import slow_tokeniser
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.plain_values import json_value
+from streaming_moments.pipelines.reports.status import Status, spelled
+from streaming_moments.printing.remedies import Sayable
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
@@ -86,10 +89,10 @@ def nightly(
     output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
     for place in (folder, output):
         place.require_bucket()
-    output.require_writable()  # or a night would fail at its end
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
+            output.require_writable()  # or a night would fail at its end
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
@@ -97,9 +100,10 @@ def nightly(
             run = Run(cluster, beating, config.update.limits, options, seconds)
             report = _night(begun, config, folder, run, journal)
         except Exception as error:
-            ours = isinstance(error, StreamingMomentsError)
-            text = str(error) if ours else output.explain(error)
-            code = ExitCode.INPUT if ours else ExitCode.FAULT
+            if isinstance(error, StreamingMomentsError):
+                text, code = error.said(of_nights), ExitCode.INPUT
+            else:
+                text, code = output.explain(error), ExitCode.FAULT
             failed = replace(begun, error=text, exit_code=code)
             # another run took over from this one, and its report will be later
             latest = not isinstance(error, LockHeld)
@@ -189,7 +193,7 @@ def _night(
             fitted = replace(drift, effective_documents=effective)
         gates = judged(model, published, fitted, config.gates)
         refused = reasons_of(gates)
-        found |= {"refused": list(refused), "gates": len(gates)}
+        found |= {"gates": len(gates), "refused": list(refused)}
     name = f"{PREFIX}{store.version}"
     with journal.step("publish") as found:
         message = f"nightly: {'refused: ' + '; '.join(refused) if refused else 'published'}"
@@ -228,6 +232,8 @@ def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) 
         return ()  # a hub that only merges
     there = CommitLog(folder).latest_version() is not None
     store = _opened(config) if there else None
+    for line in left_out_topics(config, store):
+        told(line)
     kind = None if config.create is None else config.create.format
     return list_shards(
         config.shards,
@@ -237,6 +243,41 @@ def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) 
         tell=told,
         apart=lambda name: store is None or store.ledger().find(name) is None,
     )
+
+
+def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:
+    """Say which numbers of topics the basis of a store is too small for.
+
+    Raises InvalidInput if no number fits, or if one is above the `max_topics` of a new store.
+    """
+    numbers, made = config.refit.topics, config.create
+    if not config.refit.topical:
+        return
+    if store is None and made is not None and max(numbers) > made.max_topics:
+        beyond = [number for number in numbers if number > made.max_topics]
+        raise InvalidInput(
+            f"[refit] topics has {_listing(beyond)}, more than [create] max_topics "
+            f"({made.max_topics}); raise max_topics or lower topics"
+        )
+    if store is None or store.kind != TopicModel.kind:
+        return
+    most = store.basis.columns
+    beyond = [number for number in numbers if number > most]
+    remedy = f"ask for at most {most}, or create a new store with a larger [create] max_topics"
+    if len(beyond) == len(numbers):
+        raise InvalidInput(
+            f"[refit] topics is {_listing(beyond)}, but the basis of the store has {most} columns; "
+            f"{remedy}"
+        )
+    if beyond:
+        yield (
+            f"Left out {_listing(beyond)} of [refit] topics, because the basis of the store has "
+            f"{most} columns; {remedy}."
+        )
+
+
+def _listing(numbers: Sequence[int]) -> str:
+    return ", ".join(f"{number:,}" for number in numbers)
 
 
 def _opened(config: NightlyConfig) -> MomentStore:
@@ -268,9 +309,9 @@ def _store(
             shape=section.shape,
             counting=section.counting,
             options=section.pilot,
-            run=replace(run, tell=lambda line: told.append(str(line))),
+            run=replace(run, tell=lambda line: told.append(_in_keys(line))),
         )
-        told += [str(line) for line in [language_line(made)] if line]
+        told += [_in_keys(line) for line in [language_line(made)] if line]
         found |= {"kind": made.kind, **sizes_of(made)}
     return journal.fenced(made)
 
@@ -394,8 +435,15 @@ def _matched(
     return renumbered, matching
 
 
+def _in_keys(line: Sayable | str) -> str:
+    return line.said(of_nights) if isinstance(line, Sayable) else line
+
+
 def _of_store(report: NightReport, store: MomentStore) -> NightReport:
-    return replace(report, version=store.version, status=status_of_any(store))
+    status = status_of_any(store)
+    if isinstance(status, Status):
+        status = spelled(status, store, of_nights)
+    return replace(report, version=store.version, status=status)
 
 
 def _ended(report: NightReport, journal: Journal, history: NightHistory) -> NightReport:

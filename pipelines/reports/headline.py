@@ -30,7 +30,7 @@ def headline_of(page: ReportPage) -> str:
     >>> of = "store", "2026-05-02T03:15:00Z", "published"
     >>> page = ReportPage("T", *of, {"documents": 3204}, topics=(sea, law), changes=tuple(changes))
     >>> headline_of(page)
-    '2 topics of 3,204 documents, none new; biggest change: sea +3.1 points'
+    '2 topics of 3,204 documents, no new topics; biggest change: sea +3.1 points'
     """
     what = next((name for name in ("documents", "rows", "edges") if name in page.facts), "")
     number = page.facts.get(what)
@@ -78,7 +78,8 @@ def change_over(over: ShareOverTime, names: Sequence[str]) -> str:
 def _since(page: ReportPage) -> str:
     born = [one.name for one in page.changes if one.before is None]
     gone = [one.name for one in page.changes if one.now is None]
-    said = f", {len(born)} new ({_some(born)})" if born else ", none new"
+    none = f", no new {plural(0, page.what)}"  # "none new" could be of documents
+    said = f", {len(born)} new ({_some(born)})" if born else none
     said += f", {len(gone)} gone ({_some(gone)})" if gone else ""
     kept = [one for one in page.changes if one.before is not None and one.now is not None]
     since = f" since {page.since[:10]}" if page.since else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from streaming_moments.pipelines.reports.outside_words import (
     share_outside,
 )
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import Spell, of_commands
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
@@ -344,11 +345,21 @@ def _radius_text(radius: float | None) -> str:
     return "unknown" if radius is None else f"{radius:.2g}"
 
 
-def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
+def spelled(status: Status, store: MomentStore, spell: Spell) -> Status:
+    """Return the status of a store, with its remedies in the words of a door."""
+    advice = tuple(one.said(spell) for one in advice_of(store, status.outside_share))
+    warning = _warning(store.length_histogram(), store.policy, spell)
+    return replace(status, warning=warning, advice=advice)
+
+
+def _warning(
+    histogram: LengthHistogram, policy: TokenPolicy | None, spell: Spell = of_commands
+) -> str:
     """Return a warning about topics from documents of these lengths."""
     effective = histogram.effective_documents
     if not histogram.n_documents or effective >= FEW_DOCUMENTS:
         return ""
+    cut = spell("create", "passage_words", "200")
     found = f"{effective:,.1f} effective documents are few, below {FEW_DOCUMENTS:,}"
     if policy is None:
         remedy = "count more documents, or token ids of passages instead of whole documents"
@@ -362,10 +373,10 @@ def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
     elif effective < histogram.n_documents / 2:
         return (
             f"{found}, because a few long ones among {histogram.n_documents:,} dominate the "
-            "third moment; create a new store with --passage-words 200"
+            f"third moment; create a new store with {cut}"
         )
     else:
-        remedy = "count more documents, or cut long ones by a new store with --passage-words 200"
+        remedy = f"count more documents, or cut long ones by a new store with {cut}"
     return f"{found}, so topics from them are rough; {remedy}"
 
 

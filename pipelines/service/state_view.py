@@ -225,11 +225,8 @@ class Current:
         return found
 
     def _backlog(self) -> Backlog:
-        found = self.inbox.backlog()
-        if not found.batches:
-            # the age of pending documents needs a write, so readiness is tested before any arrive
-            self.inbox.folder.clock()
-        return found
+        self.inbox.folder.require_room()
+        return self.inbox.backlog()
 
 
 def _said_of(error: Exception) -> str:

@@ -227,6 +227,14 @@ class Folder:
             info = self._file_system.info(place)
         return self._written(place, info)
 
+    def require_room(self) -> None:
+        """Raise StoreError if the storage cannot be written now, as a full disk cannot."""
+        if not self.is_local:
+            self.clock()
+            return
+        with self._errors("write", CLOCK):
+            local_files.require_room(self._place(CLOCK))
+
     def delete(self, names: Sequence[str]) -> None:
         """Delete files, and on local disks also the folders that become empty.
 

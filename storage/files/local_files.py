@@ -149,16 +149,27 @@ def remove_empty(path: str) -> None:
 def clock(path: str) -> float:
     """Read the clock of the disk, in seconds since 1970.
 
-    Creates, reads and deletes a file beside `path`, and creates the folder if it is missing. The
-    file is not empty, because a full disk still creates empty files.
+    Creates, reads and deletes an empty file beside `path`, for which a full disk has room. Creates
+    the folder if it is missing.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:
         # not synced, as the file is deleted at once
-        with open(aside, "xb", buffering=0) as file:
-            file.write(b"clock")
+        with open(aside, "xb") as file:
             return os.fstat(file.fileno()).st_mtime
+    finally:
+        remove(aside)
+
+
+def require_room(path: str) -> None:
+    """Write a few bytes to a file beside `path` and delete it; OSError if there is no room."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    aside = _aside(path)
+    try:
+        # not synced, as it is deleted at once
+        with open(aside, "xb", buffering=0) as file:
+            file.write(b"room")
     finally:
         remove(aside)
 

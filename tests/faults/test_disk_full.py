@@ -85,7 +85,7 @@ def problem_with_error(error):
     if not isinstance(error, StoreError) or "\n" in str(error):
         return f"no line of ours: {error!r}"
     told = re.sub(r"\([^()]*\)", "", str(error))
-    return "" if re.search(r"; check .*space", told) else f"names no remedy: {error}"
+    return "" if re.search(r"; (check .*|free some )space", told) else f"names no remedy: {error}"
 
 
 def problem_of(disk, root, action, left):

@@ -14,8 +14,8 @@ from streaming_moments.printing.remedies import remedy
 ROOT = Path(__file__).resolve().parents[3]
 FIELD = re.compile(r"\{(option|create|update|forget|refit|rebase|transform)\.[a-z_]+[:}]")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z0-9]")
-# of `dask worker`, and of Prometheus' node exporter
-OTHERS = {"--memory-limit", "--collector"}
+# of `dask worker`, of Prometheus' node exporter, and of systemctl
+OTHERS = {"--memory-limit", "--collector", "--user", "--now"}
 SHARED = 9  # commands that have an option which a message may name without one of them
 
 

@@ -214,7 +214,7 @@ def test_sequences_are_created_counted_fitted_and_shown(run, sequence_store):
     assert code == 0
     said = " ".join(out.split())
     assert "refined in 10 rounds" in said
-    assert "1 sequences have fewer than three symbols" in said
+    assert "1 sequence has fewer than three symbols" in said
 
 
 def test_chains_are_polished_by_the_sequences(run, sequence_store, sequence_shards, tmp_path):

@@ -366,7 +366,7 @@ def test_no_value_in_the_line_of_a_step_draws_on_the_terminal():
         "import sys; from streaming_moments.pipelines.command_line.nightly import _line_of; "
         "from streaming_moments.pipelines.reports.page import StepReport; "
         "from streaming_moments.pipelines.terminal import tell; "
-        "tell(_line_of(StepReport(sys.argv[1], 1.0, {'url': sys.argv[1], sys.argv[1]: 3})))"
+        "tell(_line_of(StepReport(sys.argv[1], 1.0, {'outcome': sys.argv[1], sys.argv[1]: 3})))"
     )
     ours, theirs = pty.openpty()
     subprocess.run([sys.executable, "-c", script, HOSTILE], stderr=theirs, check=True)

@@ -109,7 +109,7 @@ def test_words_that_were_always_lacking_are_no_drift(tmp_path, planted, run):
         assert "growth" not in steps_of(report)
         assert report["growth"] == ""
         [first, *_] = report["status"]["advice"]
-        assert first.startswith("`create --vocabulary-size 120` or `rebase ")
+        assert first.startswith("`[create] vocabulary_size = 120` or `rebase ")
         page = (tmp_path / "out" / "latest.html").read_text()
         assert "would count rarer words as well" in page
 

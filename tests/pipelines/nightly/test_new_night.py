@@ -37,6 +37,10 @@ def test_from_the_folder_to_the_page_of_a_published_model(run, here, monkeypatch
     assert Path(err.splitlines()[-1].removeprefix("page: ")).parent.name == "reports"
     assert Path(err.splitlines()[-1].removeprefix("page: ")).exists()
     assert "effective documents are few" in err
+    # a night has keys and no options
+    assert "by a new store with `[create] passage_words = 200`" in err
+    assert "`[create] languages" in err
+    assert "create --" not in err
     assert "night-v4" in MomentStore.open("store").models
     assert Path("reports/index.html").exists()
     page = Path("reports/latest.html").read_text(encoding="utf-8")
@@ -127,7 +131,7 @@ def test_a_folder_of_reports_that_cannot_be_written_ends_the_night_at_once(run, 
     code, out, err = run("nightly", "night.toml")
     assert (code, out) == (2, "")
     assert "Permission denied" in err
-    assert not Path("store").exists()
+    assert [path.name for path in Path("store").iterdir()] == ["locks"]
 
 
 @pytest.mark.parametrize(
@@ -158,3 +162,13 @@ def test_a_path_is_text_of_toml(here):
     (here / "night.toml").write_text(text, encoding="utf-8")
     assert read_config("night.toml").shards == (f"{here}/{odd}",)
     assert json.dumps(odd, ensure_ascii=False)[1:-1] in text
+
+
+def test_an_error_names_the_key_that_mends_it(run, here, monkeypatch):
+    run("nightly", "--init", "nights")
+    monkeypatch.chdir("nights")
+    night = Path("night.toml")
+    night.write_text(night.read_text().replace('# text_column = "text"', 'text_column = "body"'))
+    code, _, err = run("nightly", "night.toml")
+    assert (code, "choose another with `[create] text_column`" in err) == (2, True)
+    assert "choose another with `[create] text_column`" in Path("reports/latest.html").read_text()

@@ -33,6 +33,7 @@ from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.chosen_model import chosen_model
 from streaming_moments.pipelines.nightly.config import RefitSection, config_of
 from streaming_moments.pipelines.nightly.gates import GatesSection, judged, reasons_of
+from streaming_moments.pipelines.nightly.night import left_out_topics
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
@@ -158,14 +159,13 @@ def test_each_gate_refuses_what_is_beyond_its_bound_and_no_more():
     gates = GatesSection(
         max_coherence_drop=0.125,
         max_pair_distance=0.2,
-        min_documents=0,
         min_effective_documents=100,
         min_topic_weight=0.25,
     )
     yesterday = model_with([0.5, 0.25], [0.5, 0.5])
     good = judged(model_with([0.375, 0.125], [0.75, 0.25]), yesterday, Drift(1, 0, 100, 0.2), gates)
     assert reasons_of(good) == ()
-    assert len(good) == 5
+    assert len(good) == 4
     bad = judged(model_with([0.25, 0.0], [0.875, 0.125]), yesterday, Drift(1, 0, 99, 0.3), gates)
     assert reasons_of(bad) == (
         "drop of coherence: 0.25, the gate allows at most 0.125",
@@ -198,9 +198,18 @@ def test_what_is_not_known_passes_no_least_bound_but_0(gate, name):
     drift = Drift(None, None, None, None)
     for bound, holds in ((0.25, False), (0, True)):
         gates = judged(Unknown(), None, drift, GatesSection(**{gate: bound}))
-        [found] = [one for one in gates if one.name == name]
-        assert (found.value, found.bound, found.holds) == (None, bound, holds)
-        assert bool(reasons_of([found])) is not holds
+        found = [one for one in gates if one.name == name]
+        # a bound of 0 is the default of the last gate, which then judges nothing
+        assert all((one.value, one.bound, one.holds) == (None, bound, holds) for one in found)
+        assert len(found) == 1 or (bound == 0 and gate == "min_topic_weight")
+        assert bool(reasons_of(found)) is not holds
+
+
+def test_a_gate_that_is_not_set_is_not_shown():
+    drift = Drift(None, None, 1, None)
+    assert judged(Unknown(), None, drift, GatesSection()) == ()
+    [gate] = judged(Unknown(), None, drift, GatesSection(min_documents=400))
+    assert gate.name == "documents"
 
 
 def test_a_least_bound_is_of_what_is_known():
@@ -223,7 +232,7 @@ def test_a_drop_of_held_out_likelihood_is_refused_where_it_is_known():
 
     def refused(model, published):
         found = judged(model, published, drift, gates)
-        assert len(found) == 1 + 2  # and those that have a bound always
+        assert len(found) == 1
         return reasons_of(found)
 
     assert refused(worse, yesterday) == ()
@@ -338,6 +347,26 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, mon
     steps = [line.split()[0] for line in printed.err.splitlines()]
     assert steps == ["list", "update", "report", "page:"]
     assert "counted before 2" in printed.err
+
+
+def test_more_topics_than_a_new_store_allows_end_the_night_before_it(place, capsys):
+    text = configured(place)
+    content = (place / "night.toml").read_text().replace("topics = 3", "topics = [2, 5, 40]")
+    (place / "night.toml").write_text(content)
+    with pytest.raises(SystemExit) as ended:
+        main(["nightly", text])
+    assert ended.value.code == 2
+    told = "[refit] topics has 5, 40, more than [create] max_topics (4); raise max_topics or"
+    assert told in capsys.readouterr().err
+    assert not (place / "store" / "log").exists()
+
+
+def test_topics_beyond_the_basis_of_a_store_are_named_before_it_counts(counted):
+    content = {"store": counted.url, "shards": "x", "output": "r", "refit": {"topics": [2, 99]}}
+    [line] = left_out_topics(config_of(content, "n.toml"), counted)
+    assert line.startswith("Left out 99 of [refit] topics, because the basis of the store has ")
+    with pytest.raises(InvalidInput, match=r"topics is 99, but the basis of the store has \d+ col"):
+        list(left_out_topics(config_of(content | {"refit": {"topics": 99}}, "n.toml"), counted))
 
 
 def test_a_refusal_names_the_command_that_publishes(place, capsys):

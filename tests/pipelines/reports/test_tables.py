@@ -51,7 +51,10 @@ def counted(tmp_path, embedded):
 
 @pytest.mark.parametrize(
     ("weights", "effective", "remedy"),
-    [("pooled", 1.0, "`rebase --length-weights even`"), ("even", 1.1, "--passage-words 200")],
+    [
+        ("pooled", 1.0, "`rebase --length-weights even`"),
+        ("even", 1.1, "`create --passage-words 200`"),
+    ],
 )
 def test_status_shows_the_radius_of_the_lengths_and_warns_of_few_long_documents(
     run, counted, weights, effective, remedy
@@ -93,7 +96,7 @@ def test_status_answers_first_and_ends_with_what_to_do(run, counted):
 @pytest.mark.parametrize(
     ("kind", "remedy"),
     [
-        ({}, "count more documents, or cut long ones by a new store with --passage-words 200"),
+        ({}, "count more documents, or cut long ones by a new store with `create --passage"),
         ({"passage_words": 10}, "count more documents (they are cut into passages already)"),
         ({"ids": True}, "count more documents, or token ids of passages"),
     ],

@@ -69,7 +69,7 @@ def test_a_call_counts_while_it_is_worked_on(caller):
         return Response()
 
     call = replace(by_path()["/v1/models"]["GET"], handler=noting)
-    scope = {"type": "http", "method": "HEAD", "request_id": "a"}
+    scope = {"type": "http", "method": "HEAD", "request_id": "a", "query_string": b""}
     request = Request({**scope, "headers": [(b"host", b"localhost")]})
     asyncio.run(answers.endpoint({"GET": call})(request))
     assert (seen, door.within, request.scope["call"]) == ([1], 0, "GET /v1/models")

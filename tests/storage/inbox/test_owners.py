@@ -137,7 +137,7 @@ def test_an_error_is_no_proof_that_a_storage_refuses_to_overwrite(tmp_path, monk
     with pytest.raises(StoreError, match="overwrites"):
         Inbox.open(str(tmp_path))
     faults += [TimeoutError("timed out")] * 20
-    with pytest.raises(StoreError, match=r"cannot find out.*timed out"):
+    with pytest.raises(StoreError, match=r"cannot be written .*timed out"):
         Inbox.open(str(tmp_path))
 
 
