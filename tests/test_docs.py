@@ -44,7 +44,8 @@ TEMPLATES = {
 }
 # what a page says of a block before it: "Output:" and a block of text
 OUTPUT = re.compile(
-    r"^```python\n((?:(?!^```).)*)^```\n\nOutput:\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE
+    r"^```python\n((?:(?!```)[^\n]*\n)*)```\n\nOutput:\n\n```text\n(.*?)^```",
+    re.DOTALL | re.MULTILINE,
 )
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", text, re.MULTILINE)}
