@@ -42,7 +42,7 @@ _IMPORTED = [
             "pipelines.command_line.service.serve",
             "pipelines.service.ingest_worker.accumulator",
             "pipelines.service.http.app",
-            "pipelines.service.http.serving",
+            "pipelines.service.http.connections.serving",
             "testing.small_store",
         )
     ),

@@ -20,7 +20,7 @@ from streaming_moments.pipelines.nightly.history import read_history
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.http.app import create_app
-from streaming_moments.pipelines.service.http.serving import server_of
+from streaming_moments.pipelines.service.http.connections.serving import server_of
 from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.storage.files.folders import Folder

@@ -27,7 +27,7 @@ from starlette.routing import Route
 
 from streaming_moments.pipelines.reports.html_report import rendered
 from streaming_moments.pipelines.service.http.admission import Door
-from streaming_moments.pipelines.service.http.lingering import (
+from streaming_moments.pipelines.service.http.connections.lingering import (
     App,
     Lingering,
     Message,

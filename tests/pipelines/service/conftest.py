@@ -19,7 +19,7 @@ from streaming_moments.pipelines.jobs.refit import refit, with_coherence
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.http.app import create_app
-from streaming_moments.pipelines.service.http.serving import server_of
+from streaming_moments.pipelines.service.http.connections.serving import server_of
 from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.pipelines.service.tokens import Role, add_token

@@ -23,7 +23,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streaming_moments.errors import StoreError
-from streaming_moments.pipelines.service.http import pages, problems, reading, serving
+from streaming_moments.pipelines.service.http import pages, problems, reading
+from streaming_moments.pipelines.service.http.connections import serving
 from streaming_moments.pipelines.service.published import Published
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.storage.files import local_files

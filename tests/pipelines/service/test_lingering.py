@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from streaming_moments.pipelines.service.http.lingering import LINGERS, Lingering
+from streaming_moments.pipelines.service.http.connections.lingering import LINGERS, Lingering
 
 CLOSE = (b"connection", b"close")
 PART = {"type": "http.request", "body": b"abcde", "more_body": True}
@@ -53,7 +53,9 @@ def test_unread_bodies_are_read_on_within_bounds(case, found):
 
 
 def test_a_silent_client_ends_it(monkeypatch):
-    monkeypatch.setattr("streaming_moments.pipelines.service.http.lingering._SILENT", 0.001)
+    monkeypatch.setattr(
+        "streaming_moments.pipelines.service.http.connections.lingering._SILENT", 0.001
+    )
     assert called([PART]) == (0, ANSWER, True)
 
 

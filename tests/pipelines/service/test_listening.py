@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from streaming_moments.pipelines.service.http import serving
+from streaming_moments.pipelines.service.http.connections import serving
 from streaming_moments.pipelines.service.ingest_worker import children
 from streaming_moments.pipelines.service.tokens import Role, add_token
 

@@ -10,8 +10,8 @@ import uvicorn
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.config import ListenSection, service_of
-from streaming_moments.pipelines.service.http.lingering import LINGERS
-from streaming_moments.pipelines.service.http.serving import (
+from streaming_moments.pipelines.service.http.connections.lingering import LINGERS
+from streaming_moments.pipelines.service.http.connections.serving import (
     _Announced,
     _patient,
     require_free,

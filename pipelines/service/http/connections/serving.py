@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.config import ListenSection, ServiceConfig
-from streaming_moments.pipelines.service.http.lingering import LINGERS, App
+from streaming_moments.pipelines.service.http.connections.lingering import LINGERS, App
 
 _HEADER_BYTES = 32 << 10
 _IDLE = 30  # seconds for which an idle connection stays open

@@ -1,0 +1,1 @@
+"""Connections of the service: where it listens, and how a connection ends."""
