@@ -132,6 +132,11 @@ def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
     except storage_errors():
         # without permission to look at a bucket, its existence is unknown
         return
+    except ValueError as error:  # a client refuses its options, such as an endpoint
+        remedy = remedy_of(error)
+        if remedy is None:
+            raise
+        raise ShardError(url, f"cannot be reached ({one_line(error)}); {remedy}") from error
 
 
 def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:

@@ -8,6 +8,7 @@ from streaming_moments.errors import InvalidInput, StoreError, printable
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.storage.files.backends import require_bucket_name
 from streaming_moments.storage.files.filesystems import open_file_system
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.urls import (
     is_signed,
     require_no_secret,
@@ -150,3 +151,9 @@ def test_a_bucket_has_no_space_and_no_wildcard_is_proposed_as_one():
         require_bucket_name("s3:///*.txt")
     for fine in ("s3://corpus", "s3a.txt", "./s3:/corpus", "memory:///corpus", "a:b", "C:/corpus"):
         assert require_bucket_name(fine) == fine
+
+
+def test_an_endpoint_that_a_client_refuses_is_no_fault_of_the_package(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    with pytest.raises(StoreError, match="Invalid endpoint.*begin AWS_ENDPOINT_URL with http://"):
+        Folder.at("s3://corpus/store").require_bucket()
