@@ -474,6 +474,7 @@ def test_ctrl_c_before_dask_waits_for_an_answer_leaves_no_warning(embedded, monk
 
     loop = SimpleNamespace(**{**vars(asyncio), "ensure_future": cancelled})
     monkeypatch.setattr(distributed.utils, "asyncio", loop)
+    gc.collect()  # files that earlier tests left open warn when they go
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         # Dask has no result to give then
