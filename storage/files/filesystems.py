@@ -136,7 +136,8 @@ def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
         remedy = remedy_of(error)
         if remedy is None:
             raise
-        raise ShardError(url, f"cannot be reached ({one_line(error)}); {remedy}") from error
+        text = one_line(error, fs.storage_options)
+        raise ShardError(url, f"cannot be reached ({text}); {remedy}") from error
 
 
 def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:

@@ -152,24 +152,25 @@ def clock(path: str) -> float:
     Creates, reads and deletes an empty file beside `path`, for which a full disk has room. Creates
     the folder if it is missing.
     """
+    return _tried(path, b"")
+
+
+def require_room(path: str) -> None:
+    """Write a few bytes to a file beside `path` and delete it; OSError if there is no room."""
+    _tried(path, b"room")
+
+
+def _tried(path: str, content: bytes) -> float:
+    """Write a file beside `path`, and delete it; give the time at which the disk wrote it."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:
         # not synced, as the file is deleted at once
         with open(aside, "xb") as file:
+            if content:
+                file.write(content)
+                file.flush()
             return os.fstat(file.fileno()).st_mtime
-    finally:
-        remove(aside)
-
-
-def require_room(path: str) -> None:
-    """Write a few bytes to a file beside `path` and delete it; OSError if there is no room."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    aside = _aside(path)
-    try:
-        # not synced, as it is deleted at once
-        with open(aside, "xb", buffering=0) as file:
-            file.write(b"room")
     finally:
         remove(aside)
 

@@ -52,6 +52,7 @@ class ForkedServer:
 
     def kill(self):
         self._process.kill()
+        self.stdout.close()
 
     def poll(self):
         return self._process.exitcode
@@ -60,6 +61,7 @@ class ForkedServer:
         """Its exit code."""
         self._process.join(patience)
         assert self._process.exitcode is not None, "it does not end"
+        self.stdout.close()
         return self._process.exitcode
 
     def send_signal(self, number):
