@@ -18,6 +18,7 @@ from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.halves import odd_by_place
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.views.sketches import sketch_of
 
@@ -110,8 +111,9 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         basis = sketch_of(together, features, self.sketch_columns, self._seed)
         self._foundation = SetsFoundation(features, basis)
 
-    def _counted(self, records: CountBatch) -> MomentStatistics:
-        own = replace(records, vocabulary=self._foundation.features.fingerprint)
+    def _counted(self, records: CountBatch, first: int) -> MomentStatistics:
+        words, odd = self._foundation.features.fingerprint, odd_by_place(first, records.documents)
+        own = replace(records, vocabulary=words, halves=odd)
         return self._foundation.of_sets(own)
 
     def _fitted(self, statistics: MomentStatistics) -> Self:

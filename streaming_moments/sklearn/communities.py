@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, documents_repeated
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _MOST = 32  # most communities of the basis, if their number is to be found
@@ -140,10 +141,12 @@ class MomentCommunities(SparseInput, MomentTransformer):
                 f"n_components is {k}, but the graph has {records.n_words} nodes; ask for fewer"
             )
         most = min(_MOST, records.n_words) if isinstance(k, str) else k
+        self._repeated = documents_repeated(records)
         self._basis = Basis.from_pilot(records, most, self._seed)
 
-    def _counted(self, records: CountBatch) -> MomentStatistics:
-        return MomentStatistics.of(records, self._basis)
+    def _counted(self, records: CountBatch, first: int) -> MomentStatistics:
+        halves = self._halves(first, records.documents)
+        return MomentStatistics.of(replace(records, halves=halves), self._basis)
 
     def _finish(self, records: CountBatch) -> None:
         found = self.model_.transform(records)

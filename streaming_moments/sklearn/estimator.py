@@ -30,6 +30,7 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.models.stored import outcome_of, too_few_line
 from streaming_moments.printing.remedies import in_memory
 from streaming_moments.progress import Report, reporter
+from streaming_moments.statistics.halves import odd_by_place
 
 RandomSeed: TypeAlias = int | np.random.RandomState | None
 
@@ -57,6 +58,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     _begun: ClassVar[tuple[str, ...]] = ("_foundation",)
     _seen: ClassVar[str] = "rows"
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
+    _repeated = False  # whether the first records mostly repeat others
     _added = False  # whether records came from more than one fit
     number_search_: NumberSearch
     # pickles of earlier versions lack these parameters
@@ -96,7 +98,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         records = self._records(X, first=True)
         self._draw_seed()
         self._begin(records)
-        found = self._counted(records)
+        found = self._counted(records, 0)
         report(f"counted {self._seen}")
         self._fitted(found)
         report(self._outcome())
@@ -120,7 +122,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         if first:
             self._draw_seed()
             self._begin(records)
-        found = self._counted(records)
+        found = self._counted(records, 0 if first else self.statistics_.totals.n_documents)
         report(f"counted {self._seen}")
         self._added = True
         self._fitted(found if first else self.statistics_ + found)
@@ -132,7 +134,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         self._require_statistics()
         empty: Self = clone(self)
         empty._added = True
-        for name in (*_SHAPE, "seed_", *self._begun):
+        for name in (*_SHAPE, "seed_", "_repeated", *self._begun):
             if hasattr(self, name):
                 setattr(empty, name, getattr(self, name))
         empty.statistics_ = self.statistics_ - self.statistics_
@@ -209,8 +211,13 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _begin(self, records: Any) -> None:
         raise NotImplementedError
 
-    def _counted(self, records: Any) -> Any:
+    def _counted(self, records: Any, first: int) -> Any:
+        """Statistics of records, of which the estimator has counted `first` before."""
         raise NotImplementedError
+
+    def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:
+        """Halves by place where first records mostly repeat others; else None, by content."""
+        return odd_by_place(first, number) if self._repeated else None
 
     def _fitted(self, statistics: Any) -> Self:
         raise NotImplementedError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal, Self, cast
 
@@ -17,6 +18,7 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.sklearn.estimator import MomentSampler, RandomSeed, require_records
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.halves import mostly_repeated, row_keys
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
@@ -191,12 +193,15 @@ class MomentHMM(MomentSampler):
         if n < 1:
             raise InvalidInput(f"n_features is {n}; it must be at least 1")
         _require_known(records, n)
+        self._repeated = mostly_repeated(row_keys(records.offsets, records.symbols))
         words = Vocabulary(tuple(map(str, range(n))), core_of(n))
         sketch = sketch_of(_bigrams(records, n), words, self.sketch_columns, self._seed)
         self._foundation = SequencesFoundation(words, sketch)
 
-    def _counted(self, records: SymbolBatch) -> ViewStatistics:
+    def _counted(self, records: SymbolBatch, first: int) -> ViewStatistics:
         _require_known(records, self._foundation.rows)
+        odd = self._halves(first, records.documents)
+        records = records if odd is None else replace(records, odd=odd)
         return self._foundation.of_sequences(records)
 
     def _fitted(self, statistics: ViewStatistics) -> Self:

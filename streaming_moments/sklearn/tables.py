@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from streaming_moments.statistics.counts.tables.columns import (
     TableColumns,
     require_countable,
 )
+from streaming_moments.statistics.halves import odd_by_place
 
 _NUMBERS = (2, 4, 8, 16, 32)  # of latent classes, if their number is to be found
 
@@ -194,9 +196,10 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     def _read_by_passes(self, records: Cells) -> CountBatch:
         return self._table.batch(self._codes(records))
 
-    def _counted(self, records: Cells) -> MomentStatistics:
-        basis = Basis.of_table(self._table)
-        return MomentStatistics.of(self._read_by_passes(records), basis)
+    def _counted(self, records: Cells, first: int) -> MomentStatistics:
+        batch = self._read_by_passes(records)
+        batch = replace(batch, halves=odd_by_place(first, batch.documents))
+        return MomentStatistics.of(batch, Basis.of_table(self._table))
 
     def _codes(self, records: Cells) -> NDArray[np.int64]:
         """(rows, V) index of each value among the categories, or -1."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
@@ -26,7 +27,7 @@ from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values, is_sparse
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, documents_repeated
 from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
@@ -253,12 +254,14 @@ class MomentTopics(SparseInput, MomentTransformer):
         require_topics(least)
         most = min(_MOST, records.n_words) if found else least
         most = most if self.max_components is None else self.max_components
+        self._repeated = documents_repeated(records)
         self._basis = Basis.from_pilot(
             records, max(most, least), self._seed, length_weights=self.length_weights
         )
 
-    def _counted(self, records: CountBatch) -> MomentStatistics:
-        return MomentStatistics.of(records, self._basis)
+    def _counted(self, records: CountBatch, first: int) -> MomentStatistics:
+        halves = self._halves(first, records.documents)
+        return MomentStatistics.of(replace(records, halves=halves), self._basis)
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self.n_components

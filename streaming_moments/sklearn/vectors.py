@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from streaming_moments.sklearn.estimator import MomentEstimator, RandomSeed
+from streaming_moments.statistics.halves import mostly_repeated, row_keys
 from streaming_moments.statistics.vectors.foundation import LARGEST_OF_FOURTH, VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import WHOLE, foundation_of
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -38,6 +39,9 @@ class VectorEstimator(MomentEstimator):
     ) -> VectorsFoundation:
         """Foundation for the number of components, from a pilot sample of the rows."""
         columns, seed = self._columns(X.shape[1]), self._seed
+        bits = np.ascontiguousarray(X, dtype=np.float32).view(np.int32)
+        starts = np.arange(len(X) + 1, dtype=np.int64) * X.shape[1]
+        self._repeated = mostly_repeated(row_keys(starts, bits.ravel()))
         if columns is not None and self.sketch_columns is None and fourth:
             columns = min(columns, LARGEST_OF_FOURTH)
         pilot = X
@@ -65,5 +69,6 @@ class VectorEstimator(MomentEstimator):
         )
         return rows
 
-    def _counted(self, records: NDArray[Any]) -> VectorStatistics:
-        return self._foundation.of_vectors(VectorBatch.of(records))
+    def _counted(self, records: NDArray[Any], first: int) -> VectorStatistics:
+        odd = self._halves(first, len(records))
+        return self._foundation.of_vectors(VectorBatch.of(records, odd))

@@ -18,6 +18,7 @@ from streaming_moments.sklearn.estimator import RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, rows_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.halves import odd_by_place
 from streaming_moments.statistics.views.foundation import VIEWS, ViewsFoundation
 from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
@@ -153,7 +154,7 @@ class MomentViews(SparseInput):
             )
         return ViewBatch(*(known[name] for name in VIEWS))
 
-    def _counted(self, records: ViewBatch) -> ViewStatistics:
+    def _counted(self, records: ViewBatch, first: int) -> ViewStatistics:
         words = self._foundation.vocabularies
         named = []
         for name, one, own in zip(VIEWS, records.views, words, strict=True):
@@ -163,7 +164,8 @@ class MomentViews(SparseInput):
                     f"{len(own.terms)}; give the same columns"
                 )
             named.append(replace(one, vocabulary=own.fingerprint))
-        return self._foundation.of_counts(ViewBatch(*named))
+        odd = odd_by_place(first, records.documents)
+        return self._foundation.of_counts(ViewBatch(*named).halved(odd))
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
         told: dict[str, Any] = {"alpha0": self.alpha0, "refine": self.refine}

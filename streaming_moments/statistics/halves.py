@@ -1,11 +1,11 @@
-"""Halves: assignment of each record to one of two halves, by its content or in turn.
+"""Halves: assignment of each record to one of two halves, by its content or its place.
 
 Statistics store the sums of one half separately, to test choices on the other. The half of a
 document, a vector, a sequence or an edge is the highest bit of a fixed hash of its content: the
 same in any order, batch, shard, machine and version, and equal for equal records. Rows of
 categories, sets and views are often equal by chance, as they have few possible values. Equal rows
-in one half would make the halves differ by more than chance, so these records alternate between
-both halves.
+in one half would make the halves differ by more than chance, so their place decides. In memory it
+does by a fixed hash, so that no order of the rows matters. In a store rows of a shard alternate.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
     """(number,) whether rows are in the odd half, by turns from the one numbered `first`.
 
-    Rows of a shard are numbered from its size in bytes, so that shards with one row are not all in
-    the same half.
+    Stores have such halves. Rows of a shard are numbered from its size in bytes, so that shards
+    with one row are not all in the same half.
 
     Examples
     --------
@@ -44,6 +44,35 @@ def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
     [True, False, True, False]
     """
     return np.asarray(np.arange(first, first + number) % 2 == 1)
+
+
+def odd_by_place(first: int, number: int) -> NDArray[np.bool_]:
+    """(number,) whether records in memory are in the odd half, from the one numbered `first`.
+
+    A fixed hash of the number decides, so that records which alternate between classes do not
+    alternate between halves, too.
+
+    Examples
+    --------
+    >>> odd_by_place(0, 8).astype(int)
+    array([0, 1, 0, 1, 0, 1, 0, 1])
+    >>> odd_by_place(3, 2).tolist() == odd_by_place(0, 5)[3:].tolist()
+    True
+    """
+    return odd_half(mixed(np.arange(first, first + number, dtype=np.uint64)))
+
+
+def mostly_repeated(keys: NDArray[np.uint64]) -> bool:
+    """Whether fewer than half of the records differ from all others, from keys of their content.
+
+    Halves by content would then differ by more than chance.
+
+    Examples
+    --------
+    >>> mostly_repeated(np.array([1, 2, 1, 2, 1], dtype=np.uint64))
+    True
+    """
+    return 2 * np.unique(keys).size < keys.size
 
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ from streaming_moments.numerics.lazy_scipy import sp
 from streaming_moments.numerics.runs import run_sums
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.kernels import row_kernels
-from streaming_moments.statistics.halves import count_keys, odd_half
+from streaming_moments.statistics.halves import count_keys, mostly_repeated, odd_half
 
 _LARGEST_COUNT = np.iinfo(np.int32).max
 
@@ -274,6 +274,12 @@ def odd_documents(
         starts, batch.words.astype(np.int64), batch.counts.astype(np.int64), batch.n_words
     )
     return np.repeat(odd_half(count_keys(indptr, words, counts, 0, known)), passages)
+
+
+def documents_repeated(batch: CountBatch) -> bool:
+    """Whether fewer than half of the documents with words differ from all others."""
+    keys = count_keys(batch.indptr, batch.words, batch.counts, 0, batch.n_words)
+    return mostly_repeated(keys[np.diff(batch.indptr) > 0])
 
 
 def concatenate(batches: Sequence[CountBatch]) -> CountBatch:

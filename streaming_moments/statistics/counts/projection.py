@@ -22,7 +22,7 @@ from streaming_moments.statistics.counts.lengths.room import (
     room_for_projection,
 )
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
-from streaming_moments.statistics.halves import odd_in_turn
+from streaming_moments.statistics.halves import odd_by_place
 from streaming_moments.statistics.row_block import RowBlock
 
 _LARGEST_PACKED = 2**16
@@ -85,8 +85,8 @@ class ProjectedBatch:
                 f"the basis {short(basis.fingerprint)} has {short(basis.vocabulary)} "
                 f"({basis.n_words} words); count the documents with the basis's vocabulary"
             )
-        in_turn = basis.table is not None and batch.halves is None
-        odd = odd_in_turn(0, batch.documents) if in_turn else batch.odd
+        by_place = basis.table is not None and batch.halves is None
+        odd = odd_by_place(0, batch.documents) if by_place else batch.odd
         starts, odd_starts, documents, values = row_kernels.transpose(
             batch.indptr, batch.words, batch.counts, odd, batch.n_words
         )

@@ -22,7 +22,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.statistics.halves import odd_in_turn
+from streaming_moments.statistics.halves import odd_by_place
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.views.three_views import (
     describe_words,
@@ -47,7 +47,7 @@ class SetsFoundation:
     halves : bool
         Whether the pair counts of half of the rows are stored separately, for error bars.
     by_content : bool
-        Whether the features of a row decide its half; otherwise rows alternate. Use it only if rows
+        Whether the features of a row decide its half; otherwise its place does. Use it only if rows
         rarely repeat: error bars grow with the root of the repetitions.
 
     Examples
@@ -160,7 +160,7 @@ class SetsFoundation:
         """The rows, each feature once, projected on the sketch."""
         own = self.distinct(batch)
         if own.halves is None and not self.by_content:
-            own = replace(own, halves=odd_in_turn(0, own.documents))
+            own = replace(own, halves=odd_by_place(0, own.documents))
         return self._counted.prepared(own)
 
     def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:

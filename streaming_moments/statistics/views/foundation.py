@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.statistics.halves import odd_in_turn
+from streaming_moments.statistics.halves import odd_by_place
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.views.records import (
     LEFT,
@@ -49,7 +49,7 @@ class ViewsFoundation(ThreeViews):
     halves : bool
         Whether the sums of half of the records are stored separately, for error bars.
     by_content : bool
-        Whether the words of a record decide its half; otherwise records alternate. Use it only if
+        Whether the words of a record decide its half; otherwise their places do. Use it only if
         records rarely repeat: error bars grow with the root of the repetitions.
 
     Examples
@@ -138,7 +138,7 @@ class ViewsFoundation(ThreeViews):
     def prepared(self, batch: ViewBatch) -> PreparedRecords:
         """The batch with its sketches; raises as `PreparedRecords.of`."""
         if batch.rows.halves is None and not self.by_content:
-            batch = batch.halved(odd_in_turn(0, batch.documents))
+            batch = batch.halved(odd_by_place(0, batch.documents))
         return PreparedRecords.of(batch, self.bases, self.halves)
 
     def tokens_below(self, bound: float, most: int) -> int:

@@ -16,7 +16,7 @@ from streaming_moments.statistics.counts.tables.columns import TableColumns
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
-from streaming_moments.statistics.halves import count_keys, mixed, odd_half, row_keys
+from streaming_moments.statistics.halves import count_keys, mixed, odd_by_place, odd_half, row_keys
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.sets.foundation import SetsFoundation
@@ -242,23 +242,35 @@ def test_halves_are_as_good_as_chance():
     assert abs(odd.mean() - 0.5) < 0.015
 
 
-def test_what_repeats_by_chance_is_of_both_halves_in_turn():
+def test_halves_by_place_follow_no_order_of_the_rows():
+    signs = 2.0 * odd_by_place(0, 20_000) - 1
+    assert np.array_equal(odd_by_place(123, 40), odd_by_place(0, 163)[123:])
+    for period in range(1, 30):
+        means = [signs[start::period].mean() for start in range(period)]
+        assert np.abs(means).max() < 4 / np.sqrt(20_000 / period), period
+    sums = signs.reshape(-1, 100).sum(axis=1)
+    assert 8.5 < sums.std() < 11.5
+
+
+def test_what_repeats_by_chance_is_of_halves_by_place():
     """Rows that are few different ones: of one half each, halves would differ by far too much."""
-    rows = np.tile([1, 0, 1, 1, 0], (6, 1))
+    rows = np.tile([1, 0, 1, 1, 0], (8, 1))
+    even = np.flatnonzero(~odd_by_place(0, 8)).size
+    assert 0 < even < 8
     batch = batch_of(rows)
-    pairs = MomentStatistics.of(batch_of(rows[:3]), sketch_of(WORDS), halves=False).pair_counts
+    pairs = MomentStatistics.of(batch_of(rows[:even]), sketch_of(WORDS), halves=False).pair_counts
     sets = SetsFoundation(WORDS, sketch_of(WORDS))
     assert np.array_equal(sets.of_sets(batch).even_pair_counts, pairs)
     views = ViewsFoundation((sketch_of(WORDS),) * 3, (WORDS,) * 3)
-    assert views.of_counts(ViewBatch(batch, batch, batch)).totals.even_documents == 3
+    assert views.of_counts(ViewBatch(batch, batch, batch)).totals.even_documents == even
     table = TableColumns.of_terms(["a=0", "a=1", "b=0", "b=1"])
     basis = replace(Basis(np.eye(4, 2, dtype=np.int8), 4), table=table)
-    coded = table.batch(np.tile([0, 1], (6, 1)))
+    coded = table.batch(np.tile([0, 1], (8, 1)))
     found = MomentStatistics.of(coded, basis)
-    assert np.array_equal(2 * found.even_pair_counts, found.pair_counts)
+    assert np.array_equal(8 * found.even_pair_counts, even * found.pair_counts)
     assert not CountsFoundation(basis, codocuments=True).halves_by_content
     # of documents they are copies
-    assert MomentStatistics.of(batch, sketch_of(WORDS)).even_pair_counts.max() in (0, 6)
+    assert MomentStatistics.of(batch, sketch_of(WORDS)).even_pair_counts.max() in (0, 8)
 
 
 def test_what_was_pickled_before_halves_were_of_the_content_goes_on():
