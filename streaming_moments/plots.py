@@ -38,7 +38,9 @@ def plot_words(
     """Draw a panel of bars for each topic: its words, the first at the top, and their errors."""
     panels = _panels(len(titles), figure, _height_of(words))
     _bars(panels, titles, words, probabilities, errors)
-    panels[0].figure.supxlabel("probability of the word in the topic", fontsize=_SMALL)
+    panels[0].figure.supxlabel(
+        "probability of the word in the topic (most relevant words first)", fontsize=_SMALL
+    )
     return panels
 
 

@@ -179,8 +179,18 @@ def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
     if isinstance(documents, (pa.Array, pa.ChunkedArray)):
         yield from (value.as_py() for value in documents)
         return
+    if hasattr(documents, "tocsr") and hasattr(documents, "nnz"):
+        raise ShardError(
+            name,
+            "the documents are a sparse matrix of counts, but a store counts texts; give the "
+            "texts, or fit MomentTopics to the matrix",
+        )
     if isinstance(documents, (str, bytes, Mapping)) or not isinstance(documents, Iterable):
-        raise ShardError(name, f"holds {_kind(documents)}; give an iterable of {fields.taken}")
+        raise ShardError(
+            name,
+            f"the documents are {_kind(documents)}; give a list, in which each document is "
+            f"{fields.taken}",
+        )
     if fields.named and hasattr(documents, "index") and hasattr(documents, "items"):
         yield from (_Indexed(*pair) for pair in documents.items())
         return

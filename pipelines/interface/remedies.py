@@ -8,6 +8,7 @@ from functools import cache
 from types import MappingProxyType
 
 from streaming_moments.arguments import D, checked
+from streaming_moments.models.registry import model_named
 from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.interface.reading import argument_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
@@ -88,6 +89,8 @@ def of_stores(command: str, option: str, value: str) -> str:
     if named is None:
         said = of_commands(command, option, value)
         return said.replace("`", "`streaming-moments ", 1) if option else said
+    if value and (command, option) == ("refit", "model"):
+        return f"`store.refit_as({model_named(value).__name__}, ...)`"
     given = value if value.isdigit() else f'"{value}"' if value else "..."
     return f"`{named.format(given)}`"
 

@@ -464,7 +464,9 @@ class Store:
         require_fitting(Store.select, n_topics=n_topics, alpha0=alpha0, **told)
         self._require_documents("select_as")
         with self._running(client, memory, verbose) as run:
-            return select(self.snapshot, n_topics, alpha0, run, method, seed, refine)
+            return select(
+                self.snapshot, n_topics, alpha0, run, method, seed, refine, spell=of_stores
+            )
 
     def polish(
         self,
@@ -612,7 +614,7 @@ class Store:
         require_fitting(Store.select_as, n_topics=n_topics)
         tried = [options_of(model, {**options, "n_topics": number}) for number in n_topics]
         with self._running(client, memory, verbose) as run:
-            return select_states(self.snapshot, model, tried, run)
+            return select_states(self.snapshot, model, tried, run, of_stores)
 
     def transform(
         self,

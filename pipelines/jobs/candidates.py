@@ -96,8 +96,11 @@ class Selection:
     number: str = "topics"
 
     def __repr__(self) -> str:
-        numbers = shown_numbers((one.n_topics for one in self.candidates), self.number)
-        return f"Selection({numbers}: {', '.join(self.marks) or 'none chosen'})"
+        fitted = {one.n_topics for one in self.candidates if not one.refusal}
+        refused = sorted({one.n_topics for one in self.candidates} - fitted)
+        numbers = shown_numbers(fitted, self.number)
+        left = f"; {', '.join(map(str, refused))} refused" if refused else ""
+        return f"Selection({numbers}: {', '.join(self.marks) or 'none chosen'}{left})"
 
     def _repr_html_(self) -> str:
         rows = self.columns.plain()
@@ -155,7 +158,16 @@ class Selection:
         if self.search.curve:
             return self.search.marks
         label = "predict best" if self.likely else "most coherent"
-        return {} if self.taken is None else {f"{self.taken.n_topics} {label}": self.taken.n_topics}
+        if self.taken is None:
+            return {}
+        edge = ", the most tried" * (self.taken.n_topics == self._edge)
+        return {f"{self.taken.n_topics} {label}{edge}": self.taken.n_topics}
+
+    @property
+    def _edge(self) -> int:
+        """Largest of several numbers that could be fitted; else 0."""
+        fitted = {one.n_topics for one in self.candidates if not one.refusal}
+        return max(fitted) if len(fitted) > 1 else 0
 
     def to_table(self) -> Table:
         """Return an Arrow table with a row for each candidate.
@@ -254,7 +266,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         >>> two = Candidate(8, 0.1, held_out=HeldOut(-8.5, -7.75))
         >>> print(Selection((one, two), 0.0).why)
         Chose 8 topics: best held-out log-likelihood of 2 candidates (-8.1250 per pair; no other \
-is within the noise of 0.062)
+is within the noise of 0.062). It is the most tried: try 8 to 16
         >>> print(Selection((one, Candidate(9, 0.1, refusal="too many")), 0.0).why)
         Chose 5 topics: the only one of 2 candidates that can be scored (held-out log-likelihood \
 -8.5000 per pair)
@@ -278,9 +290,11 @@ is within the noise of 0.062)
         if others:
             listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
             reason, rest = "the fewest of the best held-out log-likelihood", f"{listed} are"
+        most = first.n_topics
+        edge = f". It is the most tried: try {most} to {2 * most}" if most == self._edge else ""
         return (
             f"{chose}: {reason} ({held_out:.4f} per {per}; {rest} within the noise of "
-            f"{self.noise:.2g})"
+            f"{self.noise:.2g}){edge}"
         )
 
 

@@ -74,7 +74,7 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
         method, seed, refine = options.method, options.seed, options.refine
         return select(store, numbers, [alpha0], run, method=method, seed=seed, refine=refine)
 
-    numbers = numbers_of_topics(store.basis)
+    numbers = numbers_of_topics(store.basis, store.length_histogram().n_documents)
     selection = compared(numbers, options.alpha0)
     if not selection.likely:
         raise InvalidInput(

@@ -162,8 +162,9 @@ def polish(
     store, window = _store_of(source)
     if shards is None and window.half_life is not None:
         raise InvalidInput(
-            "the model has a half-life, but passes weigh all documents equally; give the "
-            "shards to read, or fit it without a half-life"
+            "the model was fitted with a half-life, so older documents count less, but passes "
+            "count all documents equally; name the shards to read, or fit a model without a "
+            "half-life"
         )
     n_words, n_topics = family.shape(model)
     plan = plan_polish(n_words, n_topics, run.cluster.threads, run.cluster.memory, run.limits)

@@ -157,11 +157,11 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
     """Raise an error for a model of other statistics; the message names the right models."""
     foundation = store.layout.foundation
     if model.kind != foundation.kind:
-        own = [one.name for one in models_of(foundation.kind)]
+        own = " or ".join(f"{{refit.model:{one.name}}}" for one in models_of(foundation.kind))
         raise InvalidInput(
             f"model {model.name} needs statistics of kind {model.kind}, but the store holds "
             f"{foundation.kind}",
-            remedy("fit {own} by {refit.model}", own=" or ".join(own)),
+            f"fit a model of this kind: {own}",
         )
 
 

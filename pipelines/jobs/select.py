@@ -58,7 +58,7 @@ from streaming_moments.pipelines.jobs.refit import (
     known_alpha0,
     rows_by,
 )
-from streaming_moments.printing.remedies import remedy
+from streaming_moments.printing.remedies import Spell, of_commands, remedy
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
@@ -86,6 +86,7 @@ def select(
     method: str = "joint",
     seed: int = 0,
     refine: int | Literal["auto"] = ROUNDS,
+    spell: Spell = of_commands,
 ) -> Selection:
     """Fit models of many numbers of topics and alpha0 to a version of a store; store none.
 
@@ -113,6 +114,8 @@ def select(
     refine : int or "auto"
         Rounds of refinement of each model. "auto" stops for each when the held-out log-likelihood
         no longer rises.
+    spell : Spell
+        Words for options in the reasons of candidates that cannot be fitted.
 
     Returns
     -------
@@ -168,7 +171,7 @@ def select(
     candidates = tuple(
         one.candidate(k, form.alpha0, pairs)
         if isinstance(one, Fitted)
-        else Candidate(k, form.alpha0, refusal=str(one))
+        else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
     return Selection(candidates, time.perf_counter() - started)

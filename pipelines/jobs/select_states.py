@@ -21,7 +21,7 @@ from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.pipelines.jobs.refit import refit_rows, require_kind_of
-from streaming_moments.printing.remedies import remedy
+from streaming_moments.printing.remedies import Spell, of_commands, remedy
 from streaming_moments.storage.operations.windows import StatisticsSource
 
 M = TypeVar("M", bound=Model)
@@ -53,14 +53,20 @@ def model_selected(store: StatisticsSource) -> Any | None:
 
 
 def select_states(
-    store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
+    store: StatisticsSource,
+    model: Any,
+    tried: Sequence[FitOptions],
+    run: Run,
+    spell: Spell = of_commands,
 ) -> Selection:
     """Score each half of the records under models of the other half; store no model.
 
     Each of `tried`, `Options` of a model with `compares_states`, is a candidate. One that cannot be
-    fitted has the reason. Raises InvalidInput without candidates, for other models, and for a store
-    of another kind, without halves or with sketches alone. Raises NotIdentifiable or BoundExceeded
-    if no candidate can be fitted.
+    fitted has the reason, with options in words of `spell`.
+
+    Raises InvalidInput without candidates, for other models, and for a store of another kind,
+    without halves or with sketches alone. Raises NotIdentifiable or BoundExceeded if no candidate
+    can be fitted.
     """
     started = time.perf_counter()
     require_kind_of(model, store)
@@ -68,8 +74,8 @@ def select_states(
         *others, last = (one.name for one in MODELS.values() if compares_states(one))
         known = f"{', '.join(others)} and {last}"
         raise InvalidInput(
-            f"numbers of states are compared for models {known}, not for {model.name}; for "
-            "topics use `select`, for others refit some and compare their scores"
+            f"numbers of states of model {model.name} cannot be compared, but those of {known} can",
+            "for topics use {select}, for other models compare the scores of some fits",
         )
     if not store.halves:
         raise InvalidInput(
@@ -89,7 +95,7 @@ def select_states(
             trial = trial_by(model, rows, options)
         except (NotIdentifiable, BoundExceeded) as error:
             refused.append(error)
-            found.append(Candidate(number, alpha0, refusal=str(error)))
+            found.append(Candidate(number, alpha0, refusal=error.said(spell)))
             continue
         seconds = time.perf_counter() - begun
         rounds = getattr(options, "refine", None)

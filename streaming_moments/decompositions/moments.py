@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.arguments import checked
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
-from streaming_moments.printing.short_repr import short_repr
+from streaming_moments.printing.short_repr import short_repr, shown
 
 
 @checked
@@ -175,6 +175,8 @@ def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
 def require_topics(n_topics: int) -> None:
     """Refuse a missing number of topics, or one below 1."""
     if not isinstance(n_topics, Integral):
-        raise InvalidInput(f"{n_topics!r} topics are asked for; give a whole number, at least 1")
+        raise InvalidInput(
+            f"{shown(n_topics)} topics are asked for; give a whole number, at least 1"
+        )
     if n_topics < 1:
         raise InvalidInput(f"{n_topics} topics are asked for; give at least 1")

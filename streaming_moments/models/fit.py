@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from streaming_moments.arguments import checked
+from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.decompositions.forms import Form, Mixture, form_of
 from streaming_moments.decompositions.svtd import Rotation, require_rotation
 from streaming_moments.errors import InvalidInput
@@ -19,6 +19,7 @@ from streaming_moments.models.halves import (
 from streaming_moments.models.numbers.number_search import (
     NumberSearch,
     numbers_of_topics,
+    require_search,
     searched_by_fits,
 )
 from streaming_moments.models.refinement import ROUNDS
@@ -61,6 +62,7 @@ def fit(
     array([0.5, 0.5])
     """
     require_rotation(rotation)
+    require_fitting(fit, alpha0=alpha0)
     report = reporter("fit", verbose)
     model = fit_reported(statistics, n_topics, alpha0, rotation, 0, refine, alpha, report)
     report(outcome_of(model))
@@ -88,7 +90,8 @@ def fit_by(
         k, from 1 to the columns of the basis. "auto" chooses the fewest after which another topic
         adds less than a quarter of the mean gain in held-out log-likelihood so far. "predict"
         chooses the fewest with the best held-out log-likelihood among 1, 2, 3, 5, 7, 10, 15 and so
-        on, often several times as many. Both need statistics with halves.
+        on, often several times as many. Both need statistics with halves, and try at most a topic
+        for 10 documents.
     alpha0 : float or "auto"
         Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" chooses the value,
         from 0.05 on, whose topics have the best held-out log-likelihood of pairs, if the statistics
@@ -136,6 +139,7 @@ def fit_by(
            [0. , 0.5],
            [0. , 0.5]])
     """
+    require_fitting(fit_by, alpha0=alpha0)
     report = reporter("fit_by", verbose)
     model = fit_reported(statistics, n_topics, alpha0, method, seed, refine, alpha, report)
     report(outcome_of(model))
@@ -159,6 +163,7 @@ def fit_reported(
             "create_store(URL, texts, source=NAME), or use MomentTopics after a CountVectorizer"
         )
     if isinstance(n_topics, str):
+        require_search(n_topics, "n_topics", number=True)
         search = search_topics(statistics, n_topics, alpha0, method, seed, refine, report)
         n_topics = search.found(n_topics)
     rows = InMemory((statistics,))
@@ -193,6 +198,7 @@ def search_topics(
 
     Other arguments and errors as for `fit_by`; each trial is reported.
     """
+    require_search(how)
     rows = InMemory((statistics,))
     require_halves(rows)
     options = TopicOptions(
@@ -202,7 +208,7 @@ def search_topics(
         seed=seed,
         refine=ROUNDS if refine == "auto" else refine,
     )
-    numbers = numbers_of_topics(rows.basis)
+    numbers = numbers_of_topics(rows.basis, statistics.length_histogram.n_documents)
     if alpha0 == "auto":
         # a wrong number of topics hardly affects the search
         middle = replace(options, topics=numbers[len(numbers) // 2])

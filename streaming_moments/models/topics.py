@@ -31,6 +31,7 @@ from streaming_moments.models.halves import (
     require_halves,
     trusted_there,
 )
+from streaming_moments.models.numbers.number_search import DOCUMENTS_EACH
 from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.reading.inference import (
     completing_alpha,
@@ -141,7 +142,7 @@ class TopicModel(StoredModel):
     compares_halves: ClassVar[bool] = True
     finds_topics: ClassVar[bool] = True
     holds_out: ClassVar[str] = "pairs"
-    fewest: ClassVar[tuple[int, int]] = (100, 10)
+    fewest: ClassVar[tuple[int, int]] = (100, DOCUMENTS_EACH)
     nulls: ClassVar[tuple[str, ...]] = ()
     halves_give: ClassVar[str] = "topic_bars"
     pair_topics = pair_topics_of

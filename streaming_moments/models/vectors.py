@@ -78,7 +78,10 @@ def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
         )
     totals = whole.totals
     if not 0 < totals.even_documents < totals.n_tokens:
-        raise InvalidInput("a half of the rows is empty; give a number, or count more rows")
+        raise InvalidInput(
+            "all rows are in one half, so no number can be chosen by halves; give the number of "
+            "components, or count more rows"
+        )
     halves = [VectorMoments.of(whole.half(odd)) for odd in (False, True)]
     variances = VectorMoments.of(whole).covariance.diagonal()
     if not variances.any():

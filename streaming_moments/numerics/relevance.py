@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import shown
 
 
 def relevance(
@@ -52,9 +53,14 @@ def telling_words(
     array([0, 0])
     """
     if not isinstance(by, str) or by not in WEIGHTS:
-        raise InvalidInput(f"words are ranked by {by!r}; choose {', '.join(WEIGHTS)}")
+        named = (
+            "" if isinstance(by, str) else "; the result has numbers of words, so name them after"
+        )
+        raise InvalidInput(f"by is {shown(by)}; choose {', '.join(WEIGHTS)}{named}")
     if number < 1:
-        raise InvalidInput(f"the number of words is {number!r}; give a whole number of at least 1")
+        raise InvalidInput(
+            f"the number of words is {shown(number)}; give a whole number of at least 1"
+        )
     return top_words(relevance(topics, word_probabilities, WEIGHTS[by]), number)
 
 

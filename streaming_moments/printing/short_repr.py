@@ -31,15 +31,15 @@ def short_repr(value: Any) -> str:
     Drawn(rows=<3 x 3 float64>, names=<8 items>)
     """
     own = ((one.name, getattr(value, one.name)) for one in fields(value) if one.repr)
-    shown = [f"{name}={_shown(held)}" for name, held in own if not _is_empty(held)]
-    return f"{type(value).__name__}({', '.join(shown)})"
+    parts = [f"{name}={shown(held)}" for name, held in own if not _is_empty(held)]
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 def model_repr(model: object, own: Iterable[Field[Any]]) -> str:
     """One line of a model's arrays, and of its plain values that differ from the defaults."""
     values = ((one, getattr(model, one.name)) for one in own)
-    shown = [f"{one.name}={_shown(value)}" for one, value in values if _is_of_model(one, value)]
-    return f"{type(model).__name__}({', '.join(shown)})"
+    parts = [f"{one.name}={shown(value)}" for one, value in values if _is_of_model(one, value)]
+    return f"{type(model).__name__}({', '.join(parts)})"
 
 
 def _is_of_model(one: Field[Any], value: Any) -> bool:
@@ -55,7 +55,14 @@ def _is_empty(value: Any) -> bool:
     )
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """One value in a few words, as messages and `repr` print it.
+
+    Examples
+    --------
+    >>> shown(3), shown("three"), shown(["a"] * 900), shown(np.eye(2))
+    ('3', "'three'", '<900 items>', '<2 x 2 float64>')
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if hasattr(value, "shape"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, Literal, Self, cast
 
@@ -30,8 +31,9 @@ class MomentCommunities(SparseInput, MomentTransformer):
     """Communities of a graph from its adjacency matrix; a node can be in several.
 
     `X` is (nodes, n) array_like or sparse: 1 if the node of the column is a neighbour of that of
-    the row, else 0, with 0 on the diagonal. Or it is a networkx graph, with nodes in the order of
-    `list(X)`; edge weights are ignored. `partial_fit` accepts rows of some nodes.
+    the row, else 0, with 0 on the diagonal. Rows of some nodes suffice. Or it is a networkx graph,
+    with nodes in the order of `list(X)`; edge weights are ignored. `fit` warns if held-out
+    neighbours show no communities.
 
     Parameters
     ----------
@@ -136,6 +138,13 @@ class MomentCommunities(SparseInput, MomentTransformer):
             raise InvalidInput(f"node {node} is its own neighbour; set the diagonal to 0")
         _require_symmetric(records)
         k = self.n_components
+        if not isinstance(k, str) and k > _MOST:
+            raise InvalidInput(f"n_components is {k}; give at most {_MOST}")
+        if records.documents > records.n_words:
+            raise InvalidInput(
+                f"X has {records.documents} rows and {records.n_words} columns; an adjacency "
+                "matrix has a column for each node, so give at most as many rows"
+            )
         if not isinstance(k, str) and k > records.n_words:
             raise InvalidInput(
                 f"n_components is {k}, but the graph has {records.n_words} nodes; ask for fewer"
@@ -149,12 +158,28 @@ class MomentCommunities(SparseInput, MomentTransformer):
         return MomentStatistics.of(replace(records, halves=halves), self._basis)
 
     def _finish(self, records: CountBatch) -> None:
+        self._warn_of_chance()
         found = self.model_.transform(records)
         if not self.alpha0 and records.documents == records.n_words:
             labels = likelier_labels(records.to_csr(), found.argmax(axis=1), self.model_.n_topics)
             known = records.lengths > 0
             found[known] = np.eye(self.model_.n_topics)[labels[known]]
         self.memberships_ = found
+
+    def _warn_of_chance(self) -> None:
+        """Warn if held-out neighbours are predicted worse than by one community."""
+        k, found = self.model_.n_topics, self.model_.held_out
+        if k == 1 or found is None:
+            return
+        options = Communities.Options(topics=1, alpha0=self.alpha0, refine=self.refine)
+        one = Communities.fit(InMemory((self.statistics_,)), options).held_out
+        gain, noise = (0.0, 0.0) if one is None else found.gain(one)
+        if gain < -noise:
+            warnings.warn(
+                f"{k} communities predict held-out neighbours worse than one community does, so "
+                'they are mostly chance; ask for fewer, give n_components="auto", or add edges',
+                stacklevel=4,
+            )
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         told: dict[str, Any] = {"alpha0": self.alpha0, "refine": self.refine}
@@ -171,12 +196,10 @@ class MomentCommunities(SparseInput, MomentTransformer):
         X = _adjacency(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
         checked = self._matrix(X, first, ensure_min_samples=2 if first else 1)
         if not np.isin(held_values(checked), (0, 1)).all():
-            what = "(X > 0)"
+            what = "give (X > 0), as weights of edges are not counted"
             if checked.shape[1] == 2 < checked.shape[0]:
-                what = "for a list of edges a graph, such as by networkx.from_edgelist"
-            raise InvalidInput(
-                f"an adjacency matrix holds 0 and 1; weights of edges are not counted: give {what}"
-            )
+                what = "if X is a list of edges, give networkx.from_edgelist(X)"
+            raise InvalidInput(f"an adjacency matrix holds only 0 and 1; {what}")
         return CountBatch.from_csr(checked)
 
     def __sklearn_tags__(self) -> Tags:

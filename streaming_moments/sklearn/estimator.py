@@ -29,6 +29,7 @@ from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.stored import outcome_of, too_few_line
 from streaming_moments.printing.remedies import in_memory
+from streaming_moments.printing.short_repr import shown
 from streaming_moments.progress import Report, reporter
 from streaming_moments.statistics.halves import odd_by_place
 
@@ -59,6 +60,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     _seen: ClassVar[str] = "rows"
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
     _repeated = False  # whether the first records mostly repeat others
+    _passed = 0  # records that another estimator has counted before
     _added = False  # whether records came from more than one fit
     number_search_: NumberSearch
     # pickles of earlier versions lack these parameters
@@ -122,7 +124,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         if first:
             self._draw_seed()
             self._begin(records)
-        found = self._counted(records, 0 if first else self.statistics_.totals.n_documents)
+        passed = 0 if first else self._passed + self.statistics_.totals.n_documents
+        found = self._counted(records, passed)
         report(f"counted {self._seen}")
         self._added = True
         self._fitted(found if first else self.statistics_ + found)
@@ -137,11 +140,15 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         for name in (*_SHAPE, "seed_", "_repeated", *self._begun):
             if hasattr(self, name):
                 setattr(empty, name, getattr(self, name))
+        empty._passed = self._passed + self.statistics_.totals.n_documents
         empty.statistics_ = self.statistics_ - self.statistics_
         return empty
 
     def __add__(self, other: Self) -> Self:
         """Model of the records of both, exactly as from one pass.
+
+        Rows of categories, sets and views have halves by their places. Those of two estimators are
+        as from one pass if `like` of the first made the second.
 
         Raises
         ------
@@ -182,8 +189,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             if value is None or (isinstance(value, str) and value in words):
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
-                others = "".join(f' or "{word}"' for word in words)
-                raise InvalidInput(f"{name} is {value!r}; give a whole number{others}")
+                others = "".join(f', "{word}"' for word in words[:-1])
+                others += "".join(f' or "{word}"' for word in words[-1:])
+                raise InvalidInput(f"{name} is {shown(value)}; give a whole number{others}")
             if value < 1:
                 raise InvalidInput(f"{name} is {value}; give at least 1")
 
@@ -351,7 +359,8 @@ class MomentMixture(DensityMixin, MomentSampler):  # type: ignore[misc]
 
     def aic(self, X: Any) -> float:
         """Akaike's information criterion of rows; lower is better."""
-        return float(2 * self.model_.n_parameters - 2 * self.score_samples(X).sum())
+        logs = self.score_samples(X)
+        return float(2 * self.model_.n_parameters - 2 * logs.sum())
 
 
 class MomentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):  # type: ignore[misc]
@@ -390,7 +399,7 @@ def seed_of(random_state: RandomSeed) -> int:
     whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
     if not whole or random_state < 0:
         raise InvalidInput(
-            f"random_state is {random_state!r}; give a seed of at least 0, a RandomState of NumPy, "
-            "or None"
+            f"random_state is {shown(random_state)}; give a seed of at least 0, a RandomState of "
+            "NumPy, or None"
         )
     return int(random_state)

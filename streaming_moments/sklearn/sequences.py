@@ -16,6 +16,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel, MarkovOptions
 from streaming_moments.models.rows import InMemory
 from streaming_moments.plots import Axes, Figure
+from streaming_moments.printing.short_repr import shown
 from streaming_moments.sklearn.estimator import MomentSampler, RandomSeed, require_records
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.halves import mostly_repeated, row_keys
@@ -156,13 +157,15 @@ class MomentHMM(MomentSampler):
 
     def bic(self, X: Any, lengths: Sequence[int] | None = None) -> float:
         """Bayesian information criterion of sequences, by their symbols; lower is better."""
+        check_is_fitted(self, "model_")
         symbols = _symbols(X, lengths).symbols.size
         free = self.model_.n_parameters * np.log(max(symbols, 1))
         return float(free - 2 * self.score(X, lengths=lengths))
 
     def aic(self, X: Any, lengths: Sequence[int] | None = None) -> float:
         """Akaike's information criterion of sequences; lower is better."""
-        return 2 * self.model_.n_parameters - 2 * self.score(X, lengths=lengths)
+        found = self.score(X, lengths=lengths)
+        return 2 * self.model_.n_parameters - 2 * found
 
     def perplexity(self, X: Any, lengths: Sequence[int] | None = None) -> float:
         """Perplexity per symbol; lower is better."""
@@ -229,7 +232,7 @@ class MomentHMM(MomentSampler):
             if (name == "n_features" and value is None) or value in self._finds:
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
-                raise InvalidInput(f"{name} is {value!r}; give a whole number")
+                raise InvalidInput(f"{name} is {shown(value)}; give a whole number")
         super()._require_parameters()
 
     def __sklearn_tags__(self) -> Tags:

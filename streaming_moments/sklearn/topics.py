@@ -22,6 +22,7 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.short_repr import shown
 from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
@@ -215,7 +216,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             matplotlib is not installed; the message has the command that installs it.
         """
         require_fitting(MomentTopics.plot, number=number, names=names)
-        return plot_topics(self.model_, self._called(names), number, figure=figure)
+        called = self._called(names)
+        return plot_topics(self.model_, called, number, figure=figure)
 
     def plot_map(
         self, names: Sequence[str] | NDArray[Any] | None = None, ax: Axes | None = None
@@ -234,7 +236,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         matplotlib.axes.Axes
             The axes; errors as of `plot`.
         """
-        return plot_topic_map(self.model_, [" ".join(one) for one in self.top_words(2, names)], ax)
+        words = [" ".join(one) for one in self.top_words(2, names)]
+        return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None) -> list[str]:
         """What each column of X is called."""
@@ -334,9 +337,11 @@ class MomentTopics(SparseInput, MomentTransformer):
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
                 others = "".join(f' or "{word}"' for word in words)
-                raise InvalidInput(f"{name} is {value!r}; give a whole number{others}")
+                raise InvalidInput(f"{name} is {shown(value)}; give a whole number{others}")
         if self.alpha0 != "auto" and not isinstance(self.alpha0, Real):
-            raise InvalidInput(f'alpha0 is {self.alpha0!r}; give a number of at least 0 or "auto"')
+            raise InvalidInput(
+                f'alpha0 is {shown(self.alpha0)}; give a number of at least 0 or "auto"'
+            )
         self._require_components()
         decomposition_called(self.method, 0)
 

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import streaming_moments
 from streaming_moments import (
@@ -15,7 +16,12 @@ from streaming_moments import (
     MomentTopics,
     fit,
 )
-from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.synthetic import lda_corpus
 
 COUNTS = lda_corpus(300, n_words=30, n_topics=3, mean_length=20, seed=1).batch.to_csr()
@@ -114,3 +120,44 @@ def test_the_package_lists_what_it_exports():
         *dir(streaming_moments)
     }
     assert {"MomentTopics", "create_store", "__version__"} <= {*dir(streaming_moments)}
+
+
+def test_errors_say_a_value_in_a_few_words():
+    names = [f"word{place}" for place in range(5000)]
+    batch = CountBatch.from_csr(COUNTS)
+    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=2))
+    model = fit(statistics, 1)
+    for call in (
+        lambda: model.top_words(3, names),
+        lambda: fit(statistics, names),
+        lambda: MomentTopics(names).fit(np.eye(3)),
+        lambda: MomentTopics(random_state=names).fit(np.eye(3)),
+        lambda: MomentTopics(alpha0=names).fit(np.eye(3)),
+    ):
+        with pytest.raises(InvalidInput, match="<5,000 items>|of type list") as caught:
+            call()
+        assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("ends", [(0, 10**6), (-1, 2), (2, 1), (0.5, 2)])
+def test_records_beyond_a_batch_are_refused(ends):
+    counts = CountBatch.from_csr(np.eye(4))
+    for batch in (counts, SymbolBatch.of([[0, 1]] * 4), VectorBatch(np.eye(4))):
+        with pytest.raises(InvalidInput, match="are selected of a batch of 4; give whole numbers"):
+            batch.select(*ends)
+        assert batch.select(0, 4).documents == 4
+
+
+@pytest.mark.parametrize(
+    ("estimator", "called"),
+    [
+        (MomentTopics(2), lambda one: one.plot()),
+        (MomentTopics(2), lambda one: one.plot_map()),
+        (MomentHMM(2), lambda one: one.bic([[0, 1]])),
+        (MomentHMM(2), lambda one: one.aic([[0, 1]])),
+        (MomentGaussianMixture(2), lambda one: one.aic([[0.0, 1.0]])),
+    ],
+)
+def test_estimators_say_that_they_are_not_fitted(estimator, called):
+    with pytest.raises(NotFittedError):
+        called(estimator)

@@ -92,8 +92,9 @@ class TransformResult:
         """Return all rows as one pandas frame, by the ids of the documents.
 
         The index is that of the transformed frame or series, or the ids of its documents, with
-        their types. So `frame.join(result.to_frame(), rsuffix="_topic")` adds topics to each row;
-        a column that both have, such as `label`, gets the suffix. Ids of files are texts.
+        their types. So `frame.merge(result.to_frame(), left_index=True, right_index=True,
+        suffixes=("", "_topic"))` adds topics to each row; a column that both have, such as `label`,
+        gets the suffix. Ids of files are texts.
 
         Raises
         ------

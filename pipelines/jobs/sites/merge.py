@@ -66,7 +66,7 @@ def merge(
     """
     if name is not None and len(others) != 1:
         raise InvalidInput(
-            f"a name is for a single origin, and there are {len(others)} stores",
+            f"one name was given for {len(others)} stores, but each origin has its own name",
             "merge them one by one, each with {merge.as}",
         )
     pulls = list[Pull]()

@@ -98,7 +98,8 @@ def why_not_compared(store: MomentStore) -> str:
 def _selection(store: MomentStore, run: Run) -> Selection:
     model = model_selected(store)
     if model is None:
-        return select(store, numbers_of_topics(store.basis), [_alpha0(store)], run)
+        numbers = numbers_of_topics(store.basis, store.length_histogram().n_documents)
+        return select(store, numbers, [_alpha0(store)], run)
     return select_states(store, model, [model.Options(topics=one) for one in _STATES], run)
 
 

@@ -55,6 +55,7 @@ from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.starts import MOMENTS, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
+from streaming_moments.printing.short_repr import shown
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS, TableColumns
@@ -109,7 +110,7 @@ class LatentTreeOptions(FitOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.shape not in (AUTO, *SHAPES):
-            raise InvalidInput(f"shape is {self.shape!r}; give {', '.join((AUTO, *SHAPES))}")
+            raise InvalidInput(f"shape is {shown(self.shape)}; give {', '.join((AUTO, *SHAPES))}")
         if self.method != "joint":
             raise InvalidInput(
                 f'latent trees are fitted by "joint" only, not by "{self.method}"; leave the '

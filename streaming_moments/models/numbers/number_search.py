@@ -20,6 +20,7 @@ from streaming_moments.statistics.counts.basis import Basis
 
 # The first number shows whether topics gain anything.
 TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
+DOCUMENTS_EACH = 10  # documents without which a topic is mostly chance
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 """Numbers of states, components or communities to try."""
 # A gain below this share of the mean gain so far is small.
@@ -91,8 +92,13 @@ class NumberSearch:
     @property
     def marks(self) -> dict[str, int]:
         """The numbers that "auto" and "predict" choose, by their labels in plots."""
-        chosen = {"{} separable": self.separable, "{} predict best": self.predicting}
-        return {label.format(one): one for label, one in chosen.items() if one is not None}
+        chosen = {"separable": self.separable, "predict best": self.predicting}
+        edge = max(self.curve, default=0) if len(self.curve) > 1 else 0
+        return {
+            f"{one} {label}{', the most tried' * (one == edge)}": one
+            for label, one in chosen.items()
+            if one is not None
+        }
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the held-out log-likelihood of each number, its noise, and the numbers to choose.
@@ -150,6 +156,7 @@ class NumberSearch:
 
     def found(self, how: str) -> int:
         """Number that "auto" or "predict" chooses; raises InvalidInput without scores."""
+        require_search(how)
         found = self.predicting if how == "predict" else self.separable
         if found is None:
             raise InvalidInput(f"none of the numbers of {self.of} could be fitted; give one")
@@ -205,6 +212,22 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
             f"{more} {self.curve[more].gain(self.curve[fewer])[0] / (more - fewer):+.2g}"
             for fewer, more in pairwise(numbers)
         )
+
+
+def require_search(how: str, name: str = "how", number: bool = False) -> None:
+    """Refuse a word that is neither "auto" nor "predict"; maybe the argument can be a number.
+
+    Examples
+    --------
+    >>> require_search("autto", "n_topics", number=True)
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.InvalidInput: n_topics is 'autto'; give a whole number, "auto" or \
+"predict"
+    """
+    if how not in ("auto", "predict"):
+        known = 'a whole number, "auto" or "predict"' if number else '"auto" or "predict"'
+        raise InvalidInput(f"{name} is {how!r}; give {known}")
 
 
 def shown_numbers(numbers: Iterable[int], of: str) -> str:
@@ -408,15 +431,16 @@ def _gain(curve: Mapping[int, HeldOut], number: int, more: int) -> float:
     return gain / (more - number) if gain > noise else 0.0
 
 
-def numbers_of_topics(basis: Basis) -> tuple[int, ...]:
-    """Numbers of topics that "auto" tries, up to what the basis supports.
+def numbers_of_topics(basis: Basis, documents: int) -> tuple[int, ...]:
+    """Numbers of topics that "auto" tries, up to what basis and documents support.
 
     Examples
     --------
     >>> import numpy as np
-    >>> numbers_of_topics(Basis(np.eye(40, 17, dtype=np.int8), 40))
-    (1, 2, 3, 5, 7, 10)
+    >>> basis = Basis(np.eye(40, 17, dtype=np.int8), 40)
+    >>> numbers_of_topics(basis, 1000), numbers_of_topics(basis, 35)
+    ((1, 2, 3, 5, 7, 10), (1, 2, 3))
     """
     # the basis has three columns for two topics, and a few more
-    most = basis.columns / 1.5
+    most = min(basis.columns / 1.5, documents / DOCUMENTS_EACH)
     return tuple(number for number in TRIED_TOPICS if number <= most) or (1,)

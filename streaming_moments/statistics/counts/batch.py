@@ -16,6 +16,7 @@ from streaming_moments.numerics.runs import run_sums
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.halves import count_keys, mostly_repeated, odd_half
+from streaming_moments.statistics.ranges import require_range
 
 _LARGEST_COUNT = np.iinfo(np.int32).max
 
@@ -215,7 +216,11 @@ class CountBatch:
         return sp.csr_array(data, shape=(self.documents, self.n_words))
 
     def select(self, start: int, stop: int) -> CountBatch:
-        """Documents `start..stop-1`, sharing memory with this batch."""
+        """Documents `start..stop-1`, sharing memory with this batch.
+
+        Raises InvalidInput if they are not in the batch.
+        """
+        require_range(start, stop, self.documents)
         first, last = int(self.indptr[start]), int(self.indptr[stop])
         return CountBatch(
             self.indptr[start : stop + 1] - first,

@@ -14,6 +14,7 @@ from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.halves import odd_half, row_keys
+from streaming_moments.statistics.ranges import require_range
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.pieces import Pieces, SequenceTotals
 from streaming_moments.statistics.views import kernels
@@ -110,6 +111,7 @@ class SymbolBatch:
 
     def select(self, start: int, stop: int) -> SymbolBatch:
         """The chunks from `start` to `stop`, without pieces and short sequences."""
+        require_range(start, stop, self.documents)
         begin, end = self.offsets[start], self.offsets[stop]
         own = slice(start, stop)
         return SymbolBatch(

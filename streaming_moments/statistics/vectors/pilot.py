@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation, reach_of
 from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
 from streaming_moments.statistics.views.statistics import LARGEST_SUM
@@ -44,6 +45,14 @@ _DRAWS = 10
 # Square arrays with as many rows as a vector has numbers, held while directions are found: measured
 # 7.
 _SQUARES = 8
+
+
+def _shape_said(rows: NDArray[Any]) -> str:
+    """What a pilot holds instead of rows of numbers."""
+    if rows.ndim != 2:
+        return f"the array has shape {rows.shape}"
+    columns = of_number(rows.shape[1], "column")
+    return f"{of_number(len(rows), 'row')} of {columns} can be read as such"
 
 
 def foundation_of(
@@ -83,8 +92,8 @@ def foundation_of(
     """
     if rows.ndim != 2 or len(rows) < 2 or not rows.shape[1]:
         raise InvalidInput(
-            f"a pilot of vectors needs at least 2 rows of numbers, got {rows.shape}; give a larger "
-            "one"
+            f"vectors need at least 2 rows of numbers, but {_shape_said(rows)}; choose columns of "
+            "numbers, or give more rows"
         )
     if columns is not None and columns < 1:
         raise InvalidInput(f"the sketch has {columns} columns; give at least 1")

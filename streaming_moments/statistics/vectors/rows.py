@@ -14,6 +14,7 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.halves import odd_half, row_keys
+from streaming_moments.statistics.ranges import require_range
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.vectors.statistics import VectorTotals
 from streaming_moments.statistics.vectors.sums import sums_of
@@ -88,6 +89,7 @@ class VectorBatch:
 
     def select(self, start: int, stop: int) -> VectorBatch:
         """Rows `start..stop-1`, sharing memory with this batch, without other records."""
+        require_range(start, stop, self.held)
         odd = None if self.odd is None else self.odd[start:stop]
         return VectorBatch(self.values[start:stop], odd)
 

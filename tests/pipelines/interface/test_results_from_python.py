@@ -78,7 +78,7 @@ def test_steps_are_reported_as_they_first_end_and_now_and_then():
 
 def test_a_selection_prints_a_line_and_is_a_frame(selection):
     assert repr(selection).startswith("Selection(2, 3 topics: ")
-    assert "predict best)" in repr(selection)
+    assert "predict best" in repr(selection)
     frame = selection.to_frame()
     assert frame["topics"].tolist() == [2, 3]
     assert frame["held_out"].tolist() == [one.held_out.mean for one in selection.candidates]
@@ -108,6 +108,21 @@ def test_a_selection_draws_a_line_for_each_alpha0(selection):
     axis = silent.plot(Figure().subplots())
     assert axis.get_ylabel() == "mean NPMI"
     assert repr(silent) == "Selection(2, 3 topics: 2 most coherent)"
+
+
+def test_a_selection_says_what_is_refused_and_that_its_best_is_the_most_tried(store):
+    found = store.select([2, 99], [0.1])
+    assert repr(found) == "Selection(2 topics: 2 predict best; 99 refused)"
+    [refusal] = [one.refusal for one in found.candidates if one.refusal]
+    assert "max_topics" in refusal
+    assert "`create" not in refusal
+    known = [Candidate(k, 0.1, held_out=HeldOut(-9.0 + k, -8.0 + k)) for k in (2, 4, 8)]
+    edge = Selection((*known, Candidate(99, 0.1, refusal="too many")), 0.0)
+    assert repr(edge).endswith("8 predict best, the most tried; 99 refused)")
+    assert "8 predict best, the most tried" in edge.search.marks
+    assert edge.why.endswith(". It is the most tried: try 8 to 16")
+    inside = Selection((*known, Candidate(16, 0.1, held_out=HeldOut(-9.0, -8.0))), 0.0)
+    assert "most tried" not in repr(inside) + inside.why
 
 
 def test_topics_are_a_table_and_plots(store, planted):

@@ -281,9 +281,9 @@ def test_days_of_documents_are_kept(tmp_path, planted, client):
         ),
         (pd.DataFrame({"body": ["x"]}), "no column 'text'"),
         (["\ud800"], "half of a surrogate pair"),
-        (7, "holds of type int"),
-        ("one text", "holds of type str"),
-        ({"a": 1}, "holds of type dict"),
+        (7, "the documents are of type int"),
+        ("one text", "the documents are of type str"),
+        ({"a": 1}, "the documents are of type dict"),
     ],
 )
 @pytest.mark.parametrize("lazy", [False, True])

@@ -358,7 +358,7 @@ def test_numbers_are_compared_and_left_for_the_page(place, monkeypatch):
     assert (found.version, found.selection, found.refusal, found.by_night) == (4, None, "", False)
     [(of, numbers, alphas, told)] = asked
     assert (of, told) == (store, run)
-    assert list(numbers) == list(selecting.numbers_of_topics(store.basis))
+    assert list(numbers) == list(selecting.numbers_of_topics(store.basis, 10_000))
     assert alphas == [store.load_any_model("night-v3").alpha0]
     assert not selecting.selection_is_asked(inbox)
     assert found_selection(inbox) == found

@@ -166,3 +166,29 @@ def test_the_estimator_takes_an_adjacency_matrix():
     for wrong in (matrix * 2, -matrix):
         with pytest.raises(InvalidInput, match="0 and 1"):
             MomentCommunities(2).fit(wrong)
+
+
+def random_graph(nodes, share, seed=0):
+    upper = np.triu(np.random.default_rng(seed).random((nodes, nodes)) < share, 1)
+    return (upper | upper.T).astype(int)
+
+
+def test_more_communities_than_documented_and_rows_of_no_node_are_refused():
+    graph = random_graph(200, 0.1)
+    with pytest.raises(InvalidInput, match="n_components is 33; give at most 32"):
+        MomentCommunities(33).fit(graph)
+    with pytest.raises(InvalidInput, match="X has 200 rows and 100 columns; an adjacency matrix"):
+        MomentCommunities(2).fit(graph[:, :100])
+
+
+@pytest.mark.parametrize("k", [2, 10, 32])
+def test_communities_of_a_graph_without_any_are_warned_of(k):
+    with pytest.warns(UserWarning, match=f"{k} communities predict held-out neighbours worse"):
+        MomentCommunities(k).fit(random_graph(200, 0.1, seed=1))
+
+
+def test_planted_communities_are_not_warned_of(recwarn):
+    graph = community_graph(200, communities=4, inside=0.4, outside=0.05, alpha0=0.0)
+    MomentCommunities(4, alpha0=0.0).fit(graph.batch.to_csr())
+    MomentCommunities(8, alpha0=0.0).fit(graph.batch.to_csr())
+    assert not [one for one in recwarn if "communities" in str(one.message)]

@@ -298,7 +298,7 @@ def test_numbers_of_topics_are_found_in_memory_too(small):
     rows = gathered(small, columns=7)
     [statistics] = rows.blocks
     tried = {k: fit(statistics, k, 1.0, refine=2).held_out for k in (1, 2, 3, 5, 7)}
-    assert tuple(tried) == numbers_of_topics(rows.basis)
+    assert tuple(tried) == numbers_of_topics(rows.basis, 10_000)
     least = max(one.mean for one in tried.values()) - noise(list(tried.values()))
     fewest = min(k for k, one in tried.items() if one.mean >= least)
     found = fit(statistics, "predict", 1.0, refine=2)

@@ -251,7 +251,7 @@ def test_python_merges_and_forgets(places):
     assert hub.forget(origin="rome").documents == 40
     with pytest.raises(InvalidInput, match="give either the documents to forget, or the name"):
         hub.forget()
-    with pytest.raises(InvalidInput, match="a name is for a single origin, and there are 2 stores"):
+    with pytest.raises(InvalidInput, match="one name was given for 2 stores, but each origin"):
         hub.merge(berlin, rome, name="both")
     with pytest.raises(InvalidInput, match="fewer than 1,000"):
         hub.merge(rome, least_documents=1000)

@@ -8,6 +8,7 @@ import pytest
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.communities.blockmodel import Blockmodel
+from streaming_moments.models.fit import fit, fit_by, search_topics
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.numbers.number_search import (
     NumberSearch,
@@ -25,9 +26,13 @@ from streaming_moments.sklearn import (
     MomentHMM,
     MomentViews,
 )
+from streaming_moments.sklearn.topics import MomentTopics
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
+from streaming_moments.synthetic.corpora import lda_corpus
 from streaming_moments.synthetic.graphs import community_graph
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
 from streaming_moments.synthetic.mixtures import mixture_rows
@@ -167,7 +172,7 @@ def graph(k, seed):
     [
         (hidden_chain, (2, 3)),
         (views, (2, 3, 5)),
-        (sets, (1, 2, 4, 7)),
+        (sets, (1, 2, 4, 6)),
         (noisy_sets, (2, 4)),
         (clusters, (1, 3, 6, 10)),
         (noisy_clusters, (1, 3, 6)),
@@ -229,3 +234,28 @@ def test_what_cannot_be_fitted_is_refused_with_the_reason():
     )
     with pytest.raises(NotIdentifiable, match="9 components are asked for"):
         searched_by_fits(BernoulliMixture, few, options, "auto", (9, 12))
+
+
+@pytest.mark.parametrize("how", ["four", "autto", "3", ""])
+def test_words_that_are_no_search_are_refused(how):
+    batch = lda_corpus(n_documents=60, n_words=20, n_topics=2, mean_length=30).batch
+    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=2))
+    for call in (fit, fit_by):
+        with pytest.raises(InvalidInput, match=f"n_topics is '{how}'; give a whole number, \"auto"):
+            call(statistics, how)
+        with pytest.raises(InvalidInput, match="alpha0 is '3'; .* takes float or 'auto'"):
+            call(statistics, 2, alpha0="3")
+    for search in (lambda: search_topics(statistics, how), lambda: NumberSearch({}).found(how)):
+        with pytest.raises(InvalidInput, match=f'how is \'{how}\'; give "auto" or "predict"'):
+            search()
+    for estimator in (MomentTopics, MomentCommunities, MomentBernoulliMixture):
+        with pytest.raises(InvalidInput, match=f"n_components is '{how}'; "):
+            estimator(how).fit(np.eye(3, dtype=int)[[1, 2, 0]])
+
+
+@pytest.mark.parametrize(("documents", "most"), [(15, 1), (20, 2), (50, 5)])
+def test_few_documents_have_few_topics(documents, most):
+    batch = lda_corpus(n_documents=documents, n_words=60, n_topics=4, mean_length=40).batch
+    topics = MomentTopics("auto").fit(batch.to_csr())
+    assert max(topics.number_search_.curve) <= most
+    assert topics.model_.n_topics <= most
