@@ -9,6 +9,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+import mathml
 import reference_pages
 from contents import with_contents
 from sphinx.addnodes import pending_xref
@@ -30,6 +31,9 @@ extensions = [
 ]
 exclude_patterns = ["README.md", "gallery.md", "gallery/*", "gallery_backreferences"]
 myst_enable_extensions = ["deflist", "colon_fence"]
+# GitHub draws such blocks too
+myst_fence_as_directive = ["math"]
+html_math_renderer = "mathml"
 myst_heading_anchors = 3
 # single backticks of docstrings are code, as Markdown has them
 default_role = "literal"
@@ -97,6 +101,7 @@ def setup(app):
     def append_contents(app, name, source):
         source[0] = with_contents(name, source[0], generated)
 
+    app.add_html_math_renderer("mathml", (mathml.inline, None), (mathml.block, None))
     app.connect("source-read", append_contents)
     app.connect("autodoc-skip-member", skip_inherited)
     # before napoleon reads them

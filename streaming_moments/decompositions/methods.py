@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.seeds import generator_of
 
 Spectrum = NDArray[np.float64]
+OwnRotation: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 class Decomposition(Protocol):
@@ -104,8 +106,10 @@ METHODS = tuple(DECOMPOSITIONS)
 
 
 @checked
-def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) -> Recovered:
-    """Decompose given moments by a named method.
+def decompose(
+    moments: Moments, k: int, method: str | OwnRotation = "joint", seed: int = 0
+) -> Recovered:
+    """Decompose given moments by a named method, or by a function of your own.
 
     - "joint": SVTD, O by joint diagonalisation of k sums of slices, along the eigenvectors of M2.
     - "feature": SVTD, O from the slice of the widest gap (Ruffini et al. 2018, Remark 7). Needs a
@@ -129,8 +133,9 @@ def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) ->
         symmetrise them.
     k : int
         Number of latent states.
-    method : str
-        A name of `METHODS`.
+    method : str or callable
+        A name of `METHODS`, or a function of the (k, k, k) whitened tensor, the sum of
+        `w_j^-1/2 o_j^(x)3`, that returns the (k, k) rotation with the columns o_j.
     seed : int
         Seed of the random directions and starts; the same moments and seed give the same columns.
 
@@ -144,7 +149,7 @@ def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) ->
     NotIdentifiable
         M2 has fewer than k positive eigenvalues, or the method cannot separate the k states.
     InvalidInput
-        An unknown method, k below 1 or a negative seed.
+        An unknown method, k below 1, a negative seed, or a rotation of another shape.
 
     Examples
     --------
@@ -157,10 +162,25 @@ def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) ->
     return chosen.of_moments(moments, k, generator_of(seed))
 
 
-def decomposition_called(method: str, seed: int = 0) -> Decomposition:
-    """The decomposition of a name; raises InvalidInput for an unknown name or a negative seed."""
+def decomposition_called(method: str | OwnRotation, seed: int = 0) -> Decomposition:
+    """The decomposition of a name, or by a function; raises InvalidInput as `decompose`."""
+    if callable(method):
+        return OfTensor(getattr(method, "__name__", "own"), partial(_along_own, method))
     if method not in DECOMPOSITIONS:
         raise InvalidInput(f'method is "{method}"; choose {", ".join(METHODS)}')
     if seed < 0:
         raise InvalidInput(f"the seed is {seed}; it must be at least 0")
     return DECOMPOSITIONS[method]
+
+
+def _along_own(
+    rotation: OwnRotation, moments: WhitenedMoments, rng: np.random.Generator
+) -> Components:
+    """Components along the columns that a function of the user finds."""
+    found, k = np.asarray(rotation(moments.tensor), dtype=np.float64), moments.n_topics
+    if found.shape != (k, k) or not np.isfinite(found).all() or not found.any(axis=0).all():
+        raise InvalidInput(
+            f"the function given as method returned an array of shape {found.shape}; return a "
+            f"({k}, {k}) array of finite columns that are not 0"
+        )
+    return Components.along(moments.tensor, found)

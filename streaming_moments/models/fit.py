@@ -8,6 +8,7 @@ from typing import Literal
 
 from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.decompositions.forms import Form, Mixture, form_of
+from streaming_moments.decompositions.methods import OwnRotation
 from streaming_moments.decompositions.svtd import Rotation, require_rotation
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions
@@ -74,13 +75,13 @@ def fit_by(
     statistics: Statistics,
     n_topics: int | Literal["auto", "predict"],
     alpha0: float | Literal["auto"] = "auto",
-    method: str = "joint",
+    method: str | OwnRotation = "joint",
     seed: int = 0,
     refine: int | Literal["auto"] = ROUNDS,
     alpha: Literal["given", "auto"] = "given",
     verbose: int | bool = 0,
 ) -> TopicModel:
-    """Fit topics to statistics by a named decomposition, then refine them.
+    """Fit topics to statistics by a decomposition, then refine them.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def fit_by(
         from 0.05 on, whose topics have the best held-out log-likelihood of pairs, if the statistics
         have halves, else 0.1. `alpha0_search` of the model lists the values tried; `alpha0` of the
         model, for reading documents, is the sum of alpha with which its topics predict best.
-    method : str
+    method : str or callable
         As in `decompose`; "joint" and "feature" are the methods of `streaming_moments.fit`. The
         others decompose the k x k x k tensor of the stored sketch, and recover all words by the
         pair counts.
@@ -150,7 +151,7 @@ def fit_reported(
     statistics: Statistics,
     n_topics: int | str,
     alpha0: float | Literal["auto"],
-    method: str,
+    method: str | OwnRotation,
     seed: int,
     refine: int | Literal["auto"],
     alpha: Literal["given", "auto"],
@@ -189,7 +190,7 @@ def search_topics(
     statistics: Statistics,
     how: str,
     alpha0: float | Literal["auto"] = "auto",
-    method: str = "joint",
+    method: str | OwnRotation = "joint",
     seed: int = 0,
     refine: int | Literal["auto"] = ROUNDS,
     report: Report = unreported,
@@ -217,7 +218,11 @@ def search_topics(
 
 
 def fit_rows(
-    rows: Rows, n_topics: int, form: Form = Mixture(), method: str = "joint", seed: int = 0
+    rows: Rows,
+    n_topics: int,
+    form: Form = Mixture(),
+    method: str | OwnRotation = "joint",
+    seed: int = 0,
 ) -> TopicModel:
     """Fit topics of any form, without refinement.
 

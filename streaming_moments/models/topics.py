@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.columns import Columns
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
+from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import ForeignStatistics, InvalidInput, short
 from streaming_moments.models.alpha0 import (
@@ -282,9 +283,8 @@ class TopicModel(StoredModel):
     ) -> Any:
         """Handle of the fitted model."""
         swept = sweep(rows, options.topics, form, options.method, options.seed, last, seen)
-        return rows.once(
-            "finishing", cls.finished, *swept, rows.lengths, rows.basis, options.method
-        )
+        method = decomposition_called(options.method).name
+        return rows.once("finishing", cls.finished, *swept, rows.lengths, rows.basis, method)
 
     @classmethod
     def _brought(cls, rows: Rows, made: Any) -> Self:

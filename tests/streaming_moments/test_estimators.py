@@ -103,7 +103,7 @@ def test_there_is_one_of_each():
 
 # Estimators of which scikit-learn's checks draw no data, and what they say of those that it has.
 OWN_DATA = {
-    "MomentCommunities": "holds 0 and 1",
+    "MomentCommunities": "holds only 0 and 1",
     "MomentHMM": "symbols are of|too many indices|[Cc]omplex data|0 feature|NaN and inf|sparse",
     "MomentLatentTree": "a minimum of 3 is required|a single state|holds fractions",
     "MomentViews": "give a list of three matrices",

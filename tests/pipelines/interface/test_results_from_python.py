@@ -112,7 +112,7 @@ def test_a_selection_draws_a_line_for_each_alpha0(selection):
 
 def test_a_selection_says_what_is_refused_and_that_its_best_is_the_most_tried(store):
     found = store.select([2, 99], [0.1])
-    assert repr(found) == "Selection(2 topics: 2 predict best; 99 refused)"
+    assert repr(found) == "Selection(2 topics: 2 separable, 2 predict best; 99 refused)"
     [refusal] = [one.refusal for one in found.candidates if one.refusal]
     assert "max_topics" in refusal
     assert "`create" not in refusal
