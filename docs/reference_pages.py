@@ -46,6 +46,24 @@ AREAS = {
     "statistics": "Counts and statistics",
     "": "Decompositions and errors",
 }
+# Steps of fits and of stores, which users of a model do not call. Protocols describe those that a
+# new model needs.
+STEPS = (
+    "blank",
+    "captured_share",
+    "fields_given",
+    "finished",
+    "fit_half",
+    "of_blocks",
+    "of_form",
+    "pair_topics",
+    "said_of_polishing",
+    "triple_views",
+    "trusted",
+    "unsteady_sentence",
+    "with_coherence",
+    "without_coherence",
+)
 _MEANINGS = tomllib.loads((Path(__file__).parent / "key_meanings.toml").read_text(encoding="utf-8"))
 # Modules of synthetic data, whose functions examples import from there.
 SYNTHETIC = ("graphs", "hidden", "mixtures", "sets", "tables")
@@ -127,11 +145,11 @@ def _synthetic(package: str, module: str) -> str:
 def _directive(package: str, name: str) -> list[str]:
     value = getattr(import_module(package), name)
     if isinstance(value, type):
-        return [
-            f".. autoclass:: {package}.{name}",
-            "   :members:",
-            "   :inherited-members:",
-        ]
+        lines = [f".. autoclass:: {package}.{name}", "   :members:", "   :inherited-members:"]
+        left = [one for one in STEPS if hasattr(value, one)]
+        if left and not getattr(value, "_is_protocol", False):
+            lines.append(f"   :exclude-members: {', '.join(left)}")
+        return lines
     if isinstance(value, types.FunctionType) or hasattr(value, "__wrapped__"):
         return [f".. autofunction:: {package}.{name}"]
     if isinstance(value, types.ModuleType):

@@ -173,7 +173,9 @@ def run_block(language, text, names):
     elif language == "sh":
         print(printed_by(text), end="")
     else:
-        assert language in {"text", "bash"}, f"{language} does not run; call it text or bash"
+        assert language in {"text", "bash", "math"}, (
+            f"{language} does not run; call it text or bash"
+        )
 
 
 def without_numbers(text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal, cast
 
 from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.decompositions.forms import Form, Mixture, form_of
@@ -171,7 +171,7 @@ def fit_reported(
     options = TopicOptions(
         topics=n_topics,
         alpha0=alpha0,
-        method=method,
+        method=cast("Any", method),
         seed=seed,
         refine=ROUNDS if refine == "auto" else refine,
         alpha=alpha,
@@ -205,7 +205,7 @@ def search_topics(
     options = TopicOptions(
         topics=1,
         alpha0=alpha0,
-        method=method,
+        method=cast("Any", method),
         seed=seed,
         refine=ROUNDS if refine == "auto" else refine,
     )
@@ -229,4 +229,6 @@ def fit_rows(
     The same blocks give the same bits wherever the steps run. n_topics is from 1 to the columns of
     the basis. Method, seed and errors as for `fit_by`.
     """
-    return TopicModel.of_form(rows, form, FitOptions(topics=n_topics, method=method, seed=seed))
+    return TopicModel.of_form(
+        rows, form, FitOptions(topics=n_topics, method=cast("Any", method), seed=seed)
+    )

@@ -171,7 +171,8 @@ class MomentCommunities(SparseInput, MomentTransformer):
         k, found = self.model_.n_topics, self.model_.held_out
         if k == 1 or found is None:
             return
-        options = Communities.Options(topics=1, alpha0=self.alpha0, refine=self.refine)
+        told: dict[str, Any] = {"alpha0": self.alpha0, "refine": self.refine}
+        options = Communities.Options(topics=1, **told)
         one = Communities.fit(InMemory((self.statistics_,)), options).held_out
         gain, noise = (0.0, 0.0) if one is None else found.gain(one)
         if gain < -noise:

@@ -46,7 +46,7 @@ class CountsFoundation:
         Whether to gather the pair counts of half of the documents separately.
     by_content : bool
         Whether the counts of a document decide its half; otherwise documents alternate, as in
-        stores of earlier formats. Rows of a table always alternate.
+        stores of earlier formats. The place of a row of a table decides.
     first_words : int, optional
         Number of first words whose counts decide, if words were added later; None: all.
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from distributed import Client, LocalCluster
 from forking import forking
 
@@ -456,3 +457,10 @@ def test_the_wrong_type_anywhere_is_an_error_of_ours(wrong, empty, tmp_path):
 
 def test_a_store_takes_every_decomposition_there_is():
     assert get_args(Method) == METHODS
+
+
+@pytest.mark.parametrize("form", ["dia", "coo", "dok", "csr"])
+def test_a_sparse_matrix_as_documents_is_refused(form, tmp_path):
+    matrix = scipy.sparse.eye_array(4).asformat(form)
+    with pytest.raises(ShardError, match="are a sparse matrix of counts, but a store counts texts"):
+        create_store(str(tmp_path / "store"), matrix, source="a")
