@@ -193,7 +193,7 @@ def _expand_as_given(
         if not folders:
             if seen:
                 raise ShardError(name, "is neither a file nor a folder; check the URL")
-            raise NothingMatches(name, "matches nothing; check the URL")
+            raise NothingMatches(name, "matches nothing; check the pattern")
         for folder in sorted(folders):
             yield from _expand_folder(fs, folder, kind, apart)
 

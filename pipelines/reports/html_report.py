@@ -17,6 +17,7 @@ from streaming_moments.pipelines.jobs.drift.measures import (
     sentence_case,
 )
 from streaming_moments.pipelines.reports.headline import headline_of
+from streaming_moments.pipelines.reports.number_texts import short
 from streaming_moments.pipelines.reports.page import ReportPage, RunPoint, TopicChange
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
@@ -114,7 +115,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shortly": _shortly, "points": _points, "step": _step}
+    environment.filters |= {"shortly": short, "points": _points, "step": _step}
     environment.filters["breaking"] = _breaking
     environment.filters |= {
         "coherence": coherence_of,
@@ -172,12 +173,6 @@ def lasting(seconds: float) -> str:
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f}{unit}"
     return f"{seconds:.0f} s"
-
-
-def _shortly(value: float | None) -> str:
-    if value is None or not math.isfinite(value):
-        return "\N{EN DASH}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _breaking(text: object) -> Markup:

@@ -79,10 +79,10 @@ def latest(place):
     return place / "reports" / "latest.html"
 
 
-def test_the_cluster_that_moved_is_told_and_the_night_refused(nights, store):
+def test_the_cluster_that_moved_is_told_and_its_model_rejected(nights, store):
     reports = [report for report, _ in nights]
     assert reports[0].candidates[0].n_topics == CLUSTERS
-    assert [one.outcome for one in reports] == ["published", "published", "refused"]
+    assert [one.outcome for one in reports] == ["published", "published", "rejected"]
     gate = next(one for one in reports[2].gates if one.name.startswith("furthest move"))
     assert reports[0].gates[0].value is None
     both = [states_of(store.load_any_model(one.model)) for one in reports[1:]]
