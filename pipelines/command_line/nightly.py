@@ -160,7 +160,7 @@ def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
 
 # what a line for people does not hold: lines of their own, or details that the page has
 _LINES = frozenset({"told", "warnings", "why"})
-_ELSEWHERE = _LINES | {"url", "published", "alpha0", "method", "version"}
+_ELSEWHERE = _LINES | {"undecided", "url", "published", "alpha0", "method", "version"}
 _COUNTED = {
     "documents": "document",
     "gates": "gate",

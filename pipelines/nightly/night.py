@@ -120,6 +120,8 @@ def nightly(
         with journal.step("report") as found:
             ended = _ended(report, journal, history)
             found |= {"url": write_night(ended, config, history), "outcome": ended.outcome}
+            if ended.undecided is not None:
+                found["undecided"] = asdict(ended.undecided)
         return ended
     finally:
         journal.lock.release()

@@ -86,13 +86,12 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         return page
     topics = report.topics or _shown_before(store, name, model, history)
     followed = _followed(report, store, history)
-    reasons = page.reasons
     page = with_model(
         page, PageRequest(store, model_called(store.commit, name), model, topics, followed)
     )
     if report.undecided is not None:
-        # the rejected model has the documents that the published one lacks: no call for a refit
-        page = replace(page, reasons=reasons)
+        # a refit is no remedy while the rejected model, which has these documents, is undecided
+        page = replace(page, reasons=tuple(one.removesuffix("; refit") for one in page.reasons))
     if report.matching is None or page.changes:
         return page
     bars = _change_bars(store, model, _before(report, history))

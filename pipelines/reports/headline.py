@@ -46,7 +46,7 @@ def headline_of(page: ReportPage) -> str:
 def _lead(page: ReportPage) -> str:
     if page.outcome == "rejected":
         stays = "the earlier published one stays" if "published" in page.facts else _NONE
-        return f"The new model was rejected, and {stays}: "
+        return f"The new model was rejected, and {stays}. Rejected: "
     return "Nothing new: " if page.outcome == "nothing new" else ""
 
 

@@ -419,8 +419,9 @@ def test_a_rejected_model_waits_until_someone_decides(place, planted, capsys):
     gates = "[gates]\nmin_documents = 1000000\n"
     code, out, err = night(capsys, place, gates)
     assert (code, latest(place)["undecided"]["model"]) == (11, "night-v1")
-    headline = r'id="headline">The new model was rejected, and no model is published yet: '
-    assert headline in (place / "reports" / "latest.html").read_text()
+    headline = 'id="headline">The new model was rejected, and '
+    page = (place / "reports" / "latest.html").read_text()
+    assert f"{headline}no model is published yet. Rejected: " in page
     for _ in range(2):
         code, out, err = night(capsys, place, gates)
         assert (code, out) == (10, "nothing new; 0 shards counted\n")
@@ -446,19 +447,24 @@ def test_a_rejected_model_waits_until_someone_decides(place, planted, capsys):
     (place / "2026-11-21.txt").write_text("\n".join(planted[200:300]))
     assert night(capsys, place, gates)[0] == 11
     page = (place / "reports" / "latest.html").read_text()
-    assert 'id="headline">The new model was rejected, and the earlier published one stays: ' in page
+    assert f"{headline}the earlier published one stays. Rejected: " in page
     assert "The hollow dot is the model of this night, which was rejected" in page
     [content] = re.findall(r'id="content">(.*?)</script>', page)
-    assert (json.loads(content)["shares"]["rejected"], latest(place)["published"]) == (
-        True,
-        "night-v1",
-    )
+    assert json.loads(content)["shares"]["rejected"]
+    assert latest(place)["published"] == "night-v1"
     night(capsys, place, gates)
     page = (place / "reports" / "latest.html").read_text()
     [content] = re.findall(r'id="content">(.*?)</script>', page)
     assert not json.loads(content)["shares"]["rejected"]
     assert "stays: night-v1; to publish night-v" in page
-    assert "refit" not in page[: page.index('id="content"')]
+    shown = page[: page.index('id="content"')]
+    assert "100 documents counted since are not in it.</li>" in shown
+    assert "refit" not in shown
+    # a night as JSON has it, too
+    with pytest.raises(SystemExit):
+        main(["nightly", str(place / "night.toml"), "--json"])
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])["values"]
+    assert last["undecided"] == latest(place)["undecided"]
 
 
 def test_a_rejection_comes_before_bad_shards_in_the_exit_code(place, capsys):

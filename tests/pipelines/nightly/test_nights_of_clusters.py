@@ -132,7 +132,8 @@ def test_clusters_are_drawn_in_the_plane(nights, place, visiting, examined, widt
     if width == 390:
         examined(page, "clusters")
     headline = page.locator("#headline").text_content()
-    assert headline.startswith("The new model was rejected, and the earlier published one stays: 3")
+    assert headline.startswith("The new model was rejected, and the earlier published one stays. ")
+    assert ". Rejected: 3 clusters" in headline
     assert re.search(r"furthest moved: .* by \d\.\d spreads since 2026-11-02\.$", headline)
     assert page.locator("#plane .spread").count() == CLUSTERS
     moved = sum(pair.moved for pair in nights[2][0].matching.kept)

@@ -103,7 +103,8 @@ def test_the_page_says_first_what_there_is_to_know(visit):
     page = visit(width=390, height=844)
     headline = page.locator("#headline")
     said = headline.text_content()
-    assert said.startswith("The new model was rejected, and the earlier published one stays: 9")
+    assert said.startswith("The new model was rejected, and the earlier published one stays. ")
+    assert ". Rejected: 9 topics of 1,234,567 documents" in said
     assert f"1,234,567 documents, 1 new ({NASTY}), 1 gone (law); biggest change: sea ship" in said
     assert said.endswith("since 2026-05-06.")
     tile = page.locator(".facts div").first.bounding_box()
