@@ -386,6 +386,7 @@ def test_the_metrics_are_those_of_the_night(nights, place):
         "tokens": sum(record.tokens for record in store.ledger()),
         "shards": 2,
         "shards_left_out": 0,
+        "run_warnings": 0,
         "state_bytes": report.status.state_bytes,
         "commit_timestamp_seconds": unix(store.at(report.version).commit.time),
         "run_timestamp_seconds": unix(report.finished),
