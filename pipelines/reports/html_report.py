@@ -17,11 +17,11 @@ from streaming_moments.pipelines.jobs.drift.measures import (
     sentence_case,
 )
 from streaming_moments.pipelines.reports.headline import headline_of
-from streaming_moments.pipelines.reports.number_texts import short
 from streaming_moments.pipelines.reports.page import ReportPage, RunPoint, TopicChange
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
 from streaming_moments.pipelines.reports.topic_reports import topic_names
+from streaming_moments.printing.number_texts import short
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.differences import beyond_noise

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from streaming_moments.pipelines.reports.number_texts import distinct, short
+from streaming_moments.printing.number_texts import distinct, short
 from streaming_moments.quality.differences import bar_of_difference
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.representatives import NearRow

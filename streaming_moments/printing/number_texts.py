@@ -1,4 +1,4 @@
-"""Numbers as pages and messages print them, short, but never two different ones alike."""
+"""Numbers in pages and messages: short, and different ones never look alike."""
 
 from __future__ import annotations
 
