@@ -1,13 +1,14 @@
-"""Help of commands: options under headings, examples, and the two options of every command."""
+"""Commands of click with help in sections, examples, and guesses at misspelt names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from streaming_moments.pipelines.terminal import DETAILED, QUIET
+from streaming_moments.printing.nearest import guess, nearest
 
 OPTIONS = "Options"
 SOME = "Of --"  # how headings of options of one kind or model begin
@@ -15,6 +16,7 @@ SOME = "Of --"  # how headings of options of one kind or model begin
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
 _LAST = (READING, RUNNING, OUTPUT)
 _Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
+_NAMED = 2  # commands that a message names before it counts the others
 WIDTH = 100  # of help in columns, on a terminal that is as wide
 
 
@@ -32,7 +34,21 @@ class GroupedOption(click.Option):
         self.sections = sections or {OPTIONS: None}
 
 
-class GroupedCommand(click.Command):
+class _GuessingOptions(click.Command):
+    """A command whose error for an unknown option has the nearest one, of itself or of others."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            known = [flag for param in self.params for flag in param.opts if flag[:2] == "--"]
+            told = guess(name, known) or _elsewhere(name, ctx)
+            raise _with_guess(error, told, ctx) from error
+
+
+class GroupedCommand(_GuessingOptions):
     """A command whose help has sections and examples; every one has `--quiet` and `--verbose`."""
 
     def __init__(self, *names: Any, examples: Sequence[str] = (), **settings: Any) -> None:
@@ -68,15 +84,57 @@ class GroupedCommand(click.Command):
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
-class CommandGroup(click.Group):
-    """A command of commands."""
+class CommandGroup(_GuessingOptions, click.Group):
+    """A command of commands; its error for an unknown one has the nearest."""
 
     command_class = GroupedCommand
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of that name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise _with_guess(error, guess(args[0], self.list_commands(ctx)), ctx) from error
 
 
 def in_section(heading: str, *flags: str, **settings: Any) -> Callable[[_Command], _Command]:
     """Return `click.option` for an option under a heading."""
     return click.option(*flags, cls=GroupedOption, sections={heading: None}, **settings)
+
+
+def _with_guess(error: click.UsageError, told: str, context: click.Context) -> click.UsageError:
+    return click.UsageError("; ".join(filter(None, (error.message.rstrip("."), told))), context)
+
+
+def _elsewhere(name: str, context: click.Context) -> str:
+    """Which other commands have an option of this name, or of one near it; empty without any."""
+    if not name.startswith("--"):
+        return ""
+    having: dict[str, list[str]] = {}
+    root = context.find_root()
+    for where, command in _commands_below(root.command, root, ""):
+        for param in command.params:
+            for flag in {*param.opts, *param.secondary_opts} if where else ():
+                having.setdefault(flag, []).append(f"`{where}`")
+    flag = name if name in having else nearest(name, having)
+    if flag is None:
+        return ""
+    named, more = having[flag][:_NAMED], len(having[flag]) - _NAMED
+    others = " and ".join((", ".join(named), f"{more} more")) if more > 0 else " and ".join(named)
+    return f"{flag!r} is an option of {others}"
+
+
+def _commands_below(
+    command: click.Command, context: click.Context, where: str
+) -> Iterator[tuple[str, click.Command]]:
+    yield where, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _commands_below(below, context, f"{where} {name}".strip())
 
 
 def _place(heading: str) -> int:

@@ -175,7 +175,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
     >>> service_of({"store": "s", "listen": {"prot": 8000}}, "service.toml")
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: service.toml: [listen] has no key 'prot', did you mean \
+    streaming_moments.errors.InvalidInput: service.toml: [listen] has no key 'prot'; did you mean \
 'port'?
     """
     return from_toml(ServiceConfig, content, where)

@@ -103,10 +103,10 @@ def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ({"listen": {"prot": 1}}, "[listen] has no key 'prot', did you mean 'port'?"),
+        ({"listen": {"prot": 1}}, "[listen] has no key 'prot'; did you mean 'port'?"),
         (
             {"keep": {"zzz": 1}},
-            "[keep] has no key 'zzz', only keys, documents",
+            "[keep] has no key 'zzz'; only keys, documents",
         ),
         (
             {"listen": {"key": "k"}},
