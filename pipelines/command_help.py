@@ -7,8 +7,16 @@ from typing import Any, TypeVar
 
 import click
 
-from streaming_moments.pipelines.terminal import DETAILED, QUIET
+from streaming_moments.pipelines.terminal import (
+    DETAILED,
+    QUIET,
+    event_logger,
+    logged_to,
+    tell,
+    unheard,
+)
 from streaming_moments.printing.nearest import guess, nearest
+from streaming_moments.storage.files.silence import SILENCE
 
 OPTIONS = "Options"
 SOME = "Of --"  # how headings of options of one kind or model begin
@@ -51,13 +59,21 @@ class _GuessingOptions(click.Command):
 class GroupedCommand(_GuessingOptions):
     """A command whose help has sections and examples; every one has `--quiet` and `--verbose`."""
 
-    def __init__(self, *names: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+    def __init__(
+        self, *names: Any, examples: Sequence[str] = (), events: bool = False, **settings: Any
+    ) -> None:
         super().__init__(*names, **settings)
-        self.examples = tuple(examples)
+        self.examples, self.events = tuple(examples), events
         self.params += [
             _flag("--quiet", "-q", QUIET, "Print results, warnings and errors only."),
             _flag("--verbose", "-v", DETAILED, "Also print details."),
         ]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; it says when a storage is silent, as an event if `events` is set."""
+        heard = unheard if QUIET in ctx.meta else event_logger().warning if self.events else tell
+        with logged_to(heard, SILENCE):
+            return super().invoke(ctx)
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Flags and help of the options, by heading in the order of the help."""
@@ -118,7 +134,7 @@ def _elsewhere(name: str, context: click.Context) -> str:
         for param in command.params:
             for flag in {*param.opts, *param.secondary_opts} if where else ():
                 having.setdefault(flag, []).append(f"`{where}`")
-    flag = name if name in having else nearest(name, having)
+    flag = nearest(name, having) if name not in having else name
     if flag is None:
         return ""
     named, more = having[flag][:_NAMED], len(having[flag]) - _NAMED

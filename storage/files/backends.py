@@ -65,6 +65,8 @@ _S3_KEYS = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, here and for the workers of "
     "a cluster"
 )
+_SILENT = ("no answer from", "EndpointConnectionError", "ConnectTimeoutError")
+_ENDPOINT = "check the endpoint in AWS_ENDPOINT_URL or the storage options, and that it is running"
 _OPTIONS = "correct the name of this option in --storage-options or [storage_options]"
 BACKENDS = (
     Backend(frozenset({"file", "local"}), "link"),
@@ -86,7 +88,7 @@ BACKENDS = (
             ("NoCredentialsError", _S3_KEYS),
             ("PartialCredentialsError", _S3_KEYS),
             ("ProfileNotFound", "set AWS_PROFILE to a profile of ~/.aws/config, or unset it"),
-            ("EndpointConnectionError", "check AWS_ENDPOINT_URL, and that the storage runs there"),
+            *((name, _ENDPOINT) for name in _SILENT),
             ("Invalid endpoint", "begin AWS_ENDPOINT_URL with http:// or https://"),
             ("AioSession.__init__() got an unexpected keyword", _OPTIONS),
         ),

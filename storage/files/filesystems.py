@@ -25,6 +25,7 @@ from streaming_moments.storage.files.backends import (
     storage_errors,
 )
 from streaming_moments.storage.files.finding import find_each
+from streaming_moments.storage.files.silence import watched
 from streaming_moments.storage.files.urls import (
     is_signed,
     require_no_user,
@@ -105,11 +106,12 @@ def open_file_system(
     options = client_options(get_protocol(url), storage_options or {})
     options["use_listings_cache"] = False
     try:
-        return url_to_fs(url, **options)  # type: ignore[no-any-return]
+        fs, path = url_to_fs(url, **options)
     except (ImportError, ValueError) as error:
         reason = f"cannot be opened ({one_line(error, storage_options)}); check the protocol"
         failure = ShardError(shard_name(url), f"{reason} and that its package is installed")
         _raise_from(error, url, failure)
+    return watched(fs), path
 
 
 def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:

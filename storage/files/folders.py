@@ -32,6 +32,7 @@ from streaming_moments.storage.files.filesystems import (
     require_bucket,
     url_of,
 )
+from streaming_moments.storage.files.silence import NoAnswer
 from streaming_moments.storage.files.urls import require_no_secret, shard_name
 
 CLOCK = "clock"
@@ -360,10 +361,12 @@ class Folder:
     def explain(self, error: BaseException) -> str:
         """Return an error's type and first line, without the values of the storage options.
 
-        A refusal of the disk has no type.
+        A refusal of the disk has no type, nor has silence.
         """
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
-        known = isinstance(error, OSError) and text == error.strerror
+        known = isinstance(error, NoAnswer) or (
+            isinstance(error, OSError) and text == error.strerror
+        )
         return text if known else f"{type(error).__name__}: {text}"
 
     @cached_property

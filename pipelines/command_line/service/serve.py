@@ -23,6 +23,7 @@ from streaming_moments.pipelines.terminal import event_logger, say
 
 @click.command(
     cls=GroupedCommand,
+    events=True,
     examples=(
         "streaming-moments serve service.toml",
         "streaming-moments serve --init shop",
