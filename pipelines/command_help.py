@@ -16,6 +16,7 @@ from streaming_moments.pipelines.terminal import (
     unheard,
 )
 from streaming_moments.printing.nearest import guess, nearest
+from streaming_moments.storage.files.noted_options import NotedOptions, without_effect
 from streaming_moments.storage.files.silence import SILENCE
 
 OPTIONS = "Options"
@@ -73,7 +74,13 @@ class GroupedCommand(_GuessingOptions):
         """Run the command; it says when a storage is silent, as an event if `events` is set."""
         heard = unheard if QUIET in ctx.meta else event_logger().warning if self.events else tell
         with logged_to(heard, SILENCE):
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+        options = ctx.params.get("storage_options")
+        if isinstance(options, NotedOptions) and not options.used and not _on_workers(ctx):
+            places = [*_urls(self, ctx)]
+            if line := without_effect("--storage-options", options, places):
+                tell(f"warning: {line}")
+        return result
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Flags and help of the options, by heading in the order of the help."""
@@ -120,6 +127,20 @@ def in_section(heading: str, *flags: str, **settings: Any) -> Callable[[_Command
     return click.option(*flags, cls=GroupedOption, sections={heading: None}, **settings)
 
 
+def _urls(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Paths and URLs of files among the values of a command."""
+    for param in command.params:
+        value = context.params.get(param.name or "")
+        if param.type.name == "url" and param.name != "scheduler" and value is not None:
+            yield from (value,) if isinstance(value, str) else value
+
+
+def _on_workers(context: click.Context) -> bool:
+    """Whether other processes may have used options for shards that the store names."""
+    session = any(context.params.get(name) for name in ("workers", "scheduler"))
+    return session and not context.params.get("shards")
+
+
 def _with_guess(error: click.UsageError, told: str, context: click.Context) -> click.UsageError:
     return click.UsageError("; ".join(filter(None, (error.message.rstrip("."), told))), context)
 
@@ -134,12 +155,12 @@ def _elsewhere(name: str, context: click.Context) -> str:
         for param in command.params:
             for flag in {*param.opts, *param.secondary_opts} if where else ():
                 having.setdefault(flag, []).append(f"`{where}`")
-    flag = nearest(name, having) if name not in having else name
-    if flag is None:
+    found = name if name in having else nearest(name, having)
+    if found is None:
         return ""
-    named, more = having[flag][:_NAMED], len(having[flag]) - _NAMED
+    named, more = having[found][:_NAMED], len(having[found]) - _NAMED
     others = " and ".join((", ".join(named), f"{more} more")) if more > 0 else " and ".join(named)
-    return f"{flag!r} is an option of {others}"
+    return f"{found!r} is an option of {others}"
 
 
 def _commands_below(

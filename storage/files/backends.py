@@ -67,7 +67,7 @@ _S3_KEYS = (
 )
 _SILENT = ("no answer from", "EndpointConnectionError", "ConnectTimeoutError")
 _ENDPOINT = "check the endpoint in AWS_ENDPOINT_URL or the storage options, and that it is running"
-_OPTIONS = "correct the name of this option in --storage-options or [storage_options]"
+_OPTIONS = "correct or remove this option in --storage-options or [storage_options]"
 BACKENDS = (
     Backend(frozenset({"file", "local"}), "link"),
     Backend(frozenset({"memory"}), "step"),
@@ -111,7 +111,11 @@ BACKENDS = (
         buckets=True,
         errors=(("azure.core.exceptions", "AzureError"),),
     ),
-    Backend(frozenset({"http", "https"}), errors=(("aiohttp", "ClientError"),)),
+    Backend(
+        frozenset({"http", "https"}),
+        errors=(("aiohttp", "ClientError"),),
+        remedies=(("ClientSession._request() got an unexpected keyword", _OPTIONS),),
+    ),
 )
 _ANY_OTHER = Backend()
 # Keys under which file systems report the time of writing.

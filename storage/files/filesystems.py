@@ -25,6 +25,7 @@ from streaming_moments.storage.files.backends import (
     storage_errors,
 )
 from streaming_moments.storage.files.finding import find_each
+from streaming_moments.storage.files.noted_options import NotedOptions
 from streaming_moments.storage.files.silence import watched
 from streaming_moments.storage.files.urls import (
     is_signed,
@@ -102,6 +103,8 @@ def open_file_system(
         raise ShardError(
             shard_name(url), "chains several file systems; give the URL of the file itself"
         )
+    if isinstance(storage_options, NotedOptions):
+        storage_options.used = True
     # Without cached listings an instance never ages, and a new client costs 0.3 s for each shard.
     options = client_options(get_protocol(url), storage_options or {})
     options["use_listings_cache"] = False
@@ -175,6 +178,12 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
     try:
         yield
     except FileNotFoundError as error:
+        why, absent = error.__cause__, isinstance(error.__cause__, FileNotFoundError)
+        if _is_web(url) and isinstance(why, Exception) and not (absent or _is_404(why)):
+            # the client of the web says so of every error, such as a refused connection
+            reason = f"cannot be read ({one_line(why, storage_options)})"
+            do = remedy_of(why) or "check the URL, and that its server answers"
+            _raise_from(why, url, ShardError(name, f"{reason}; {do}"))
         _raise_from(error, url, ShardError(name, "does not exist; check the URL"))
     except PermissionError as error:
         reason = f"cannot be read without permission ({one_line(error, storage_options)})"
@@ -191,7 +200,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
 def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
     """Raise an error whose cause can be pickled and hides signatures of URLs."""
     cause: Exception | None = error
-    if url.lower().startswith(("http://", "https://")):
+    if _is_web(url):
         # a client's error holds the request, which cannot be pickled and has the whole URL
         error.__cause__ = error.__context__ = None
         cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
@@ -199,6 +208,14 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
         raise failure from cause
     finally:
         failure.__context__ = None
+
+
+def _is_404(error: Exception) -> bool:
+    return getattr(error, "status", None) == 404
+
+
+def _is_web(url: str) -> bool:
+    return url.lower().startswith(("http://", "https://"))
 
 
 _OF_THE_DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import mimetypes
 import os
 import uuid
@@ -110,18 +109,6 @@ class Folder:
             require_bucket(self._file_system, self._path, self.url)
         except ShardError as error:
             raise StoreError(str(error)) from error
-
-    def require_writable(self) -> None:
-        """Create a local folder; StoreError if that fails, or if it cannot be written.
-
-        Other storages are not asked, because only a write shows what they allow.
-        """
-        if not self.is_local:
-            return
-        with self._errors("write", "*"):
-            os.makedirs(self.url, exist_ok=True)
-            if not os.access(self.url, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), self.url)
 
     @contextlib.contextmanager
     def removed_if_empty(self) -> Iterator[None]:
@@ -242,11 +229,11 @@ class Folder:
         return self._written(place, info)
 
     def require_room(self) -> None:
-        """Raise StoreError if the storage cannot be written now, as a full disk cannot."""
+        """Create the folder; StoreError if it cannot be written now, as on a full disk."""
         if not self.is_local:
             self.clock()
             return
-        with self._errors("write", CLOCK):
+        with self._errors("write", "*"):
             local_files.require_room(self._place(CLOCK))
 
     def delete(self, names: Sequence[str]) -> None:

@@ -95,7 +95,7 @@ def watched(fs: fsspec.AbstractFileSystem) -> fsspec.AbstractFileSystem:
 
     Raises nothing itself. The user's own timeouts and retries have no limit but theirs.
     """
-    if not hasattr(fs, "set_session") or "set_session" in vars(fs):
+    if "s3" not in fs.protocol or "set_session" in vars(fs):
         return fs
     begin, seen = fs.set_session, list[object]()
 

@@ -12,6 +12,7 @@ from streaming_moments.pipelines.service.config import (
     night_of,
     read_service,
     service_of,
+    unused_options,
 )
 
 SECRET = {"key": "planted-secret"}
@@ -161,3 +162,14 @@ def test_what_belongs_together_is_given_together():
 def test_no_secret_is_shown():
     assert "planted-secret" not in repr(of(storage_options=SECRET))
     assert of(storage_options=SECRET).storage_options == SECRET
+
+
+def test_storage_options_that_neither_paths_nor_shards_use_are_named():
+    given = {"store": "s", "storage_options": {"key": "hushhush"}}
+    config = service_of(given, "s.toml")
+    line = unused_options(config, ["/shards/a"])
+    assert line.startswith("[storage_options] key has no effect, because all paths are local")
+    assert "hushhush" not in line
+    assert not unused_options(config, ["/shards/a", "s3://shards/b"])
+    assert not unused_options(service_of({"store": "s"}, "s.toml"), ["/shards/a"])
+    assert not unused_options(service_of(given | {"inbox": "s3://b/i"}, "s.toml"), [])

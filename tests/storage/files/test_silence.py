@@ -38,7 +38,7 @@ def test_a_command_says_that_nobody_answers_and_gives_up(closed, monkeypatch, ca
     assert exit_code_of(*command) == 2
     told, error = capsys.readouterr().err.splitlines()
     assert told.startswith(f"no answer yet from {url} (the connection is refused); trying again, ")
-    assert f"(no answer from {url} for 0 s (the connection is refused)); check the endpoint" in error
+    assert f"(no answer from {url} for 0 s (the connection is refused)); check the end" in error
     assert exit_code_of(*command, "--quiet") == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
