@@ -16,8 +16,6 @@ from streaming_moments.pipelines.terminal import (
     unheard,
 )
 from streaming_moments.printing.nearest import guess, nearest
-from streaming_moments.storage.files.noted_options import NotedOptions, without_effect
-from streaming_moments.storage.files.silence import SILENCE
 
 OPTIONS = "Options"
 SOME = "Of --"  # how headings of options of one kind or model begin
@@ -25,6 +23,7 @@ SOME = "Of --"  # how headings of options of one kind or model begin
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
 _LAST = (READING, RUNNING, OUTPUT)
 _Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
+_FEW = 5  # commands that a message lists
 _NAMED = 2  # commands that a message names before it counts the others
 WIDTH = 100  # of help in columns, on a terminal that is as wide
 
@@ -55,6 +54,9 @@ class _GuessingOptions(click.Command):
             known = [flag for param in self.params for flag in param.opts if flag[:2] == "--"]
             told = guess(name, known) or _elsewhere(name, ctx)
             raise _with_guess(error, told, ctx) from error
+        except click.BadOptionUsage as error:
+            error.ctx = error.ctx or ctx  # for the name of the command
+            raise
 
 
 class GroupedCommand(_GuessingOptions):
@@ -72,6 +74,10 @@ class GroupedCommand(_GuessingOptions):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; it says when a storage is silent, as an event if `events` is set."""
+        # help needs neither
+        from streaming_moments.storage.files.noted_options import NotedOptions, without_effect
+        from streaming_moments.storage.files.silence import SILENCE
+
         heard = unheard if QUIET in ctx.meta else event_logger().warning if self.events else tell
         with logged_to(heard, SILENCE):
             result = super().invoke(ctx)
@@ -119,7 +125,9 @@ class CommandGroup(_GuessingOptions, click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            raise _with_guess(error, guess(args[0], self.list_commands(ctx)), ctx) from error
+            names = self.list_commands(ctx)
+            few = f"choose among {', '.join(names)}" if len(names) <= _FEW else ""
+            raise _with_guess(error, guess(args[0], names, few), ctx) from error
 
 
 def in_section(heading: str, *flags: str, **settings: Any) -> Callable[[_Command], _Command]:
@@ -158,8 +166,10 @@ def _elsewhere(name: str, context: click.Context) -> str:
     found = name if name in having else nearest(name, having)
     if found is None:
         return ""
-    named, more = having[found][:_NAMED], len(having[found]) - _NAMED
-    others = " and ".join((", ".join(named), f"{more} more")) if more > 0 else " and ".join(named)
+    named, more = having[found], len(having[found]) - _NAMED
+    if more > 1:
+        named = [*named[:_NAMED], f"{more} more"]
+    others = " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
     return f"{found!r} is an option of {others}"
 
 

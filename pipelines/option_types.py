@@ -24,6 +24,7 @@ from streaming_moments.pipelines.quantities import (
     size_of,
     time_of,
 )
+from streaming_moments.printing.nearest import guess
 from streaming_moments.statistics.half_life import half_life_of
 from streaming_moments.storage.log.layout import require_name
 
@@ -65,6 +66,18 @@ class Whole(click.ParamType[int]):
         if self.most is not None and number > self.most:
             self.fail(f"{number} is too large; give at most {self.most:,}.", param, ctx)
         return number
+
+
+class OneOf(click.Choice[str]):
+    """One of some names; an error has the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        if value not in self.choices:
+            near = guess(str(value), self.choices)
+            known = f"is not one of {', '.join(map(repr, self.choices))}."
+            self.fail(f"{value!r} {f'is unknown; {near}' if near else known}", param, ctx)
+        return str(value)
 
 
 class OrAuto(click.ParamType[Any]):
@@ -152,7 +165,7 @@ def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
     1
     """
     if choices:
-        return click.Choice(choices)
+        return OneOf(choices)
     if get_origin(hint) is not Annotated:
         return hint
     plain, bounds = get_args(hint)

@@ -59,7 +59,7 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
         return TypeAdapter(kind).validate_python(with_booleans_marked(kind, content))
     except ValidationError as refused:
         lines = problems_of(refused, kind)
-    raise InvalidInput(f"{where}: {'; '.join(lines)}")
+    raise InvalidInput(f"{where}: {'; '.join(lines).replace('?;', '?')}")
 
 
 class _Misplaced:

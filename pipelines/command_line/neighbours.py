@@ -16,7 +16,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
-from streaming_moments.pipelines.option_types import COUNT
+from streaming_moments.pipelines.option_types import COUNT, OneOf
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
@@ -43,7 +43,7 @@ from streaming_moments.storage.shards import ShardFormat
     help="Only the target is a neighbour of the source, not the reverse.",
 )
 @click.option("--parts", type=COUNT, help="Files to write [by the bytes of SHARDS].")
-@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
+@click.option("--format", "kind", type=OneOf(tuple(FORMATS)), help="Format [by suffix].")
 @job_options
 def neighbours(
     shards: tuple[str, ...],

@@ -69,7 +69,11 @@ _SILENT = ("no answer from", "EndpointConnectionError", "ConnectTimeoutError")
 _ENDPOINT = "check the endpoint in AWS_ENDPOINT_URL or the storage options, and that it is running"
 _OPTIONS = "correct or remove this option in --storage-options or [storage_options]"
 BACKENDS = (
-    Backend(frozenset({"file", "local"}), "link"),
+    Backend(
+        frozenset({"file", "local"}),
+        "link",
+        remedies=(("Truncated", "write it again, because its end is missing"),),
+    ),
     Backend(frozenset({"memory"}), "step"),
     Backend(
         frozenset({"s3", "s3a"}),

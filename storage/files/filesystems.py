@@ -28,6 +28,7 @@ from streaming_moments.storage.files.finding import find_each
 from streaming_moments.storage.files.noted_options import NotedOptions
 from streaming_moments.storage.files.silence import watched
 from streaming_moments.storage.files.urls import (
+    check_the,
     is_signed,
     require_no_user,
     shard_name,
@@ -172,7 +173,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
     ...     raise FileNotFoundError("a.txt")
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.ShardError: /corpus/a.txt: does not exist; check the URL
+    streaming_moments.errors.ShardError: /corpus/a.txt: does not exist; check the path
     """
     name = shard_name(url)
     try:
@@ -184,7 +185,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
             reason = f"cannot be read ({one_line(why, storage_options)})"
             do = remedy_of(why) or "check the URL, and that its server answers"
             _raise_from(why, url, ShardError(name, f"{reason}; {do}"))
-        _raise_from(error, url, ShardError(name, "does not exist; check the URL"))
+        _raise_from(error, url, ShardError(name, f"does not exist; {check_the(url)}"))
     except PermissionError as error:
         reason = f"cannot be read without permission ({one_line(error, storage_options)})"
         _raise_from(error, url, ShardError(name, f"{reason}; {remedy_of(error)}"))

@@ -32,7 +32,7 @@ from streaming_moments.storage.files.filesystems import (
     url_of,
 )
 from streaming_moments.storage.files.silence import NoAnswer
-from streaming_moments.storage.files.urls import require_no_secret, shard_name
+from streaming_moments.storage.files.urls import check_the, require_no_secret, shard_name
 
 CLOCK = "clock"
 
@@ -397,9 +397,13 @@ class Folder:
             yield
         except StoreError:
             raise
+        except IsADirectoryError as error:
+            raise StoreError(
+                f"{self.url}/{name} is a folder; give the name of a file in it, or another one"
+            ) from error
         except NotADirectoryError as error:
             raise StoreError(
-                f"{self.url} is not a folder: it is a file, or within a file; check the URL"
+                f"{self.url} is not a folder: it is a file, or within a file; {check_the(self.url)}"
             ) from error
         except Exception as error:
             remedy = remedy_of(error) or (

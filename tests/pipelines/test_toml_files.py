@@ -134,7 +134,7 @@ def test_what_does_not_go_together_names_its_section(read, content, told):
         ({"further": {}}, "[refit] has no key 'further'; only "),
         (
             {"refien": 1, "polihs": 1},
-            "[refit] has no key 'refien'; did you mean 'refine'?; "
+            "[refit] has no key 'refien'; did you mean 'refine'? "
             "[refit] has no key 'polihs'; did you mean 'polish'?",
         ),
         ({"refine": -1}, "[refit] refine"),

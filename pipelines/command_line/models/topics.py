@@ -20,7 +20,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
     words_option,
 )
-from streaming_moments.pipelines.option_types import Share
+from streaming_moments.pipelines.option_types import OneOf, Share
 from streaming_moments.pipelines.reports.model_pages.printed_model import (
     print_model,
     print_origin_shares,
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 @click.option(
     "--over-time",
     "period",
-    type=click.Choice(PERIODS),
+    type=OneOf(PERIODS),
     help="Also show the share of each topic in each of these periods.",
 )
 @click.option(

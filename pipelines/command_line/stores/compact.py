@@ -17,6 +17,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
 )
 from streaming_moments.pipelines.jobs.compact import compact as compact_store
+from streaming_moments.pipelines.option_types import OneOf
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.store.store import MomentStore
@@ -32,7 +33,7 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @click.option(
     "--by",
-    type=click.Choice(["day", "month", "year", "all"]),
+    type=OneOf(["day", "month", "year", "all"]),
     default="day",
     show_default=True,
     help="Merge segments of the same day, month or year, or all.",

@@ -421,11 +421,8 @@ def test_storage_options_that_no_path_uses_are_named_and_their_values_are_not(ru
     assert run("log", made, "--storage-options", "{}")[2] == ""
     # a client got them, whatever it made of them
     code, _, err = run("plan", "http://127.0.0.1:9/a.txt", "--topics", 2, *options)
-    assert (code, "got an unexpected keyword argument 'key'); correct or remove" in err) == (
-        2,
-        True,
-    )
+    assert code == 2
+    assert "got an unexpected keyword argument 'key'); correct or remove this option" in err
     code, _, err = run("plan", "http://127.0.0.1:9/a.txt", "--topics", 2)
-    assert (code, "Connect call failed" in err, "check the URL, and that its server" in err) == (
-        *(2, True, True),
-    )
+    assert code == 2
+    assert re.search(r"Cannot connect .*; check the URL, and that its server answers\n$", err)

@@ -144,3 +144,22 @@ def test_each_command_is_in_a_file_of_its_name():
         for name in own
     }
     assert files == known | shared
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            "create s t --seed",
+            "'--seed' requires an argument. See `streaming-moments create --help",
+        ),
+        ("create s t --topics 3", "No such option '--topics'; did you mean '--max-topics'? See"),
+        ("refit s --model gaussian-mixture", "is unknown; did you mean 'gaussian_mixture'? See"),
+        ("create s t --kind photos", "'photos' is not one of 'counts', 'views', 'sequences', "),
+        ("token creat", "No such command 'creat'; choose among add, list, remove. See"),
+        ("status s --topcs 3", "'--topics' is an option of `plan`, `refit` and `select`. See"),
+    ],
+)
+def test_a_wrong_line_is_answered_with_what_is_right(given, said, capsys):
+    assert exit_code_of(*given.split()) == 2
+    assert said in capsys.readouterr().err

@@ -127,7 +127,7 @@ def test_a_folder_of_reports_that_cannot_be_written_ends_the_night_at_once(run, 
     config.write_text(text.replace('"reports"', '"file/reports"'), encoding="utf-8")
     code, out, err = run("nightly", "night.toml")
     assert (code, out) == (2, "")
-    assert "file/reports is not a folder: it is a file, or within a file; check the URL" in err
+    assert "file/reports is not a folder: it is a file, or within a file; check the path" in err
     config.write_text(text, encoding="utf-8")
     made = builtins.open
 
