@@ -167,7 +167,7 @@ def _command(name: str, command: Any, parent: click.Context, heading: str) -> li
             lines += [f"| {_cell(section)} | meaning |", "| --- | --- |"]
             lines += [f"| {_code(flags)} | {_cell(told)} |" for flags, told in records]
             lines.append("")
-        lines += ["Examples:", "", "```text", *command.examples, "```", ""]
+        lines += ["Examples:", "", "```bash", *command.examples, "```", ""]
     return lines
 
 
