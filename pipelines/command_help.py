@@ -118,6 +118,14 @@ class CommandGroup(_GuessingOptions, click.Group):
 
     command_class = GroupedCommand
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first paragraph of the help of each command, which click would cut."""
+        lines = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, (one.help or "").partition("\n\n")[0]) for name, one in lines if one]
+            )
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -235,7 +235,7 @@ def _option(
         type=type_of(hint, choices),
         multiple=many,
         default=default,
-        show_default=not many and hint is not bool and default is not None,
+        show_default=not many and default is not None,
         metavar=more.get("metavar") or long_choice(one.name, choices),
         help=f"{more['help'][:-1]} [as before]." if changes else more["help"],
     )

@@ -112,7 +112,11 @@ class CostTable:
         "streaming-moments demo --shards addresses",
     ),
 )
-@click.option("--folder", help="Folder for shards, store and proportions [a temporary folder].")
+@click.option(
+    "--folder",
+    metavar="FOLDER",
+    help="Folder for shards, store and proportions [a temporary folder].",
+)
 @click.option(
     "--shards",
     "only_shards",

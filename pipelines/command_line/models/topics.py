@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     ),
 )
 @store_argument
-@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option("--model", "name", metavar="NAME", help="Name of the model [the latest].")
 @words_option
 @click.option(
     "--relevance",
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
 @click.option(
     "--plot",
     "plot_file",
+    metavar="FILE",
     help="With --over-time: draw the shares to this file; of a latent tree: draw it as SVG.",
 )
 @storage_option

@@ -49,8 +49,10 @@ from streaming_moments.storage.store.store import MomentStore
     type=STORE_URL,
     help="Folder for the results, one Parquet file per shard.",
 )
-@click.option("--model", "name", help="Name of the model [the latest].")
-@click.option("--id-column", help="Column or field of document ids [file names, or numbers].")
+@click.option("--model", "name", metavar="NAME", help="Name of the model [the latest].")
+@click.option(
+    "--id-column", metavar="NAME", help="Column or field of document ids [file names, or numbers]."
+)
 @click.option("--passages", is_flag=True, help="Write a row per passage instead of per document.")
 @click.option(
     "--top-documents",

@@ -34,6 +34,7 @@ from streaming_moments.pipelines.terminal import event_logger, say
     "--init",
     "folder",
     type=click.Path(path_type=Path),
+    metavar="FOLDER",
     help="Write a new folder with configuration, night, token and examples; start nothing.",
 )
 @click.option(
