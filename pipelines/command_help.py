@@ -28,6 +28,18 @@ _NAMED = 2  # commands that a message names before it counts the others
 WIDTH = 100  # of help in columns, on a terminal that is as wide
 
 
+class OneOf(click.Choice[str]):
+    """One of some names; an error has the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        if value not in self.choices:
+            near = guess(str(value), self.choices)
+            known = f"is not one of {', '.join(map(repr, self.choices))}."
+            self.fail(f"{value!r} {f'is unknown; {near}' if near else known}", param, ctx)
+        return str(value)
+
+
 class GroupedOption(click.Option):
     """An option that help shows under one or several headings.
 

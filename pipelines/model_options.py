@@ -19,8 +19,7 @@ from streaming_moments.models.registry import (
 )
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.pipelines.command_help import SOME, GroupedOption, in_section
-from streaming_moments.pipelines.option_types import OneOf
+from streaming_moments.pipelines.command_help import SOME, GroupedOption, OneOf, in_section
 
 AUTO, FOUND = "auto", "found"
 _MODEL = "Model"

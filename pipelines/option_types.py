@@ -16,7 +16,7 @@ from annotated_types import Interval
 from click.core import ParameterSource
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption
+from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption, OneOf
 from streaming_moments.pipelines.quantities import (
     Count,
     Number,
@@ -24,7 +24,6 @@ from streaming_moments.pipelines.quantities import (
     size_of,
     time_of,
 )
-from streaming_moments.printing.nearest import guess
 from streaming_moments.statistics.half_life import half_life_of
 from streaming_moments.storage.log.layout import require_name
 
@@ -66,18 +65,6 @@ class Whole(click.ParamType[int]):
         if self.most is not None and number > self.most:
             self.fail(f"{number} is too large; give at most {self.most:,}.", param, ctx)
         return number
-
-
-class OneOf(click.Choice[str]):
-    """One of some names; an error has the nearest."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name."""
-        if value not in self.choices:
-            near = guess(str(value), self.choices)
-            known = f"is not one of {', '.join(map(repr, self.choices))}."
-            self.fail(f"{value!r} {f'is unknown; {near}' if near else known}", param, ctx)
-        return str(value)
 
 
 class OrAuto(click.ParamType[Any]):

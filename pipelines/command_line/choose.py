@@ -9,10 +9,9 @@ from dataclasses import asdict
 import click
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import json_option, print_json
 from streaming_moments.pipelines.model_choice import CHOICES, DATA, Choice, choice_of, wants_of
-from streaming_moments.pipelines.option_types import OneOf
 from streaming_moments.pipelines.terminal import say
 
 _WANTS = tuple(dict.fromkeys(one.want for one in CHOICES))

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     JobSetup,
@@ -16,7 +16,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
-from streaming_moments.pipelines.option_types import COUNT, OneOf
+from streaming_moments.pipelines.option_types import COUNT
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE

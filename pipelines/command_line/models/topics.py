@@ -11,7 +11,7 @@ import click
 from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.drawing import as_svg
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import (
     console,
     json_option,
@@ -20,7 +20,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
     words_option,
 )
-from streaming_moments.pipelines.option_types import OneOf, Share
+from streaming_moments.pipelines.option_types import Share
 from streaming_moments.pipelines.reports.model_pages.printed_model import (
     print_model,
     print_origin_shares,

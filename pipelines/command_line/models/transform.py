@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     JobSetup,
@@ -21,7 +21,7 @@ from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, OutputOptions
 from streaming_moments.pipelines.jobs.outputs.transform import MOST_TOP_DOCUMENTS, TransformResult
-from streaming_moments.pipelines.option_types import SEED, OneOf, Share, Whole
+from streaming_moments.pipelines.option_types import SEED, Share, Whole
 from streaming_moments.pipelines.reports.documents import print_top_documents
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -17,7 +17,6 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
 )
 from streaming_moments.pipelines.jobs.compact import compact as compact_store
-from streaming_moments.pipelines.option_types import OneOf
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.store.store import MomentStore
