@@ -194,7 +194,7 @@ def _expand_as_given(
         if not folders:
             if seen:
                 raise ShardError(name, f"is neither a file nor a folder; {check_the(name)}")
-            raise NothingMatches(name, f"matches nothing; {check_the(name)}")
+            raise NothingMatches(name, "matches nothing; check the pattern")
         for folder in sorted(folders):
             yield from _expand_folder(fs, folder, kind, apart)
 

@@ -79,7 +79,7 @@ def test_health_tells_drift_rates_and_the_ledger(place, start, planted, visited,
     (place / "out").mkdir()
     name, ours = f"{place}/store/", "2026-11-22T03:00:00+00:00"
     drift = Drift(0.75, 0.125, 900.0, 0.5)
-    report = NightReport(name, ours, outcome="refused", drift=drift)
+    report = NightReport(name, ours, outcome="rejected", drift=drift)
     (place / "out" / "night-1.json").write_text(json.dumps(report_as_json(report)))
     (place / "night.toml").write_text(
         f'store = "{name}"\nshards = "x"\noutput = "{place}/out"\n[refit]\ntopics = 2\n'
