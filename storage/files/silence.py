@@ -1,4 +1,4 @@
-"""Silence of an object store: said after two seconds, and ended early before its first answer."""
+"""Silence of an object store: logged after two seconds, and ended early before its first answer."""
 
 from __future__ import annotations
 
