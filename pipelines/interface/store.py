@@ -48,8 +48,8 @@ from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
 from streaming_moments.pipelines.jobs.polish import polish_stored
-from streaming_moments.pipelines.jobs.rename import rename
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, scored_refit
+from streaming_moments.pipelines.jobs.rename import rename
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.sites.merge import merge

@@ -57,7 +57,9 @@ def rename(store: MomentStore, old: str, new: str, run: Run, message: str = "") 
     for sources in groups:
         ledger = store.ledger().of_segments(sources)
         number = sum(renaming.concerns(one.url) for one in ledger)
-        text = message or f"rename: {of_number(number, 'shard')} of {renaming.old} to {renaming.new}"
+        text = (
+            message or f"rename: {of_number(number, 'shard')} of {renaming.old} to {renaming.new}"
+        )
         segment = summed(store, sources, renamed(ledger, renaming), run)
         store = commit_renaming(store, sources, segment, renaming, text)
     if not groups:

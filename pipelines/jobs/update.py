@@ -17,9 +17,13 @@ from streaming_moments.errors import (
 )
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.compare import Compared, compare
-from streaming_moments.pipelines.jobs.forgotten import Reasons, tell_forgotten, without_forgotten
-from streaming_moments.pipelines.jobs.moved import Moved, refusal_of_moved, without_moved
+from streaming_moments.pipelines.jobs.listed.compare import Compared, compare
+from streaming_moments.pipelines.jobs.listed.forgotten import (
+    Reasons,
+    tell_forgotten,
+    without_forgotten,
+)
+from streaming_moments.pipelines.jobs.listed.moved import Moved, refusal_of_moved, without_moved
 from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.parts import first_byte

@@ -59,7 +59,9 @@ class Renaming:
         return replace(listed, shards=tuple(sorted(shards)))
 
 
-def segments_to_rename(store: MomentStore, renaming: Renaming) -> list[tuple[SegmentReference, ...]]:
+def segments_to_rename(
+    store: MomentStore, renaming: Renaming
+) -> list[tuple[SegmentReference, ...]]:
     """Group the segments that hold shards with new names, each group to be written again.
 
     Raises InvalidInput if no shard has such a name, if a new name is counted already, or if an

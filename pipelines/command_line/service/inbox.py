@@ -13,7 +13,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.service.config import read_service
 from streaming_moments.pipelines.service.ingest_worker.locking import locked
-from streaming_moments.pipelines.service.moved_inbox import rename_sealed
+from streaming_moments.pipelines.service.ingest_worker.moved_inbox import rename_sealed
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.owners import Owner, assign, owner_of
@@ -37,7 +37,10 @@ def assign_inbox(config: str, json_output: bool) -> None:
     options = wanted.storage_options or None
     owner = Owner.at(wanted.store, options)
     folder = Folder.at(wanted.inbox_url, options)
-    with locked(wanted, wanted.accumulate.lock_expiry) as journal, running(Session(), options) as run:
+    with (
+        locked(wanted, wanted.accumulate.lock_expiry) as journal,
+        running(Session(), options) as run,
+    ):
         before = assign(folder, owner)
         store = journal.fenced(MomentStore.open(wanted.store, storage_options=options).writable())
         _, places = rename_sealed(store, folder, run)

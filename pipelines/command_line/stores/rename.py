@@ -29,9 +29,10 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option("--message", default="", help="Message for the log.")
 @job_options
 def rename(store: str, old: str, new: str, message: str, job: JobSetup) -> None:
-    """Tell STORE that counted shards have moved from OLD to NEW, two files or two folders.
+    """Give counted shards of STORE that have moved from OLD to NEW their new names.
 
-    Updates then know them by their new names, and do not count them again. Reads no shard.
+    OLD and NEW are two files or two folders. Updates then do not count these shards again. Reads no
+    shard.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     with job.running() as run:

@@ -17,7 +17,9 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.staleness import forgotten_since, staleness
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.testing.small_store import model_of
+from streaming_moments.testing.small_store import append, model_of, total
+from streaming_moments.testing.small_store import create as small
+from streaming_moments.testing.small_store import forget as small_forget
 
 pytestmark = pytest.mark.usefixtures("few_blocks")
 OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
@@ -93,27 +95,24 @@ def test_a_copy_another_name_and_other_content_have_not_moved(store, corpus, emb
     other = corpus.with_name("other")
     moved(corpus / "1").rename(other)
     content = (other / "1.txt").read_text()
-    (other / "1.txt").write_text(content[::-1])
+    (other / "1.txt").write_text(content.replace("wa", "wb"))
     found = update(named.store, shards_of(other), run, skip_bad_shards=True)
     # the content of the other is counted under the copy's name as well, which is still there
     assert ([Path(error.url).name for error in found.bad], found.counted) == (["3.txt"], 1)
 
 
 def test_a_renaming_changes_names_alone(store, corpus, embedded):
-    run, before, ledger = Run(embedded), store.load(), list(store.ledger())
+    run, before, ledger = Run(embedded), store.load(), set(store.ledger())
     place = moved(corpus)
     after = rename(store, str(corpus), str(place), run)
     assert after.load() == before
     assert urls(after) == [shard.url for shard in shards_of(place)]
-    assert sorted(record.size for record in after.ledger()) == sorted(
-        record.size for record in ledger
-    )
     again = update(after, shards_of(place), run)
     assert (again.counted, again.already, again.store.version) == (0, 4, after.version)
-    assert urls(after.at(store.version)) == urls(store) or list(after.at(store.version).ledger())
+    assert set(after.at(store.version).ledger()) == ledger
     assert after.verify() == []
     back = rename(after, f"{place}/", f"{corpus}/", run)
-    assert (set(back.ledger()), back.load()) == (set(ledger), before)
+    assert (set(back.ledger()), back.load()) == (ledger, before)
 
 
 def test_one_file_moves_without_its_neighbours(store, corpus, embedded):
@@ -127,7 +126,7 @@ def test_one_file_moves_without_its_neighbours(store, corpus, embedded):
 
 
 def test_renamed_shards_can_be_forgotten_and_stay_so_when_they_move(store, corpus, embedded):
-    run, before = Run(embedded), store.load()
+    run, before = Run(embedded), urls(store)
     gone = forget(store, shards_of(corpus / "0"), run)
     place = moved(corpus)
     after = rename(gone, str(corpus), str(place), run)
@@ -137,16 +136,19 @@ def test_renamed_shards_can_be_forgotten_and_stay_so_when_they_move(store, corpu
     assert update(after, shards_of(place), run).counted == 0
     last = forget(after, shards_of(place / "1"), run)
     assert (len(last.ledger()), last.load().n_documents) == (0, 0)
-    assert before.n_documents == 400
     nowhere = rename(last, str(place), str(corpus), run)
-    assert {one.url for one in nowhere.commit.forgotten.shards} == set(urls(store))
+    assert {one.url for one in nowhere.commit.forgotten.shards} == set(before)
 
 
-def test_a_model_is_not_stale_because_its_shards_have_moved(store, corpus, embedded):
-    fitted = store.publish_model(model_of(1), "m")
-    after = rename(fitted, str(corpus), str(moved(corpus)), Run(embedded))
-    found = staleness(after, "m")
-    assert (found.counted, found.forgotten, forgotten_since(after, "m")) == (0, 0, 0)
+def test_a_model_is_not_stale_because_its_shards_have_moved(embedded):
+    fitted = append(small(), {"/before/a": 1, "/before/b": 2}).save_model("m", model_of(1))
+    # with a subtracted shard, whose segment is written again with the other
+    less = small_forget(fitted, {"/before/a": 1})
+    after = rename(less, "/before", "/after", Run(embedded))
+    assert (urls(after), after.load()) == (["/after/b"], total([2]))
+    gone = total([1]).n_documents
+    for one in (less, after):
+        assert (staleness(one, "m").forgotten, forgotten_since(one, "m")) == (gone, gone)
 
 
 def test_a_renaming_that_cannot_be_right_is_refused(store, corpus, embedded):
@@ -179,8 +181,9 @@ def test_the_command_and_the_store_in_python_rename(store, corpus, run):
     code, _, said = run("update", store.url, f"{place}/**/*.txt")
     assert (code, "has moved" in said, "`update --include-moved`" in said) == (2, True, True)
     code, out, _ = run("rename", store.url, str(corpus), str(place))
-    assert (code, out) == (0, f"version 3: shards of {corpus} are those of {place} now\n")
+    # each of the two segments is a commit
+    assert (code, out) == (0, f"version 4: shards of {corpus} are those of {place} now\n")
     code, out, _ = run("update", store.url, f"{place}/**/*.txt")
-    assert (code, out) == (0, "version 3: no new shards, 4 counted before\n")
+    assert (code, out) == (0, "version 4: no new shards, 4 counted before\n")
     after = open_store(store.url).rename(str(place), str(corpus))
     assert sorted(record.url for record in after.snapshot.ledger()) == urls(store)

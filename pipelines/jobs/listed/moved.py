@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.compare import fingerprints
+from streaming_moments.pipelines.jobs.listed.compare import fingerprints
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.filesystems import open_file_system, shard_errors
 from streaming_moments.storage.files.parts import SEALED_NAME, STANDARD_INPUT, whole_of

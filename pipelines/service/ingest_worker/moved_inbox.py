@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.compare import fingerprints
+from streaming_moments.pipelines.jobs.listed.compare import fingerprints
 from streaming_moments.pipelines.jobs.rename import rename
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import SEALED_NAME
@@ -38,7 +38,9 @@ def _places(store: MomentStore, inbox: Folder) -> list[str]:
 
 def _is_same(store: MomentStore, place: str, inbox: Folder, run: Run) -> bool:
     ledger = store.ledger()
-    paths = sorted((url.removeprefix(f"{place}/") for url in ledger.under(f"{place}/")), reverse=True)
+    paths = sorted(
+        (url.removeprefix(f"{place}/") for url in ledger.under(f"{place}/")), reverse=True
+    )
     here = [path for path in paths if inbox.exists(path)][:_LOOKED_AT]
     if not here:
         return False
