@@ -53,10 +53,7 @@ def telling_words(
     array([0, 0])
     """
     if not isinstance(by, str) or by not in WEIGHTS:
-        named = (
-            "" if isinstance(by, str) else "; the result has numbers of words, so name them after"
-        )
-        raise InvalidInput(f"by is {shown(by)}; choose {', '.join(WEIGHTS)}{named}")
+        raise InvalidInput(f"words are ranked by {shown(by)}; choose {', '.join(WEIGHTS)}")
     if number < 1:
         raise InvalidInput(
             f"the number of words is {shown(number)}; give a whole number of at least 1"

@@ -71,7 +71,7 @@ def shown(value: Any) -> str:
         return repr(f"{value[:8]}...")
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, str | int | bytes):
+    if value is None or isinstance(value, str | int | bytes):
         return repr(value)
     if isinstance(value, tuple | list | Mapping | AbstractSet):
         parts = list(value.values() if isinstance(value, Mapping) else value)

@@ -115,7 +115,7 @@ def test_topics_and_rounds_are_found_by_halves(counts):
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"n_components": "many"}, "n_components is 'many'; give a whole number or \"auto\""),
+        ({"n_components": "many"}, "n_components is 'many'; give a whole number, \"auto\" or"),
         ({"n_components": "3"}, "n_components is '3'; give a whole number"),
         ({"n_components": 2.5}, "n_components is 2.5"),
         ({"n_components": 0}, "^n_components is 0; give at least 1$"),
