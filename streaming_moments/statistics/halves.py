@@ -55,7 +55,7 @@ def odd_by_place(first: int, number: int) -> NDArray[np.bool_]:
     Examples
     --------
     >>> odd_by_place(0, 8).astype(int)
-    array([0, 1, 0, 1, 0, 1, 0, 1])
+    array([0, 1, 0, 1, 1, 1, 0, 1])
     >>> odd_by_place(3, 2).tolist() == odd_by_place(0, 5)[3:].tolist()
     True
     """
