@@ -39,7 +39,7 @@ class GroupedCommand(click.Command):
         super().__init__(*names, **settings)
         self.examples = tuple(examples)
         self.params += [
-            _flag("--quiet", "-q", QUIET, "Print results, warnings and errors only."),
+            _flag("--quiet", "-q", QUIET, "Print only data to show, warnings and errors."),
             _flag("--verbose", "-v", DETAILED, "Also print details."),
         ]
 

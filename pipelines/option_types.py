@@ -63,8 +63,21 @@ class Whole(click.ParamType[int]):
         if number < self.least:
             self.fail(f"{number} is too small; give at least {self.least}.", param, ctx)
         if self.most is not None and number > self.most:
-            self.fail(f"{number} is too large; give at most {self.most:,}.", param, ctx)
+            self.fail(f"{number} is too large; give at most {_bound_text(self.most)}.", param, ctx)
         return number
+
+
+def _bound_text(most: int) -> str:
+    """Format a bound as people read it.
+
+    Examples
+    --------
+    >>> _bound_text(4096), _bound_text(10**12), _bound_text((1 << 64) - 1)
+    ('4,096', '1 trillion', '2^64 - 1')
+    """
+    if most & (most + 1) == 0 and most > _LONG:
+        return f"2^{most.bit_length()} - 1"
+    return f"{most // 10**12:,} trillion" if most >= 10**12 else f"{most:,}"
 
 
 class OrAuto(click.ParamType[Any]):
@@ -239,4 +252,5 @@ def long_choice(name: str, choices: Sequence[str]) -> str | None:
     return name.upper() if len(choices) > _FEW else None
 
 
+_LONG = 10**12  # numbers with more digits are written as powers
 _FEW = 4  # choices that fit into the column of flags

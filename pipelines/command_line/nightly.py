@@ -19,13 +19,14 @@ from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     running,
 )
+from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.nightly.plain_words import WIDEST, in_words, of_nights
 from streaming_moments.pipelines.nightly.report import NightReport
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import Status, warnings_of
-from streaming_moments.pipelines.terminal import event_logger, note, say, tell
+from streaming_moments.pipelines.terminal import confirm, event_logger, note, say, tell
 from streaming_moments.printing.plural import of_number
 
 
@@ -74,7 +75,7 @@ def nightly(
         raise InvalidInput("give either CONFIG, or --init FOLDER for a new night")
     if folder is not None:
         write_night_folder(folder, shards, results, datetime.now(UTC).date())
-        say(*_next_steps(folder, [*shards, results or ""]))
+        confirm(*_next_steps(folder, [*shards, results or ""]))
         return 0
     if shards or results:
         raise InvalidInput("--shards and --results belong to --init; write them into CONFIG")
@@ -108,11 +109,13 @@ def nightly(
     if not json_output:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
-        say(f"{report.outcome}{reasons}; {of_number(report.counted, 'shard')} counted{model}")
+        # a night with new data that publishes nothing is worth a mail of cron
+        answer = say if report.exit_code == ExitCode.REFUSED else confirm
+        answer(f"{report.outcome}{reasons}; {of_number(report.counted, 'shard')} counted{model}")
         if remedy := report.publish_anyway():
             tell(remedy)
         if report.growth:
-            say(report.growth)
+            note(report.growth)
         for line in _warnings(report):
             note(f"warning: {line}")
     for url, reason in report.bad:

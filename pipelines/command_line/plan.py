@@ -233,7 +233,7 @@ def print_plan(console: Console, made: Plan, details: bool = False) -> None:
             (
                 "recommended",
                 f"{of_number(best.workers, 'worker')} of {of_number(threads, 'thread')}, "
-                f"{size_text(made.worker_limit)} of memory{each}",
+                f"{mebibytes(made.worker_limit)} of memory{each}",
             ),
             ("time", f"{_time(best.total)}: {steps}"),
             ("memory", f"at most {mebibytes(memory.peak)} in a worker"),
@@ -339,7 +339,7 @@ def _cluster_as_json(one: ClusterCost) -> dict[str, float]:
 
 def _time(seconds: float) -> str:
     if seconds < 120:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"

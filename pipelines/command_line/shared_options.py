@@ -42,7 +42,7 @@ from streaming_moments.pipelines.terminal import (
     DETAILED,
     QUIET,
     asked_for,
-    say,
+    confirm,
     shown,
     tell,
     unheard,
@@ -346,7 +346,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 def print_version(store: MomentStore, what: str, json_output: bool) -> None:
     """Print the change of a store by a command, and its version."""
     if not json_output:
-        say(f"version {store.version}: {what}")
+        confirm(f"version {store.version}: {what}")
         return
     commit = store.commit
     print_json(

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.files.folders import Folder, StoredFile
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commit_json import commit_from_json, expired_to_json, is_expired
@@ -114,7 +115,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     # the writer of incomplete files checks them before it commits
     _delete(folder, [heap for heap in garbage if not heap.is_sealed])
     sealed = [heap for heap in garbage if heap.is_sealed]
-    message = f"gc: {len(sealed)} places, {sum(heap.size for heap in sealed)} bytes"
+    message = f"gc: {of_number(len(sealed), 'place')}, {sum(heap.size for heap in sealed):,} bytes"
 
     def change(head: Commit) -> Commit:
         since = range(min(heap.version for heap in sealed) + 1, head.version + 1)

@@ -121,6 +121,8 @@ class Description:
         (k,) numbers by name, one for each topic or state.
     sentence : str
         Summary and warnings in one sentence.
+    cautions : tuple of str
+        The parts of the sentence that say where the model or its numbers may be wrong.
     picture : str
         Drawing of the model in characters.
     """
@@ -129,6 +131,7 @@ class Description:
     columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     sentence: str = ""
     picture: str = ""
+    cautions: tuple[str, ...] = ()
 
     __repr__ = short_repr
 

@@ -457,8 +457,10 @@ class TopicModel(StoredModel):
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
         columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}
+        cautions = []
         if columns and not self.refined:
-            sentence += "; error bars assume refined topics and can be twice too long here"
+            cautions.append("error bars assume refined topics and can be twice too long here")
+            sentence += f"; {cautions[0]}"
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
             had = "" if self.polishing is None else " before polishing"
@@ -472,7 +474,7 @@ class TopicModel(StoredModel):
             if columns:
                 facts["error_bars_of"] = "the fit before it was polished"
                 sentence += "; error bars are of the fit before that"
-        return Description(facts, columns, sentence)
+        return Description(facts, columns, sentence, cautions=tuple(cautions))
 
     def _repr_html_(self) -> str:
         return topics_html(self)

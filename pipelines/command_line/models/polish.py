@@ -21,7 +21,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.polish import polish_stored
 from streaming_moments.pipelines.option_types import COUNT, OrAuto, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
-from streaming_moments.pipelines.terminal import detail, say, tell
+from streaming_moments.pipelines.terminal import QUIET, asked_for, confirm, detail, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.segments.models import model_called
@@ -98,9 +98,12 @@ def polish(
             }
         )
     else:
-        view.print(console())
-        say("", f"Saved model {chosen} in version {kept.version}.")
-        (detail if view.parts["topics"] else say)(view.described.sentence)
+        if not asked_for(QUIET):
+            view.print(console())
+        confirm("", f"Saved model {chosen} in version {kept.version}.")
+        for caution in view.described.cautions:
+            tell(f"warning: {caution}")
+        detail(view.described.sentence)
     for error in bad:
         tell(f"left out {error}")
     return ExitCode.BAD_SHARDS if bad else 0

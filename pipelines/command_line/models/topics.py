@@ -112,7 +112,8 @@ def topics(
     chosen = model_called(opened.commit, name)
     stale = staleness(opened, chosen)
     view: Any = model_view(opened, model, words, weight, opened.models[chosen].labels)
-    warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
+    warnings = [*view.lacks, *(f"warning: {one}" for one in view.described.cautions)]
+    warnings += [f"warning: {stale_line(stale)}"] * stale.is_stale
     source = opened.models[chosen].source
     known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
     title = f"model {chosen} of {records_of(model)}"

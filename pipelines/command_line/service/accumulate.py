@@ -24,7 +24,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.service.config import ServiceConfig, read_service
-from streaming_moments.pipelines.terminal import event_logger, say, tell
+from streaming_moments.pipelines.terminal import confirm, event_logger, tell
 from streaming_moments.printing.plural import of_number
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def accumulate(
                 failed = {step: str(error) for step, error in turn.failed}
                 print_json({**asdict(replace(turn, failed=())), "failed": failed})
             else:
-                say(f"sealed {turn.sealed}, counted {of_number(turn.counted, 'document')}")
+                confirm(f"sealed {turn.sealed}, counted {of_number(turn.counted, 'document')}")
             code = _told_of_others(turn, accumulator.seals.inbox, config)
             for _, error in turn.failed:
                 raise error  # the first error; a line has reported each

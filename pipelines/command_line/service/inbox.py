@@ -7,7 +7,7 @@ import click
 from streaming_moments.pipelines.command_help import CommandGroup
 from streaming_moments.pipelines.command_line.shared_options import json_option, print_json
 from streaming_moments.pipelines.service.config import read_service
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm, say
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.owners import Owner, assign, owner_of
 
@@ -35,7 +35,7 @@ def assign_inbox(config: str, json_output: bool) -> None:
         print_json({"inbox": folder.url, "store": owner.url, "before": was})
         return
     told = "no store" if before is None else before.url
-    say(f"{folder.url} belongs to {owner.url} now (before: {told})")
+    confirm(f"{folder.url} belongs to {owner.url} now (before: {told})")
 
 
 @inbox.command(name="show", examples=("streaming-moments inbox show service.toml",))

@@ -18,7 +18,7 @@ from streaming_moments.pipelines.command_line.every_command import UNTIL_CLOSED
 from streaming_moments.pipelines.command_line.new_folders.service import write_folder
 from streaming_moments.pipelines.command_line.new_folders.writing import files_of
 from streaming_moments.pipelines.service.config import night_of, read_service
-from streaming_moments.pipelines.terminal import event_logger, say
+from streaming_moments.pipelines.terminal import confirm, event_logger, say
 
 
 @click.command(
@@ -94,9 +94,9 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
 
 def _begin(folder: Path) -> None:
     token = write_folder(folder, datetime.now(UTC).date())
-    say(
-        f"Wrote a service to {folder}: {files_of(folder)}.",
-        f"Token of the admin, which is printed only now: {token}",
+    confirm(f"Wrote a service to {folder}: {files_of(folder)}.")
+    say(f"Token of the admin, which is printed only now: {token}")
+    confirm(
         "Next:",
         f"  cd {shlex.quote(str(folder))}",
         "  streaming-moments nightly night.toml   # creates the store and publishes a first model",

@@ -21,7 +21,7 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.sites.merge import merge as merge_stores
 from streaming_moments.pipelines.jobs.sites.merge import pull_as_json
 from streaming_moments.pipelines.option_types import StoreName, Whole
-from streaming_moments.pipelines.terminal import note, say
+from streaming_moments.pipelines.terminal import confirm, note
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.store.store import MomentStore
 
@@ -111,7 +111,7 @@ def merge(
         return
     origins = of_number(len(final.commit.origins), "origin")
     documents = of_number(final.commit.documents, "document")
-    say(f"version {final.version}: {documents}, with those of {origins}")
+    confirm(f"version {final.version}: {documents}, with those of {origins}")
     for one in done.pulls:
         for url in one.left_out[:_SHOWN]:
             note(f"{url} is counted elsewhere and left out")

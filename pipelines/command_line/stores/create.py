@@ -26,11 +26,12 @@ from streaming_moments.pipelines.jobs.sites.like import created_like
 from streaming_moments.pipelines.option_types import declared_options, options_given
 from streaming_moments.pipelines.reports.kinds.registry import (
     advice_on,
+    details_text,
     sizes_of,
     sizes_text,
 )
 from streaming_moments.pipelines.reports.outside_words import drawn_of, language_line, pilot_line
-from streaming_moments.pipelines.terminal import detail, note, say, tell
+from streaming_moments.pipelines.terminal import confirm, detail, note, tell
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
@@ -54,7 +55,7 @@ def with_kind(
     if "kind" in given:
         return shape, counting, ""
     found = recognised(shards, shape, counting, given, storage_options)
-    line = f"SHARDS are read as {found.what} (`{found.options}`); otherwise give --kind."
+    line = f"SHARDS are read as {found.what} (`{found.options}`); if that is wrong, give --kind."
     early = not json_output and (found.shape, found.counting) != (shape, counting)
     if early:
         note(line)
@@ -135,13 +136,13 @@ def _say_created(made: MomentStore, json_output: bool, read_as: str = "") -> Non
             }
         )
         return
-    drawing = pilot_line(made)
-    say(
+    sampled, drawing = f"Chosen {made.commit.message.removeprefix('create ')}.", pilot_line(made)
+    confirm(
         f"Created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}.",
-        drawing or made.commit.message,
-        *(str(line) for line in (read_as, language_line(made)) if line),
+        *([] if drawing else [sampled]),
+        *(str(line) for line in (drawing, read_as, language_line(made)) if line),
         *advice,
         f"Next: streaming-moments update {made.url} SHARDS...",
     )
-    if drawing:
-        detail(made.commit.message)
+    for line in details_text(sizes_of(made)), sampled if drawing else "":
+        detail(line)

@@ -21,7 +21,7 @@ from streaming_moments.pipelines.command_line.stores.dropping import (
     under_lock,
 )
 from streaming_moments.pipelines.option_types import Duration, Whole
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm, say
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.operations.expiry import Expiry, plan_expiry
 from streaming_moments.storage.operations.expiry import expire as expire_versions
@@ -83,7 +83,7 @@ def expire(
     if json_output:
         print_json({**of_version(opened, dry_run), **_expiry_as_json(found)})
     else:
-        say(*_expiry_lines(opened, found, dry_run))
+        (say if dry_run else confirm)(*_expiry_lines(opened, found, dry_run))
 
 
 def _expiry_as_json(found: Expiry) -> dict[str, Any]:
@@ -99,6 +99,8 @@ def _expiry_as_json(found: Expiry) -> dict[str, Any]:
 def _expiry_lines(store: MomentStore, found: Expiry, dry_run: bool) -> list[str]:
     would = "would be " if dry_run else ""
     versions, places = len(found.versions), len(found.places)
+    if not versions and not places:
+        return [f"version {store.version}: nothing to drop: no version is old enough"]
     lines = [
         f"version {store.version}: {of_number(versions, 'version')} {would}dropped; "
         f"{mebibytes(found.size)} {would}freed in {of_number(places, 'place')}"

@@ -34,7 +34,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     records_text,
 )
 from streaming_moments.pipelines.reports.outside_words import slow_tokeniser
-from streaming_moments.pipelines.terminal import note, say, tell
+from streaming_moments.pipelines.terminal import confirm, note, tell
 from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.parts import STANDARD_INPUT
@@ -150,10 +150,10 @@ def update(
             parts = [f"counted {of_number(result.counted, 'shard')} ({records})"]
         parts += [f"{result.already:,} counted before"] * bool(result.already)
         parts += [f"{result.replaced:,} replaced"] * bool(result.replaced)
-        say(f"version {final.version}: {', '.join(parts)}")
-        say(*left_out_lines(result.outside, final), *outside_lines(final, share))
+        confirm(f"version {final.version}: {', '.join(parts)}")
+        confirm(*left_out_lines(result.outside, final), *outside_lines(final, share))
         if (slow := slow_tokeniser(final, result.tokeniser_share, "shards")) is not None:
-            say(str(slow))
+            confirm(str(slow))
     for error in result.bad:
         tell(f"left out {error}")
     for url, other in result.copies[:_SHOWN]:

@@ -80,7 +80,8 @@ class Written:
 
     def lines(self, output: str) -> list[str]:
         """Return lines for people, with the folder of the files."""
-        return [f"{self.said}; {of_number(len(self.files), 'file')} in {output}", *self.more]
+        files = of_number(len(self.files), "file")
+        return [f"Wrote {self.said} to {output} ({files}).", *self.more]
 
     def as_json(self) -> dict[str, Any]:
         """Return all facts by name."""

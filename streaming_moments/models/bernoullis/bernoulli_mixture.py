@@ -267,12 +267,13 @@ class BernoulliMixture(StoredModel):
         if self.start == PILOT:
             facts["start"] = self.start
             said.append("started from a pilot of the rows, as the rows are more likely so")
+        cautions = []
         if self.rounds >= MOST_ROUNDS:
-            said.append(
+            cautions.append(
                 f"moments of equal features did not converge in {MOST_ROUNDS} rounds: ask for "
-                "fewer "
-                "components, count more rows, or polish"
+                "fewer components, count more rows, or polish"
             )
+        said += cautions
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
             said.append(f"held-out log-likelihood {self.held_out.mean:.4f} per pair")
@@ -282,7 +283,7 @@ class BernoulliMixture(StoredModel):
             if self.bars is not None:
                 facts["error_bars_of"] = "the fit before it was polished"
                 said.append("error bars are of the fit before that")
-        return Description(facts, columns, "; ".join(said))
+        return Description(facts, columns, "; ".join(said), cautions=tuple(cautions))
 
 
 def _once(batch: CountBatch) -> CountBatch:

@@ -382,6 +382,7 @@ class HiddenMarkovModel(TripleModel):
                 f"held-out log-likelihood {self.held_out.mean:.4f} per window, perplexity "
                 f"{window_perplexity(self.held_out):.4g} per symbol"
             )
+        begun = len(said)
         if self.short:
             said.append(
                 agreeing(self.short, "sequence has", "sequences have") + " fewer than three symbols"
@@ -399,8 +400,9 @@ class HiddenMarkovModel(TripleModel):
             said.append(said_of_turned(self.turned))
         if self.rare:
             said.append("symbols are rare, so operators are mostly noise: use the parameters")
+        cautions = tuple(said[begun:])
         said += self.said_of_polishing(facts)
-        return Description(facts, columns, "; ".join(said))
+        return Description(facts, columns, "; ".join(said), cautions=cautions)
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
         """Operators, and by symbol those of all; the last is for an unobserved symbol."""

@@ -223,23 +223,27 @@ class Blockmodel(StoredModel):
             facts["mixing_error"] = self.mixing_bars.tolist()
             if known.size:
                 sentence += f", expected L1 error {known.mean():.2g}"
+        cautions = []
         if self.repeated:
             sentence += f"; {self.repeated:,} edge ends occur in several shards and count once"
         if self.outside:
-            sentence += (
-                f"; the mixing matrix was up to {self.outside:.2g} outside 0 to 1 and was clipped"
+            clipped = (
+                f"the mixing matrix was up to {self.outside:.2g} outside 0 to 1 and was clipped"
             )
+            sentence += f"; {clipped}"
             if self.mixing_bars is None or self.outside > self.mixing_bars.max():
                 sentence += ": there may be fewer communities"
+                cautions.append(f"{clipped}: there may be fewer communities")
         if lone:
-            sentence += (
-                f"; {agreeing(lone, 'node has', 'nodes have')} no edge; without edges "
+            cautions.append(
+                f"{agreeing(lone, 'node has', 'nodes have')} no edge; without edges "
                 "memberships are the weights of the communities"
             )
+            sentence += f"; {cautions[-1]}"
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             sentence += f"; {self.polishing.sentence}; error bars are of the fit before that"
-        return Description(facts, columns, sentence)
+        return Description(facts, columns, sentence, cautions=tuple(cautions))
 
 
 def _bars(

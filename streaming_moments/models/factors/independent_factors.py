@@ -335,6 +335,7 @@ class IndependentFactors(StoredModel):
         if self.order_told:
             facts["order_told"] = self.order_told
             said.append(self.order_told)
+        begun = len(said)
         if self.n_topics == self.dimension and self.noise_kind != "full":
             said.append("with as many factors as dimensions, noise is taken as none")
         elif self.n_topics != self.n_directions and self.noise_kind != "full":
@@ -351,7 +352,8 @@ class IndependentFactors(StoredModel):
                     "records are not numeric and were skipped",
                 )
             )
+        cautions = tuple(said[begun:])
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)
-        return Description(facts, columns, "; ".join(said))
+        return Description(facts, columns, "; ".join(said), cautions=cautions)

@@ -433,11 +433,13 @@ class LatentTree(StoredModel):
             ranked = sorted(self.shape_scores.items(), key=lambda one: -one[1])
             shown = ", ".join(f"{_SAID[name]} {score:.4f}" for name, score in ranked)
             sentence += f"; a column held out, given two others: {shown}"
+        cautions = []
         if self.behind > 0 and self.shape == "latent_tree":
-            sentence += (
-                f"; Chow-Liu's tree without hidden states is {self.behind:.2g} nats better: a "
+            cautions.append(
+                f"Chow-Liu's tree without hidden states is {self.behind:.2g} nats better: a "
                 "latent tree is the wrong model of these columns, or it has too few states"
             )
+            sentence += f"; {cautions[0]}"
         if self.start == PILOT:
             facts["start"] = self.start
             sentence += (
@@ -446,7 +448,8 @@ class LatentTree(StoredModel):
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             sentence += f"; {self.polishing.sentence}; scores are of the fit before that"
-        return Description(facts, sentence=sentence, picture=drawing.as_text(self))
+        picture = drawing.as_text(self)
+        return Description(facts, sentence=sentence, picture=picture, cautions=tuple(cautions))
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes from which `from_parts` restores the model."""

@@ -354,12 +354,15 @@ class GaussianMixture(StoredModel):
             said.append(
                 "started from K-means on a pilot of the rows, as the rows are more likely so"
             )
-        elif k > self.n_separable:
+        # the spectrum says nothing of a model that did not start from it
+        separable = k if self.start == PILOT else self.n_separable
+        begun = len(said)
+        if k > separable:
             said.append(
                 f"the spectrum separates {self.n_separable}: the other components are noise, or "
                 "their means are in the span of others"
             )
-        elif k < self.n_separable:
+        elif k < separable:
             said.append(
                 f"the spectrum separates {self.n_separable}: some components hold several of them"
             )
@@ -384,10 +387,11 @@ class GaussianMixture(StoredModel):
             )
         if self.n_unsteady:
             said.append(self.unsteady_sentence)
+        cautions = tuple(said[begun:])
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)
-        return Description(facts, columns, "; ".join(said))
+        return Description(facts, columns, "; ".join(said), cautions=cautions)
 
     @property
     def unsteady_sentence(self) -> str:

@@ -171,10 +171,11 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
             return ""
         chosen = self.found(how)
         of = self.of if chosen != 1 else one_of(self.of)
-        return f"chose {chosen} {of}: {self.reasons(how)}"
+        gains = f"; gain of each: {self.gains}" if len(self.curve) > 1 else ""
+        return f"chose {chosen} {of}: {self.reasons(how)}{gains}"
 
     def reasons(self, how: str = "auto") -> str:
-        """Why `found` chooses its number, and the gains, as the end of a sentence."""
+        """Why `found` chooses its number, as the end of a sentence."""
         separable, predicting = self.separable, self.predicting
         best = "they predict best" if how == "predict" else f"{predicting} predict best"
         if how != "predict" and predicting == separable:
@@ -183,13 +184,11 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
             best += ", the most tried" + (f" ({self.more})" if self.more else "")
         if how == "predict":
             also = "they" if separable == predicting else separable
-            told = f"{best}; {also} are separable"
-        elif self.apart:
-            told = f"both halves find all of them, but not all of a larger number; {best}"
-        else:
-            few = "one more gains less than a quarter of the mean gain in held-out likelihood"
-            told = f"{few}; {best}"
-        return f"{told}; gain of each: {self.gains}" if len(self.curve) > 1 else told
+            return f"{best}; {also} are separable"
+        if self.apart:
+            return f"both halves find all of them, but not all of a larger number; {best}"
+        few = "one more gains less than a quarter of the mean gain in held-out likelihood"
+        return f"{few}; {best}"
 
     @property
     def gains(self) -> str:

@@ -181,6 +181,7 @@ class IndependentIntensities(TopicModel):
             {"words a document": self.shapes / self.rates, "shape": self.shapes},
             f"{said.sentence}; the lengths imply alpha0 {self.alpha0:.3g}; variances by the second "
             f"and third moment differ by a factor of up to {np.exp(off):.2f}",
+            cautions=said.cautions,
         )
 
     def transform(

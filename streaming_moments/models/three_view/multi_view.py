@@ -315,15 +315,16 @@ class MultiViewMixture(TripleModel):
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
             sentence += f"; held-out log-likelihood {self.held_out.mean:.4f} per triple"
+        cautions = []
         if self.n_missing:
-            sentence += "; " + agreeing(
+            lacking = agreeing(
                 self.n_missing, "record lacks a view and was", "records lack a view and were"
             )
-            sentence += " skipped"
+            cautions.append(f"{lacking} skipped")
         if self.turned and not self.refined:
-            sentence += f"; {said_of_turned(self.turned)}"
-        sentence = "; ".join([sentence, *self.said_of_polishing(facts)])
-        return Description(facts, columns, sentence)
+            cautions.append(said_of_turned(self.turned))
+        sentence = "; ".join([sentence, *cautions, *self.said_of_polishing(facts)])
+        return Description(facts, columns, sentence, cautions=tuple(cautions))
 
     def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:
         """Views of records as one batch, and the columns of their words as one table."""

@@ -205,7 +205,7 @@ def require_columns(n_topics: int, basis: Basis) -> None:
     """Refuse more topics than the basis has columns."""
     if n_topics > basis.columns:
         raise NotIdentifiable(
-            f"{n_topics} topics are asked for, but the basis has {basis.columns} columns",
+            f"{n_topics:,} topics are asked for, but the basis has {basis.columns:,} columns",
             remedy(
                 "ask for at most {columns}, or give a larger {create.max_topics}",
                 columns=basis.columns,

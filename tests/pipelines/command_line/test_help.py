@@ -7,7 +7,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
-from command_runs import run_command
+from command_runs import COMMANDS, run_command
 
 from streaming_moments.pipelines.cluster.progress import step_progress
 from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
@@ -17,22 +17,6 @@ from streaming_moments.pipelines.command_line.shared_options import Session, run
 from streaming_moments.pipelines.terminal import detail, note, say
 
 MOST_TOGETHER = 13  # options under one heading
-
-
-def every_command():
-    """Name, command and context of each command, and of each command of a group."""
-    context = cli.make_context("streaming-moments", ["status"], resilient_parsing=True)
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
-        own = click.Context(command, info_name=name, parent=context)
-        if isinstance(command, click.Group):
-            for part, inner in command.commands.items():
-                yield f"{name} {part}", inner, click.Context(inner, info_name=part, parent=own)
-        else:
-            yield name, command, own
-
-
-COMMANDS = {name: (command, context) for name, command, context in every_command()}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
