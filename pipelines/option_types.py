@@ -14,9 +14,14 @@ from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, g
 import click
 from annotated_types import Interval
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption
+from streaming_moments.pipelines.command_help import (
+    GroupedCommand,
+    GroupedOption,
+    beginning_with,
+)
 from streaming_moments.pipelines.quantities import (
     Count,
     Number,
@@ -89,6 +94,12 @@ class OrAuto(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the word, or the value of the other type."""
         return value if value == "auto" else self._other.convert(value, param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the word."""
+        return beginning_with(incomplete, ("auto",))
 
 
 Bytes = functools.partial(Parsed[int], "bytes", size_of)
@@ -232,6 +243,7 @@ def _option(
         one.name,
         cls=GroupedOption,
         sections=more.get("sections"),
+        values=more.get("values"),
         type=type_of(hint, choices),
         multiple=many,
         default=default,

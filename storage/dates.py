@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 
 NO_PATTERN = "none"
 _UTC = "UTC"
@@ -132,6 +133,8 @@ class DateSource:
     >>> DateSource().in_url("s3://corpus/part-1.parquet") is None
     True
     """
+
+    __repr__ = short_repr
 
     column: str | None = None
     pattern: str | None = None

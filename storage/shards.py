@@ -13,6 +13,7 @@ import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.printing.remedies import remedy
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.storage import formats
 from streaming_moments.storage.files.filesystems import (
     FileState,
@@ -63,6 +64,8 @@ class ShardFormat:
     >>> ShardFormat().kind_of("s3://corpus/part-1.jsonl.gz")
     'jsonl'
     """
+
+    __repr__ = short_repr
 
     kind: str | None = None
     text_column: str = "text"

@@ -35,12 +35,16 @@ from streaming_moments.storage.shards import ShardFormat
 )
 @shards_argument
 @click.option("--output", required=True, type=STORE_URL, help="Folder for the lists, as Parquet.")
-@click.option("--source", default="source", show_default=True, help="Column of the first end.")
-@click.option("--target", default="target", show_default=True, help="Column of the other end.")
+@click.option(
+    "--source", default="source", show_default=True, help="Column of the first node of an edge."
+)
+@click.option(
+    "--target", default="target", show_default=True, help="Column of the second node of an edge."
+)
 @click.option(
     "--directed",
     is_flag=True,
-    help="Only the target is a neighbour of the source, not the reverse.",
+    help="The target is a neighbour of the source, but not the reverse.",
 )
 @click.option("--parts", type=COUNT, help="Files to write [by the bytes of SHARDS].")
 @click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")

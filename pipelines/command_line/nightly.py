@@ -40,7 +40,7 @@ from streaming_moments.printing.plural import of_number
     ),
 )
 @click.argument("config", type=click.Path(dir_okay=False), required=False)
-@click.option("--json", "json_output", is_flag=True, help="Print one JSON object a step.")
+@click.option("--json", "json_output", is_flag=True, help="Print one JSON object for each step.")
 @click.option(
     "--init",
     "folder",

@@ -107,7 +107,7 @@ class Plan:
     "--topics",
     "n_topics",
     type=COUNT,
-    help="Number of topics of the refit [--max-topics; 10 states].",
+    help="Number of topics or states that a refit will have [--max-topics; 10 states].",
 )
 @declared_options(
     CountingOptions, "counting", without=("stop_words", "date_column", "date_pattern")
@@ -116,14 +116,14 @@ class Plan:
     "--workers", type=Whole(1), multiple=True, help="Number of workers to estimate for; repeatable."
 )
 @click.option(
-    "--memory", type=Bytes(), help="Memory budget of a worker, such as 4GB [a comfortable one]."
+    "--memory", type=Bytes(), help="Memory budget of a worker, such as 4GB [chosen for speed]."
 )
 @click.option(
     "--network",
     type=Bytes(),
     default=f"{NETWORK_BYTES >> 20}MiB",
     show_default=True,
-    help="Bytes that a worker receives per second; more than the default does not help.",
+    help="Bytes that a worker can receive per second; more than the default makes nothing faster.",
 )
 @click.option(
     "--within",

@@ -60,6 +60,17 @@ def language_names(languages: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({_name(language) for language in wanted}))
 
 
+def known_languages() -> tuple[str, ...]:
+    """Values of `--language`, for completion by a shell.
+
+    Examples
+    --------
+    >>> [name for name in known_languages() if name.startswith("i")]
+    ['indonesian', 'italian']
+    """
+    return AUTO, NONE, *sorted({*LANGUAGE_MAPPING.values(), _THAI})
+
+
 def listed_stop_words(languages: Iterable[str]) -> set[str]:
     """Return the stop words of languages (English names), as written; none without a list.
 

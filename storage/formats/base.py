@@ -11,6 +11,7 @@ import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.printing.remedies import remedy
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.storage.formats.compressions import (
     compression_of,
     compression_within,
@@ -70,6 +71,8 @@ class ReadLimits:
     InvalidInput
         A bound is below 1.
     """
+
+    __repr__ = short_repr
 
     document_bytes: int = 16 << 20
     batch_bytes: int = 32 << 20

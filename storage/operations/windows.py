@@ -12,6 +12,7 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -42,6 +43,8 @@ class Window:
     InvalidInput
         `until` is before `since`, or the half-life is not above 0.
     """
+
+    __repr__ = short_repr
 
     since: date | None = None
     until: date | None = None

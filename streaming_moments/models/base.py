@@ -53,7 +53,8 @@ def option(
 def takes_n_topics(options: C) -> C:
     """Let a class of options take its field `topics` by the name of other calls, `n_topics`.
 
-    The field has the name of the option of commands and of the key of `[refit]`.
+    The field has the name of the option of commands and of the key of `[refit]`. The repr shows
+    options that differ from their defaults.
     """
     made = options.__init__
 
@@ -63,7 +64,8 @@ def takes_n_topics(options: C) -> C:
             given["topics"] = given.pop("n_topics")
         made(self, *args, **given)
 
-    cast("Any", options).__init__ = init
+    changed = cast("Any", options)
+    changed.__init__, changed.__repr__ = init, short_repr
     return options
 
 

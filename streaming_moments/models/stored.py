@@ -15,7 +15,7 @@ from dataclasses import (
     replace,
 )
 from operator import index
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -27,7 +27,7 @@ from streaming_moments.models.base import Arrays, Attributes
 from streaming_moments.models.numbers.number_search import Trial, one_of
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.plural import of_number
-from streaming_moments.printing.short_repr import model_repr
+from streaming_moments.printing.short_repr import short_repr
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,24 @@ class StoredModel:
         vars(self).update(made, **held)
         StoredModel.__post_init__(self)
 
-    def __repr__(self) -> str:
-        return model_repr(self, _own_first(type(self)))
+    __repr__ = short_repr
+
+    @property
+    def shown_facts(self) -> list[str]:
+        """Numbers of states, words and records, alpha0, and the days and weights of the records."""
+        number = getattr(self, "n_topics", None) or getattr(self, "states", None)
+        sizes = ((getattr(self, name, None), noun) for name, noun in _SIZES.items())
+        alpha0 = getattr(self, "alpha0", None)
+        parts = [
+            _states_of(self, number) if number else "",
+            *(of_number(size, noun) for size, noun in sizes if size is not None),
+            of_number(self.documents, self.record) if self.documents else "",
+            f"alpha0 {alpha0:.3g}" if alpha0 else "",
+            f"since {self.since}" if self.since else "",
+            f"until {self.until}" if self.until else "",
+            f"half-life {self.half_life:g} days" if self.half_life else "",
+        ]
+        return [*filter(None, parts)]
 
     @property
     def vocabulary(self) -> str:
@@ -276,6 +292,10 @@ class StoredModel:
         if not moved:
             raise InvalidInput(f"model {self.name} has no states to reorder")
         return replace(self, **moved)
+
+
+# properties of models with the size of their records
+_SIZES = MappingProxyType({"n_words": "word", "n_features": "feature", "dimension": "number"})
 
 
 def outcome_of(model: Any, records: str = "") -> str:

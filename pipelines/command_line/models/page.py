@@ -35,7 +35,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--documents/--no-documents",
     default=True,
-    help="Show the beginning of a document of each topic [yes].",
+    help="Show the beginning of a typical document of each topic [yes].",
 )
 @click.option(
     "--top-documents",

@@ -44,10 +44,13 @@ from streaming_moments.storage.store.store import MomentStore
     type=OrAuto(COUNT),
     default=PASSES,
     show_default=True,
-    help="Number of passes; auto: until more would change little of the error bars.",
+    help="Number of passes; auto: stop when another pass would change topics by little of their "
+    "error bars.",
 )
 @click.option("--alpha", is_flag=True, help="Also learn alpha, by one fixed-point step per pass.")
-@click.option("--name", type=StoreName(), help="Name of the new model [by parent and passes].")
+@click.option(
+    "--name", type=StoreName(), help="Name of the new model [from its parent and passes]."
+)
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
 @click.option(
     "--allow-missing",

@@ -64,8 +64,8 @@ def refit(
 ) -> None:
     """Fit a model to STORE, without reading any document, and save it there.
 
-    Without --topics, the command chooses the fewest topics after which one more hardly predicts
-    held-out word pairs better.
+    Without --topics, the command compares numbers of topics by how well they predict held-out word
+    pairs. It chooses the number after which another topic improves the prediction little.
     """
     opened = MomentStore.open(store, version, storage_options).writable()
     source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"

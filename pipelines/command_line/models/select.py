@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption
 from streaming_moments.pipelines.command_line.shared_options import (
     Alphas,
     Session,
@@ -55,11 +55,13 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--alpha0",
     "alphas",
+    cls=GroupedOption,
+    values=lambda: ("auto",),
     type=Alphas(),
     multiple=True,
     default=["auto"],
-    help="One or several values, such as 0,0.1,1; repeatable. 0: one topic per document; auto: the "
-    "best held-out log-likelihood. [auto]",
+    help="Values of alpha0 to compare, such as 0,0.1,1; repeatable. 0: each document has one "
+    "topic; auto: the value with the best held-out log-likelihood. [auto]",
 )
 @method_options
 @refine_option

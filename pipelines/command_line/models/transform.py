@@ -69,7 +69,8 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--method",
     type=click.Choice([*METHODS, *DECODINGS]),
-    help="For topics: fixed-point or gibbs; for sequences: viterbi or posterior [the first].",
+    help="For topics: fixed-point or gibbs [fixed-point]. For sequences: viterbi or posterior "
+    "[viterbi].",
 )
 @click.option("--seed", type=SEED, help="Seed of the Gibbs sampler.")
 @click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")

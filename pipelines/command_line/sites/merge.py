@@ -37,17 +37,22 @@ _SHOWN = 5
 )
 @store_argument
 @click.argument("others", nargs=-1, required=True, type=STORE_URL, metavar="OTHER...")
-@click.option("--as", "name", type=StoreName(), help="Name of the origin [as before, or by URL].")
+@click.option(
+    "--as",
+    "name",
+    type=StoreName(),
+    help="Name of the origin [its earlier name, or one from the URL].",
+)
 @click.option(
     "--unique",
     is_flag=True,
-    help="Leave out segments of OTHER whose shards are all counted elsewhere, by content.",
+    help="Leave out segments of OTHER if the contents of all their shards are counted elsewhere.",
 )
 @click.option(
     "--least-documents",
     type=Whole(0),
     default=0,
-    help="Refuse a new OTHER of fewer documents, and new segments of fewer [0].",
+    help="Refuse a new OTHER or new segments with fewer documents [0].",
 )
 @click.option(
     "--include-forgotten",
@@ -78,10 +83,10 @@ def merge(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Add to STORE what each OTHER store holds, without its documents; later what has changed.
+    """Add the counts of each OTHER store to STORE; later calls add what has changed.
 
-    The result is that of one STORE that counted all shards. Every OTHER is an origin with a name,
-    and is only read. It was made by `create --like`.
+    The result is the same as if STORE had counted all shards, but no document is read. Each OTHER
+    is an origin with a name, and is only read. It must have been created by `create --like`.
     """
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     with running(session, storage_options) as run:

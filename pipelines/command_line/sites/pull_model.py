@@ -33,7 +33,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--model",
     type=StoreName(),
-    help="Name or tag at HUB [the tag published, or the latest without it].",
+    help="Name or tag at HUB [the tag published, or else the latest model].",
 )
 @click.option("--as", "name", type=StoreName(), help="Name of the model in STORE [as at HUB].")
 @click.option("--message", default="", help="Message for the log.")

@@ -77,7 +77,8 @@ def with_kind(
     "--like",
     type=SHARD_URL,
     metavar="STORE",
-    help="Take words, basis and rules of this store, or of a file by `foundation`; without SHARDS.",
+    help="Use the words, basis and rules of this store, or of a file that `foundation` wrote; "
+    "needs no SHARDS.",
 )
 @declared_options(KindOptions, "shape")
 @declared_options(CountingOptions, "counting")
@@ -94,8 +95,8 @@ def create(
 ) -> None:
     """Create STORE: choose its vocabulary and basis from a sample of SHARDS. Counts nothing yet.
 
-    Without --kind, the command looks at the first shards and prints what it takes them for. It
-    refuses shards that fit several kinds, and prints the options that decide.
+    Without --kind, the command looks at the first shards and prints how it reads them. It refuses
+    shards that fit several kinds, and prints the options that decide.
 
     With --like, STORE counts the same words by the same rules as another store, so that `merge` can
     add it up. Only the format of SHARDS and the place of texts and dates may differ.

@@ -48,8 +48,8 @@ from streaming_moments.storage.store.store import MomentStore
     type=Duration(),
     default="90d",
     show_default=True,
-    help="Keep versions that a newer one replaced less than this ago; below 7d only if no one uses "
-    "STORE.",
+    help="Keep versions that were the latest within this time. Less than 7d is safe only while no "
+    "one uses STORE.",
 )
 @click.option(
     "--models",
@@ -72,7 +72,7 @@ def expire(
 ) -> None:
     """Drop old versions of STORE and delete the files that only they use.
 
-    The versions stay that a tagged model or the latest model was fitted on.
+    Versions to which a tagged model or the latest model was fitted are kept.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     if dry_run:

@@ -36,7 +36,7 @@ from streaming_moments.storage.store.store import MomentStore
     type=Duration(),
     default="7d",
     show_default=True,
-    help="Delete files older than this; below 7d only if no one writes to STORE.",
+    help="Delete files older than this. Less than 7d is safe only while no one writes to STORE.",
 )
 @storage_option
 @json_option

@@ -37,7 +37,7 @@ _SHOWN = 10
     type=COUNT,
     default=WORDS,
     show_default=True,
-    help="Largest number of words to add; the most frequent are added.",
+    help="Most words to add; the most frequent ones come first.",
 )
 @click.option("--message", default="", help="Message for the log.")
 @job_options
@@ -50,7 +50,7 @@ def grow(
 ) -> None:
     """Add words to STORE that have become frequent in a sample of SHARDS.
 
-    Documents that are counted later count them; no shard is counted again. By default, SHARDS are
+    The words are counted in later documents only; no shard is counted again. By default, SHARDS are
     the latest counted shards that still exist.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()

@@ -57,7 +57,7 @@ def purge(
 ) -> None:
     """Erase SHARDS from all versions, models and files of STORE, for example to comply with a law.
 
-    The command reads the shards again. Where they no longer exist, it counts the shards again that
+    The command reads the shards again. If they no longer exist, it counts all shards again that
     were counted together with them. It stops if another process writes to STORE; run it again then.
     Exit code 2: nothing has changed. Exit code 4: run the same command again to finish. `verify
     --purged` checks the result.

@@ -63,7 +63,7 @@ def status(
 ) -> None:
     """Show what STORE holds, and what to do next.
 
-    With --verbose, also how exact the sums are and how they are stored.
+    --verbose adds how exact the sums are and how they are stored.
     """
     opened = MomentStore.open(store, version, storage_options)
     shown: Any = status_of_any(opened)

@@ -62,7 +62,7 @@ _SHOWN = 20
     help="Refuse shards whose content is already counted under another name.",
 )
 @click.option(
-    "--include-forgotten", is_flag=True, help="Count shards that were forgotten or purged as well."
+    "--include-forgotten", is_flag=True, help="Also count shards that were forgotten or purged."
 )
 @click.option(
     "--replace", is_flag=True, help="Count changed shards again, in place of their old content."
@@ -71,7 +71,7 @@ _SHOWN = 20
     "--old",
     multiple=True,
     type=SHARD_URL,
-    help="With --replace: a copy of the old content [from its segment].",
+    help="With --replace: file with the old content [read from its segment].",
 )
 @click.option(
     "--compact-after",
@@ -84,7 +84,8 @@ _SHOWN = 20
     "--commit-every",
     type=Duration(),
     default=timedelta(seconds=COMMIT_EVERY),
-    help="Time between commits, at least 1m and 20 times the length of a commit [10m].",
+    help="Time between commits, at least 1m. It grows to 20 times the time that a commit takes "
+    "[10m].",
 )
 @job_options
 def update(
@@ -101,8 +102,8 @@ def update(
 ) -> int:
     """Count the SHARDS that STORE has not counted yet.
 
-    Of a file that has grown, only the new lines are counted, and of a folder of texts, only the new
-    files. - is standard input. Forgotten shards are skipped, by name and by content.
+    If a file has grown, only its new lines are counted; in a folder of texts, only the new files.
+    - is standard input. Forgotten shards are skipped, by name and by content.
     """
     if old and not replace:
         raise click.UsageError(

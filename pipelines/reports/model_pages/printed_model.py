@@ -86,7 +86,7 @@ class ModelView(ABC):
 
     @property
     def sentences(self) -> list[str]:
-        """Scores of the model, and what follows from its parts, in sentences."""
+        """Sentences on the whole model: its scores, and correlated parts."""
         return []
 
     @property

@@ -67,6 +67,17 @@ def spellings() -> str:
     return ", ".join((*named, "MODULE:FUNCTION"))
 
 
+def known_names() -> tuple[str, ...]:
+    """Names of tokenisers as far as they are known, for completion by a shell.
+
+    Examples
+    --------
+    >>> known_names()[:3]
+    ('words', 'regex:', 'chinese')
+    """
+    return tuple(f"{one.name}:" if one.argument else one.name for one in FAMILIES)
+
+
 @functools.cache
 def tokeniser_called(name: str) -> Tokeniser:
     """Return the tokeniser of a name, as `--tokeniser` takes it.

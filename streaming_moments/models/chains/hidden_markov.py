@@ -46,8 +46,8 @@ class MarkovOptions(FitOptions):
     """Options of a fit of sequences."""
 
     refine: int = option(
-        "Rounds of refinement by the windows: fewer with millions of windows, none with a sketched "
-        "alphabet.",
+        "Rounds of refinement by the windows of three symbols; fewer for millions of windows, "
+        "none with a sketch.",
         200,
         require_rounds,
     )

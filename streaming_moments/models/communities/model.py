@@ -46,7 +46,12 @@ class CommunitiesOptions(TopicOptions):
     pairs do not determine alpha0.
     """
 
-    alpha0: float = option("0: each node has one community; else a mixture.", 0.1, form_of)
+    alpha0: float = option(
+        "Sum of the Dirichlet parameters. 0: each node has one community; above 0: a mixture "
+        "of communities.",
+        0.1,
+        form_of,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -72,14 +72,15 @@ class FactorOptions(FitOptions):
         also=("components",),
     )
     order: str = option(
-        "Cumulants that separate factors: third for skewed ones, fourth for kurtotic ones, both "
-        "for any; auto: those by which halves of the rows agree best.",
+        "Cumulants that separate factors. third: for factors with skew; fourth: for factors "
+        "with kurtosis; both: for any; auto: those for which halves of the rows agree best.",
         AUTO,
         _require_order,
         choices=(AUTO, *ORDERS),
     )
     noise: str = option(
-        "Covariance of normal noise: spherical, diagonal, or full, which needs fourth moments.",
+        "Covariance of the normal noise: spherical, diagonal or full. Full noise needs fourth "
+        "moments.",
         "spherical",
         require_noise,
         choices=NOISES,

@@ -94,14 +94,16 @@ class LatentTreeOptions(FitOptions):
         "Merge hidden nodes closer than this distance.", _CONTRACT, _require_contract
     )
     smoothing: float = option(
-        "Share of each column's own distribution mixed into its distribution given a state.",
+        "Share of a column's overall distribution that is mixed into its distribution for "
+        "each state.",
         _SMOOTHING,
         _require_smoothing,
     )
 
     shape: str = option(
-        "Hidden nodes between the columns (latent_tree), some of them columns (mixed_tree), none "
-        "(chow_liu), or one (latent_classes); auto: what predicts columns held out best.",
+        "Shape of the tree. latent_tree: hidden nodes join the columns; mixed_tree: columns "
+        "can join others, too; chow_liu: no hidden nodes; latent_classes: one hidden node; "
+        "auto: the shape that predicts held-out columns best.",
         AUTO,
         choices=(AUTO, *SHAPES),
     )

@@ -69,7 +69,8 @@ class MixtureOptions(FitOptions):
         also=("components",),
     )
     covariance: str = option(
-        "Variances: one for each component or one for all, spherical or by coordinate.",
+        "Variances of a component. spherical: one for all coordinates; diag: one for each "
+        "coordinate; tied: the same in all components.",
         "spherical",
         require_covariance,
         choices=COVARIANCES,

@@ -69,7 +69,7 @@ class ViewOptions(FitOptions):
         "Sum of the Dirichlet parameters; 0: each record has one state.", 0.0, form_of
     )
     refine: int = option(
-        "Rounds of refinement by the triples; none with sketches or alpha0.", 50, require_rounds
+        "Rounds of refinement by the triples; not used with sketches or alpha0.", 50, require_rounds
     )
 
     def __post_init__(self) -> None:

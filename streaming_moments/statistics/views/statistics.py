@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, SumExceeded, short
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays, IntegerTotals
 from streaming_moments.statistics.row_block import RowBlock
@@ -76,6 +77,12 @@ class AdditiveStatistics:
     sums: Mapping[str, NDArray[np.int64]]
 
     __repr__ = short_repr
+
+    @property
+    def shown_facts(self) -> list[str]:
+        """Numbers of records and sums."""
+        sums = sum(array.size for array in self.sums.values())
+        return [of_number(self.totals.n_documents, "record"), of_number(sums, "sum")]
 
     def __post_init__(self) -> None:
         shapes = self.foundation.shapes(self.block)
@@ -160,8 +167,6 @@ class ViewStatistics(AdditiveStatistics):
     (r, 1 + s_l, 1 + s_r): with the constants it includes first and second moments over the same
     triples. The foundation defines the other arrays.
     """
-
-    __repr__ = short_repr
 
     def impossible(self) -> Iterator[str]:
         """Arrays with negative counts."""

@@ -73,9 +73,31 @@ def test_the_shell_completes_commands_options_and_choices(monkeypatch, capsys):
     assert completions("re") == ["rebase", "refit"]
     assert completions("create", "store", "a.txt", "--len") == ["--length-weights"]
     assert completions("create", "store", "a.txt", "--kind", "v") == ["views", "vectors"]
-    monkeypatch.setenv("_STREAMING_MOMENTS_COMPLETE", "zsh_source")
-    run_command()
-    assert "#compdef streaming-moments" in capsys.readouterr().out
+    for shell, begins in (("zsh", "#compdef"), ("bash", "_streaming_moments_completion()")):
+        monkeypatch.setenv("_STREAMING_MOMENTS_COMPLETE", f"{shell}_source")
+        run_command()
+        assert begins in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("create store a.txt --language ita", ["italian"]),
+        ("create store a.txt --tokeniser le", ["lemmas:"]),
+        ("create store a.txt --phrases ''", ["2", "3"]),
+        ("create store a.txt --date-pattern n", ["none"]),
+        ("refit store --topics ''", ["auto", "predict"]),
+        ("refit store --model gau", ["gaussian_mixture"]),
+        ("select store --alpha0 a", ["auto"]),
+        ("polish store --passes a", ["auto"]),
+        ("topics store --over-time w", ["week"]),
+        ("transform store a --method v", ["viterbi"]),
+        ("choose --data ve", ["vectors"]),
+        ("token add tokens.json me --role w", ["writer"]),
+    ],
+)
+def test_the_shell_completes_known_values(words, values):
+    assert completions(*shlex.split(words)) == values
 
 
 @click.command(cls=GroupedCommand)
