@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import json_option, print_json
 from streaming_moments.pipelines.model_choice import CHOICES, DATA, Choice, choice_of, wants_of
 from streaming_moments.pipelines.terminal import say
@@ -25,12 +25,10 @@ _WANTS = tuple(dict.fromkeys(one.want for one in CHOICES))
         "streaming-moments choose --data vectors --want clusters --json",
     ),
 )
-@click.option(
-    "--data", type=click.Choice([*DATA]), metavar="DATA", help=f"Your data: {', '.join(DATA)}."
-)
+@click.option("--data", type=OneOf([*DATA]), metavar="DATA", help=f"Your data: {', '.join(DATA)}.")
 @click.option(
     "--want",
-    type=click.Choice(_WANTS),
+    type=OneOf(_WANTS),
     metavar="ANSWER",
     help=f"What to find: {', '.join(_WANTS)}.",
 )
@@ -57,7 +55,7 @@ def _asked(question: str, answers: Mapping[str, str], flag: str) -> str:
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Give {flag} {', '.join(answers)}")
     say(question, *(f"  {name:12} {told}" for name, told in answers.items()))
-    answer: str = click.prompt(flag.removeprefix("--"), type=click.Choice([*answers]))
+    answer: str = click.prompt(flag.removeprefix("--"), type=OneOf([*answers]))
     return answer
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     JobSetup,
@@ -36,10 +36,18 @@ from streaming_moments.storage.shards import ShardFormat
 @shards_argument
 @click.option("--output", required=True, type=STORE_URL, help="Folder for the lists, as Parquet.")
 @click.option(
-    "--source", default="source", show_default=True, help="Column of the first node of an edge."
+    "--source",
+    default="source",
+    show_default=True,
+    metavar="NAME",
+    help="Column of the first node.",
 )
 @click.option(
-    "--target", default="target", show_default=True, help="Column of the second node of an edge."
+    "--target",
+    default="target",
+    show_default=True,
+    metavar="NAME",
+    help="Column of the second node.",
 )
 @click.option(
     "--directed",
@@ -47,7 +55,13 @@ from streaming_moments.storage.shards import ShardFormat
     help="The target is a neighbour of the source, but not the reverse.",
 )
 @click.option("--parts", type=COUNT, help="Files to write [by the bytes of SHARDS].")
-@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
+@click.option(
+    "--format",
+    "kind",
+    metavar="FORMAT",
+    type=OneOf(tuple(FORMATS)),
+    help=f"Format of the shards: {', '.join(FORMATS)} [by suffix].",
+)
 @job_options
 def neighbours(
     shards: tuple[str, ...],

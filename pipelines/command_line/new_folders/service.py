@@ -17,7 +17,7 @@ store = "store"              # the first night creates it
 tokens = "tokens.json"       # of callers: streaming-moments token add tokens.json NAME
 
 [listen]
-host = "127.0.0.1"           # "0.0.0.0": other machines may call as well
+host = "127.0.0.1"           # "0.0.0.0": other machines can call it, too
 port = 8080
 
 [accumulate]

@@ -20,7 +20,7 @@ from streaming_moments.pipelines.reports.status import (
     version_row,
 )
 from streaming_moments.printing.plural import of_number
-from streaming_moments.printing.remedies import Remedy
+from streaming_moments.printing.remedies import Remedy, Spell
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
 
@@ -79,6 +79,11 @@ def details_of_triples(facts: Facts) -> Rows:
     return [*common_details(facts), ("sketch", sketch)]
 
 
+def enough(store: MomentStore, spell: Spell) -> str:
+    """Return no warning."""
+    return ""
+
+
 def no_warnings(facts: Facts) -> list[str]:
     """Return no warnings."""
     return []
@@ -104,6 +109,7 @@ class KindReports:
     item : what one token of a record is called; empty if it is the record
     advice : `advice(store, share)`: remedies that lower the share of tokens outside the vocabulary,
         a sentence each; None if tokens are never outside
+    few : `few(store, spell)`: a warning that the store has few records; empty for enough
     details : names and values that `status --verbose` adds
     warnings : why models may be poor, a sentence each
     """
@@ -122,6 +128,7 @@ class KindReports:
     records: str = ""
     item: str = "token"
     advice: Callable[[MomentStore, float | None], tuple[Remedy, ...]] | None = None
+    few: Callable[[MomentStore, Spell], str] = enough
     details: Callable[[Facts], Rows] = common_details
     warnings: Callable[[Facts], list[str]] = no_warnings
 
