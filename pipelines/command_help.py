@@ -45,8 +45,8 @@ class GroupedOption(click.Option):
     """An option that help shows under one or several headings.
 
     `sections` has the headings, each with the help that the option has there. None stands for the
-    help that it has everywhere. `values` returns values that the shell completes, where the type
-    knows none.
+    help that it has everywhere. `values` returns values that the shell completes, if the type
+    has none.
     """
 
     def __init__(

@@ -114,7 +114,7 @@ def nightly(
             raise InvalidInput(error.said(of_nights)) from error
     if not json_output:
         # a night with new data that publishes nothing is worth a mail of cron
-        (say if report.exit_code == ExitCode.REFUSED else confirm)(_summary(report))
+        (say if report.exit_code == ExitCode.REJECTED else confirm)(_summary(report))
         if report.version is None:
             tell(NO_STORE_YET)
         for line in report.decision:

@@ -176,7 +176,7 @@ def refit_rows(
     if foundation.by_length:
         if isinstance(options, TopicOptions):
             # before the memory, since a larger budget would not help
-            require_columns(options.topics, foundation.basis)
+            require_columns(options.topics, cast("Any", foundation).basis)
         totals = counted_lengths(store)
         held = blocks_held(totals.whole)
     else:

@@ -135,9 +135,14 @@ def _night(
     history: NightHistory,
 ) -> NightReport:
     with journal.step("list") as found:
-        warnings = list(unused_options(config))
-        listed = _listed(config, folder, warnings.append)
+        lines = list[str]()
+        listed = _listed(config, folder, lines.append)
+        # a new service has no documents yet, which is no mistake in the pattern
+        own = f"{config.store.rstrip('/')}{SEALED}"
+        empty = [line for line in lines if line.startswith(own)]
+        warnings = [*unused_options(config), *(line for line in lines if line not in empty)]
         found |= {"shards": len(listed), "warnings": warnings}
+        found |= {"told": ["the service has no documents yet"]} if empty else {}
     report = replace(report, warnings=tuple(warnings))
     before = _store(config, folder, listed, run, journal)
     if before is None:
@@ -244,6 +249,9 @@ def _night(
         ),
         store,
     )
+
+
+SEALED = "-inbox/sealed/"  # documents of the service, behind the URL of its store
 
 
 def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:

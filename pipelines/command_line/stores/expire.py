@@ -72,7 +72,7 @@ def expire(
 ) -> None:
     """Drop old versions of STORE and delete the files that only they use.
 
-    Versions to which a tagged model or the latest model was fitted are kept.
+    The command does not drop versions to which the latest or a tagged model was fitted.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     if dry_run:

@@ -101,9 +101,9 @@ class LatentTreeOptions(FitOptions):
     )
 
     shape: str = option(
-        "Shape of the tree. latent_tree: hidden nodes join the columns; mixed_tree: columns "
-        "can join others, too; chow_liu: no hidden nodes; latent_classes: one hidden node; "
-        "auto: the shape that predicts held-out columns best.",
+        "Shape of the tree. latent_tree: hidden nodes join the columns; mixed_tree: columns can, "
+        "too; chow_liu: no hidden nodes; latent_classes: one. auto: the shape that predicts "
+        "held-out columns best.",
         AUTO,
         choices=(AUTO, *SHAPES),
     )

@@ -36,8 +36,10 @@ def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start):
     # the commands that it prints, but for the server, which runs in this process
     commands = re.findall(r"^  streaming-moments (.*?)(?:  +#.*)?$", shop, re.MULTILINE)
     assert commands == ["nightly night.toml", "serve service.toml"]
-    code, out, _ = run(*commands[0].split())
+    code, out, err = run(*commands[0].split())
     assert (code, out) == (0, "published; 4 shards counted, model night-v4\n")
+    assert "the service has no documents yet" in err
+    assert "matches nothing" not in err
     store = MomentStore.open("store")
     assert store.policy.languages == ("english",)
     [report] = Path("reports").glob("night-*.json")
