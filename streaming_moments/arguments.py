@@ -1,4 +1,4 @@
-"""Errors of users' calls, with the names of arguments: wrong types, wrong names, remedies."""
+"""Errors for wrong arguments of users' calls: they name the argument, its type and the remedy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from typing import Any, TypeVar, cast
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.printing.remedies import Spell, of_arguments
 
-# what code raises for values of unexpected types, besides the errors of numba
+# Exceptions that values of the wrong type cause in Python code; numba raises others.
 _OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
-_LOOKED_AT = 100  # values checked in a collection
-# one quantity, as calls of this package and of others name it
+_LOOKED_AT = 100  # number of values of a collection that are checked
+# Names that this package and other libraries use for the same quantity.
 _SAME = (
     frozenset(
         (
@@ -40,7 +40,7 @@ D = TypeVar("D", bound=Callable[..., Any])
 
 
 def checked(door: D, spell: Spell = of_arguments) -> D:
-    """Make a function, or the public methods of a class, name wrong arguments.
+    """Wrap a function, or the public methods of a class, so that errors name the wrong argument.
 
     An error caused by a wrong type becomes an `InvalidInput`, and an unknown name a `TypeError`
     with the name that fits. Arguments are checked only after a failure, so a function accepts every
@@ -85,9 +85,9 @@ def _naming_arguments(function: Callable[..., Any], spell: Spell) -> Callable[..
 
 
 def unknown_argument(function: Callable[..., Any], named: Iterable[str]) -> str:
-    """Message for the first name that a function has no argument of; empty without one.
+    """Message for the first name that is not an argument of a function; empty if there is none.
 
-    A name of a field of options, such as `text_column`, is answered with the call that gives it.
+    For a field of an options class, such as `text_column`, the message shows the call that sets it.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def _members(protocol: type) -> set[str]:
 
 
 def _choices(hint: Any) -> bool:
-    """Whether a text can be of a type by its value only."""
+    """Whether a text has a type because of its value, as with `Literal` types."""
     parts = typing.get_args(hint) if _is_union(hint) else (hint,)
     return any(typing.get_origin(one) is typing.Literal for one in parts) and str not in parts
 

@@ -11,8 +11,8 @@ from pydantic import AfterValidator
 
 from streaming_moments.errors import InvalidInput
 
-LONGEST_KEY = 255  # characters
-KEY_FORM = "^[ -~]+$"  # printable ones of ASCII
+LONGEST_KEY = 255  # most characters
+KEY_FORM = "^[ -~]+$"  # printable characters of ASCII
 _OF_KEY = "k[0-9a-f]{32}"
 _WITHOUT_KEY = "b[0-9a-f]{32}-[0-9]{1,19}"
 RECEIPT_FORM = f"^({_OF_KEY}|{_WITHOUT_KEY})$"

@@ -1,4 +1,4 @@
-"""Compaction: replaces segments by their sum, or stores the sum beside them."""
+"""Compaction: replaces segments by their sum, or stores the sum in addition to them."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ def compaction_groups(
 
     Segments of the same day, month or year form a group, and segments without dates another.
     Subtracted segments join the groups that hold their shards, whatever their days. Segments of
-    different vocabularies are never added up. Those of origins stay as they are there, so that a
-    later pull can replace them.
+    different vocabularies are never added up. Segments of origins stay unchanged, so that a later
+    pull can replace them.
 
     references : segments of a version
-    by : {"day", "month", "year", "all"}, period of a group; "all" makes one segment of everything
+    by : {"day", "month", "year", "all"}, period of a group; "all" makes one segment of all
+        documents
     """
     mine = [part for part in references if part.origin is None]
     eras = {part.words: [own for own in mine if own.words == part.words] for part in mine}

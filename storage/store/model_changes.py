@@ -1,4 +1,4 @@
-"""Model changes: the commit that adds a model and moves a tag to it."""
+"""Model changes: commits that add a model and move a tag to it."""
 
 from __future__ import annotations
 

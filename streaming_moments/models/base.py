@@ -25,7 +25,7 @@ C = TypeVar("C", bound=type[Any])
 
 
 def require_joint(method: str, of: str) -> None:
-    """Raise InvalidInput unless `method` is "joint", the only decomposition of moments `of` a kind.
+    """Raise InvalidInput unless `method` is "joint", the only method for moments of this kind.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def option(
 
 
 def takes_n_topics(options: C) -> C:
-    """Let a class of options take its field `topics` by the name of other calls, `n_topics`.
+    """Let a class of options accept `n_topics` for its field `topics`, as other calls do.
 
     The field has the name of the option of commands and of the key of `[refit]`.
     """

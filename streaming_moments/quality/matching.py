@@ -110,9 +110,9 @@ class TopicMatching:
     gone, born : tuple of LoneTopic
         Topics before and after without a pair.
     split : tuple of MixedTopic
-        Topics before that are a mix of two after, at least one of these born.
+        Earlier topics that are a mix of two later ones, at least one of which has no match.
     merged : tuple of MixedTopic
-        Topics after that are a mix of two before, at least one of these gone.
+        Later topics that are a mix of two earlier ones, at least one of which has no match.
     """
 
     kept: tuple[KeptTopic, ...]
@@ -190,7 +190,7 @@ def compare_topics(
 
 
 def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatching:
-    """Pairs with the least sum of (k, m) total variations, if allowed as equal; no mixes.
+    """Pairs with the least sum of (k, m) total variations, without those above the bound; no mixes.
 
     Examples
     --------
@@ -320,7 +320,7 @@ def _distances(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArr
             f"topics over {len(before)} and {len(after)} words cannot be compared; compare models "
             "of one vocabulary"
         )
-    # column by column: (n, k, m) would not fit in memory for large vocabularies
+    # column by column, as (n, k, m) numbers would not fit in memory for large vocabularies
     found = [np.abs(after - topic[:, None]).sum(axis=0) / 2 for topic in before.T]
     return np.asarray(np.minimum(np.stack(found), 1.0))  # rounding can exceed 1
 

@@ -28,9 +28,9 @@ _CALLED = MappingProxyType(
 )
 _STANDS_OUT = 3.0  # standard errors of a cumulant under noise alone
 _TURNS = 3
-# Weight of slices of the third cumulant beside those of the fourth, which have more noise. Measured
-# on skewed, kurtotic and flat factors: with 5 each errs at most a fifth more than by its own order,
-# but for mixed ones, which no single order separates as well.
+# Weight of slices of the third cumulant relative to those of the fourth, which have more noise.
+# Measured on skewed, kurtotic and flat factors: with 5 the error is at most a fifth larger than
+# with the best single order. For mixed factors it is smaller than with either.
 _OF_THIRD = 5.0
 
 
@@ -68,7 +68,7 @@ def independent_factors(
     "full" the length of a column is unknown, and a factor and its noise together have variance 1.
     All but order "third" with noise "spherical" or "diag" needs moments with `fourth`.
 
-    With "full" noise and kurtoses of both signs, whitening does not take noise off.
+    With "full" noise and kurtoses of both signs, whitening does not remove the noise.
 
     Raises NotIdentifiable as `Signal.of`.
 
@@ -122,7 +122,7 @@ def require_told_apart(found: Factors, order: str) -> None:
 
 
 def _told_by(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) cumulants that separate the factors, and their errors; of both the clearer ones."""
+    """(k,) cumulants that separate the factors, and their errors; for "both" the clearer ones."""
     third = found.skewness, found.skewness_error
     if order == "third":
         return third
@@ -164,7 +164,7 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
     four = None if fourth is None else contracted(fourth, B, B, B, B)
     rotation = _rotation(third, four, order)
     unmixing = signal.whitening @ rotation
-    # of a projection of variance 1 + v, v that of its noise
+    # for a projection of variance 1 + v, where v is the variance of its noise
     sizes = 1 + np.square(unmixing).T @ signal.noise
     return _ordered(
         signal.loadings @ rotation, unmixing, sizes, third, four, rotation, order, moments.number,
@@ -173,7 +173,7 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
 
 
 def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
-    """Whiten by a fold of the fourth cumulant, to which normal noise contributes nothing."""
+    """Whiten by a contraction of the fourth cumulant, to which normal noise contributes nothing."""
     fourth, basis = fourth_cumulant(moments), moments.basis
     s = len(moments.sketch_covariance)
     if s < k:
@@ -190,7 +190,7 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
         values, vectors = values[chosen], vectors[:, chosen]
         weights = _weighting(np.abs(values), vectors)
     if (values > 0).any() and (values < 0).any():
-        # no fold of such cumulants whitens them: the covariance does, with its noise
+        # no contraction of such cumulants whitens them, but the covariance, with its noise, does
         values, vectors = np.linalg.eigh(moments.sketch_covariance)
         values, vectors = values[-k:], vectors[:, -k:]
     B = vectors / np.sqrt(np.abs(values))

@@ -23,11 +23,13 @@ COVARIANCES: tuple[Covariance, ...] = ("spherical", "tied-spherical", "diag", "t
 
 _COMPLETIONS = 60
 _SETTLED = 1e-10
-_REMEMBERED = 6  # rounds
+_REMEMBERED = 6  # most rounds
 _SINGULAR = 1e-8
-_LEAST_ROOT = 1e-6  # of the weight of a component
-_LEAST_VARIANCE = 1e-3  # of the mean of all components
-_LEAST_SHARE = 1e-9  # of the variance of a coordinate: gives a component of equal rows a density
+_LEAST_ROOT = 1e-6  # relative to the weight of a component
+_LEAST_VARIANCE = 1e-3  # share of the mean variance of all components
+_LEAST_SHARE = (
+    1e-9  # share of the variance of a coordinate, so that a component of equal rows has a density
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +154,7 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
     one subtraction: |x - m|^2 minus its part along the signal.
     """
     B, r = signal.inside, signal.spectrum.size
-    along = B * np.sqrt(signal.spectrum)  # of orthonormal columns, Q along
+    along = B * np.sqrt(signal.spectrum)  # orthonormal columns: Q, then
     within = np.einsum("abc,bi,ci->a", moments.third, along, along, optimize=True)
     found = B.T @ (moments.norms - within) / (moments.mean.size - r)
     return np.asarray(found)

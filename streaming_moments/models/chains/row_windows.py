@@ -31,12 +31,14 @@ from streaming_moments.models.chains.hidden_chain import HiddenChain
 from streaming_moments.models.chains.vector_sequences import VectorSequences
 from streaming_moments.numerics.lazy_scipy import optimize
 
-# Least variance of a state in any direction, as a share of that of all rows: moments can be off.
+# Least variance of a state in any direction, as a share of that of all rows: estimates from moments
+# can be negative.
 _LEAST = 0.1
 _PART = 1 << 13  # windows multiplied at a time
-# Share of the transition matrix spread over all states before the first round: zeros would stay.
+# Share of the transition matrix that is spread over all states before the first round, as rounds
+# keep zeros.
 _SPREAD = 1e-2
-# Rounds end when one gains fewer nats per row.
+# Rounds end when a round gains fewer nats per row.
 _GAIN = 1e-7
 
 

@@ -1,4 +1,4 @@
-"""Order: which cumulants separate the factors of some rows best."""
+"""Order: choice of the cumulants that separate the factors of some rows best."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 AUTO = "auto"
-"""Order that the cumulants decide."""
-_BETTER = (
-    0.9  # of the difference between halves with both orders: below it, one order is used alone
-)
+"""Value of the option `order` that lets the cumulants decide."""
+# one order is used alone if the halves then differ by less than this share of the difference with
+# both
+_BETTER = 0.9
 _NAMES = {"third": "third cumulants", "fourth": "fourth cumulants", "both": "both"}
 
 Halves = tuple[Factors, Factors]
@@ -67,7 +67,7 @@ def matched_halves(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(k, d) columns of the even and of the odd half that match those of all rows."""
     own = found.mixing.T
-    # the sign of a factor without skewness is free: match either sign
+    # the sign of a factor without skewness is arbitrary: match either sign
     either = [
         matched_rows(np.vstack([own, -own]), np.vstack([one.mixing.T, -one.mixing.T]))
         for one in halves

@@ -40,7 +40,7 @@ class Cumulants(PerDocument):
         T = M3 - M2 (x) M1, in its three places, + 2 M1 (x) M1 (x) M1
 
     with M1, M2, M3 means over documents. Cumulants of independent sources are additive. `alpha0` is
-    that of the LDA model with the same A up to a factor.
+    the value for which LDA has the same A up to a factor.
     """
 
     alpha0: float = 0.0

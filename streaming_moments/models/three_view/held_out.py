@@ -55,13 +55,13 @@ def require_told_apart(foundation: Any) -> None:
     if not foundation.halves:
         raise InvalidInput(
             "the statistics have no halves of the records to compare; count with halves, or "
-            "compare what models say of records that were not counted"
+            "compare log-likelihoods of records that were not counted"
         )
     if not foundation.whole:
         raise InvalidInput(
             "the statistics have only sketches of words, without triples",
             "count with a {create.vocabulary_size} of 128 or less and without "
-            "{create.sketch_columns}, or compare what models say of records that were not counted",
+            "{create.sketch_columns}, or compare log-likelihoods of records that were not counted",
         )
 
 

@@ -21,9 +21,11 @@ from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
-_TOLERANCE = 1e-7  # relative growth of the eigenvalues by one more block at which iterations stop
+_TOLERANCE = (
+    1e-7  # iterations stop when one more block increases the eigenvalues by a smaller share
+)
 _MOST_BLOCKS = 24
-_ROWS = 256  # rows at a time: with 32,768 core words 64 MB as float64
+_ROWS = 256  # rows that are converted at a time: with 32,768 core words 64 MB as float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ class PairsByRows:
 def core_product(
     parts: NDArray[Any], block: NDArray[np.float64], divisor: float
 ) -> NDArray[np.float64]:
-    """(rows, m) `P / divisor` times (core, m), from some `core_rows`; few at a time as floats."""
+    """(rows, m) `P / divisor` times (core, m), from `core_rows`, with few rows as floats."""
     product = np.empty((len(parts), block.shape[1]))
     for start in range(0, len(parts), _ROWS):
         part = slice(start, start + _ROWS)
@@ -319,7 +321,7 @@ def _leading_eigenvalues(
         whole = M2 @ np.eye(core) if isinstance(M2, PairsByRows) else M2
         A = whole - ratio * np.outer(M1, M1)
         return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
-    # the projected eigenvectors are so good a start that a few blocks suffice
+    # the projected eigenvectors are a good start, so a few blocks suffice
     values, _ = leading_eigenpairs(
         lambda block: M2 @ block - ratio * np.outer(M1, M1 @ block), guess, _TOLERANCE, _MOST_BLOCKS
     )

@@ -99,7 +99,7 @@ def test_as_many_factors_as_dimensions_have_no_noise_and_more_are_refused(noise)
     found = fitted(drawn, 4, noise=noise)
     assert amari_distance(drawn.mixing, found.unmixing) < 0.05
     assert not found.noise.any()
-    assert "noise is taken as none" in found.described().sentence
+    assert "the fit assumes no noise" in found.described().sentence
     with pytest.raises(NotIdentifiable, match="ask for 4 components or 4 factors at most"):
         fitted(drawn, 5, noise=noise)
     # a column that never varies is no dimension
