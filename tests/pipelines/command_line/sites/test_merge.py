@@ -98,7 +98,10 @@ def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_
         assert code == 2
     assert "purge it in that store by its name there" in printed(errors)
     code, _, errors = run("forget", hub, f"origin://berlin/{shard}")
-    assert (code, "only that site can read it; give it to the command" in printed(errors)) == (2, True)
+    assert (code, "only that site can read it; give it to the command" in printed(errors)) == (
+        2,
+        True,
+    )
     code, _, errors = run("rebase", hub)
     assert code == 2
     assert "holds documents that berlin, rome counted" in printed(errors)
@@ -200,7 +203,9 @@ def test_an_origin_is_purged_with_proof(run, places, tmp_path):
     assert (told["purged"], told["by_name_alone"]) == (True, [shard])
     assert open_store(hub).documents == 41
     errors = printed(run("merge", hub, berlin)[2])
-    assert "includes the documents of origin berlin, which was purged here; do not merge it" in errors
+    assert (
+        "includes the documents of origin berlin, which was purged here; do not merge it" in errors
+    )
     assert json.loads(run("merge", hub, berlin, "--include-forgotten", "--json")[1])["version"] == 5
     for command in (
         ("purge", hub),
