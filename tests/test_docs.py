@@ -34,9 +34,14 @@ PAGES = {
     if not BUILT & set(path.relative_to(DOCS).parts) and path.name != "README.md"
 }
 GALLERY = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("gallery/*.py")}
+# Packages whose docstrings, messages and errors are held to the rules of language.
+PLAIN = "streaming_moments", "storage", "pipelines"
 READMES = {
-    name: (ROOT / name).read_text(encoding="utf-8")
-    for name in ("storage/README.md", "storage/DESIGN.md")
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (
+        *(ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md"),
+        *(path for folder in PLAIN for path in sorted((ROOT / folder).rglob("*.md"))),
+    )
 }
 TEMPLATES = {
     path.name: path.read_text(encoding="utf-8")
@@ -80,8 +85,6 @@ GIVEN_UP_IN_CODE = {
     r"\bfalling\b": "'decreasing'",
     r"\bso many\b|\banew\b": "the number, 'again'",
 }
-# Folders whose docstrings and errors are held to that.
-PLAIN = "streaming_moments", "storage", "pipelines"
 
 
 # Runs the blocks.
@@ -326,12 +329,12 @@ def test_no_word_that_was_given_up_in_docstrings_and_errors():
 
 
 def messages():
-    """Place and text of each text of three words or more in the folders of commands, jobs, service.
+    """Place and text of each text of three words or more in the packages.
 
     They are messages and help; docstrings are not. Values of f-strings are left out.
     """
-    for folder in ("command_line", "jobs", "service"):
-        for path in sorted((ROOT / "pipelines" / folder).rglob("*.py")):
+    for folder in PLAIN:
+        for path in sorted((ROOT / folder).rglob("*.py")):
             tree = ast.parse(path.read_text(encoding="utf-8"))
             within = set()
             for node in ast.walk(tree):
