@@ -222,7 +222,7 @@ def settled(
 
 
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
-    """Findings about the words of a sample, for JSON; empty if there are none.
+    """Findings about the words of a sample, for JSON; empty without findings.
 
     They are the tokeniser that the language needs, the share of time of a tokeniser other than the
     default, and the number of phrases, with the most frequent ones.

@@ -110,9 +110,9 @@ class TopicMatching:
     gone, born : tuple of LoneTopic
         Topics before and after without a pair.
     split : tuple of MixedTopic
-        Earlier topics that are a mix of two later ones, at least one of which has no match.
+        Earlier topics that are a mix of two later ones, at least one without a match.
     merged : tuple of MixedTopic
-        Later topics that are a mix of two earlier ones, at least one of which has no match.
+        Later topics that are a mix of two earlier ones, at least one without a match.
     """
 
     kept: tuple[KeptTopic, ...]

@@ -40,7 +40,7 @@ class ZarrArray(OfNumbers):
         if len(columns) != 1:
             raise ShardError(
                 source.url,
-                f"has arrays, of which one can be read, not {', '.join(columns)}; give one name",
+                f"has arrays; one can be read, not {', '.join(columns)}; give one name",
             )
         try:
             yield from _tables(source, columns[0], limits, start)

@@ -57,7 +57,7 @@ class Signal:
             )
         vary = int(_varying(C).sum())
         if vary < r or (vary == r and not whole):
-            which = f"{d} numbers" if vary == d else f"{d} numbers, of which {vary} vary,"
+            which = f"{d} numbers" if vary == d else f"{d} numbers ({vary} of them vary)"
             raise NotIdentifiable(
                 f"rows of {which} have at most {vary if whole else vary - 1} directions of signal, "
                 f"but {r} are asked for; ask for {vary} components or {vary} factors at most"

@@ -79,7 +79,7 @@ class LabelReader:
 
 
 def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
-    """Blockmodel after a pass: likeliest community of each node, B of the earlier communities.
+    """Blockmodel after a pass: labels of all nodes, and B of the earlier labels.
 
     Degrees are corrected for where they differ by more than chance (`Blocks.corrected`). A node
     without edges has the weights of the communities.

@@ -201,7 +201,7 @@ class SummedVectors:
 
 
 def joined_vectors(prepared: Sequence[PreparedVectors]) -> SummedVectors:
-    """The sums of some batches as one; the batches are not kept."""
+    """The sums of some batches as one; the batches are released."""
     head = prepared[0]
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in prepared])
