@@ -95,7 +95,8 @@ _NOTE = TypeAdapter(OutputNote)
 class OutputFolder:
     """Folder for output files.
 
-    `claim_output` returns one for the files of a model. `by` is the model that has claimed it; without it, any file may be written.
+    `claim_output` returns one for the files of a model. `by` is the model that has claimed it.
+    Without a claim any file may be written.
     """
 
     folder: Folder

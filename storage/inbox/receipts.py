@@ -73,6 +73,6 @@ def receipt_of_key(key: str, principal: str = "") -> str:
 
 
 def seal_before(receipt: str) -> int | None:
-    """Number of a seal before that of a receipt; None for a key, whose claim has the number."""
+    """Number of a seal before the seal of a receipt; None for receipts of keys (see `Claim`)."""
     _, parted, after = receipt.partition("-")
     return int(after) if parted else None

@@ -53,7 +53,7 @@ def option(
 def takes_n_topics(options: C) -> C:
     """Let a class of options accept `n_topics` for its field `topics`, as other calls do.
 
-    The field has the name of the option of commands and of the key of `[refit]`.
+    The field itself is called `topics` like the option of commands and the key of `[refit]`.
     """
     made = options.__init__
 

@@ -64,8 +64,8 @@ def stored_as(**how: Any) -> Mapping[str, Part]:
 class StoredModel:
     """Base of all models: the data of the fit, and how a store saves the fields.
 
-    By their annotations, arrays become arrays of a store and other values its attributes. Fields
-    that hold None are left out. Arrays of a model are read-only.
+    A store saves fields annotated as arrays as arrays, and other fields as attributes. Fields with
+    the value None are left out. Arrays of a model are read-only.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class StoredModel:
     fewest: ClassVar[tuple[int, int]] = (0, 0)
     """Fewest documents, in all and for each topic, for a meaningful fit."""
     nulls: ClassVar[tuple[str, ...]] = ("since", "until", "half_life")
-    """Attributes that stores save as null if they are None."""
+    """Attributes that stores save as null if their value is missing."""
     halves_give: ClassVar[str] = "bars"
     """Name of the field with error bars from halves of the records."""
 

@@ -214,8 +214,9 @@ def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatch
 def numbered_like(model: M, matching: TopicMatching) -> tuple[M, TopicMatching]:
     """Give matched topics their earlier numbers; return the model and the renumbered matching.
 
-    Other topics get the free numbers in the order of the model. With fewer topics than before, a
-    matched topic whose number no longer exists also gets a free one, so its two numbers differ.
+    Other topics get the free numbers in the order of the model. If there are fewer topics than
+    before, some earlier numbers no longer exist. A matched topic with such a number gets a free
+    one.
 
     Examples
     --------

@@ -132,8 +132,8 @@ def found_phrases(
     """Pairs and triples of words of a sample that stand together more often than chance, sorted.
 
     A pair counts if its normalised pointwise mutual information is at least 0.5 (1 if the words
-    only occur together, 0 by chance) and it occurs at least ten times. A triple counts if the same
-    holds of a pair in it and the third word.
+    only occur together, 0 by chance) and it occurs at least ten times. A triple counts if a pair in
+    it and the third word satisfy the same conditions.
 
     names : (m,) the terms of the sample
     longest : words of the longest phrase, 2 or 3

@@ -11,8 +11,8 @@ from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
 
-# Most characters of the words of a document, with one more for each word: this many for each
-# character of the document, and for 1,000 more. All pieces of 1 to 6 characters need 27 for each.
+# Limit of the size of the words of a document, in multiples of its length plus 1,000. The size of a
+# word is its characters plus one. All pieces of 1 to 6 characters have 27 times the length.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
 _AT_ONCE = 1_024  # number of words that are read from an iterator before their size is checked
 

@@ -21,7 +21,7 @@ FACTOR = 1 << 8
 _FURTHEST = 1 << 5  # standard deviations at which values are clipped
 # Ends of the intervals between which a score is linear, in standard deviations.
 _ENDS = (-4.0, -3.0, -2.25, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.25, 3.0, 4.0)
-_POWER = 1 << 6  # integer units of a third or fourth power
+_POWER = 1 << 6  # integer units in which third and fourth powers are summed
 _ROUNDING = 1 / 12  # variance added by rounding to the grid
 _LARGEST = (FACTOR * _FURTHEST) ** 2  # largest value that a row adds to a sum
 # Weight, in rows, by which slopes of neighbouring intervals are smoothed. Measured: a smaller

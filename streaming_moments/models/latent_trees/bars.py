@@ -30,7 +30,7 @@ class TreeBars:
 
     tables : (states of the parent, states) float64 for each node, standard errors of its
         probabilities given the state of its parent
-    scores : standard errors of the scores; "behind" is that of the lead of Chow-Liu's tree
+    scores : standard errors of the scores; the key "behind" is for `LatentTree.behind`
     """
 
     tables: tuple[NDArray[np.float64], ...]

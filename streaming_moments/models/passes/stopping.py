@@ -17,7 +17,7 @@ MOST_OF_CHAINS = 100
 # models after convergence. Baum-Welch makes many passes with small changes.
 OF_DOCUMENTS, OF_EM, OF_CHAINS = 0.5, 0.05, 0.01
 _MOVED = 0.01  # largest change by a pass if there are no error bars
-_AS_BARS = 0.1  # error bars that are assumed if there are none, if this gives a smaller limit
+_AS_BARS = 0.1  # error bars that are assumed for models without bars, if this gives a smaller limit
 
 
 def settled(

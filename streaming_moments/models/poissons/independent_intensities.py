@@ -173,7 +173,7 @@ class IndependentIntensities(TopicModel):
         return self.shapes
 
     def described(self) -> Description:
-        """Description with the implied alpha0, and the deviation of the model's own check."""
+        """Description with the implied alpha0, and the ratio of two estimates of the variances."""
         off = float(np.abs(np.log(self.shapes / self.rates**2 / self.variances)).max())
         said = super().described()
         return Description(

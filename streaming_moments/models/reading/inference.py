@@ -36,7 +36,7 @@ def log_posteriors(
 
 
 def posteriors(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(documents, k) probabilities from their logarithms up to a constant of each document."""
+    """(documents, k) probabilities from logarithms that lack a constant for each document."""
     posterior = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 

@@ -125,7 +125,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
             weighted.sum(axis=0),
             w.T @ products,
             w.T @ statistics.triple_sketch[rows].astype(np.float64),
-            # v holds the full weighted counts, of which two thirds are subtracted
+            # v has the full weighted counts; two thirds of them are subtracted
             (products + weighted / 3).T @ pack(w[:, :, None] * w[:, None, :]),
         )
 

@@ -227,10 +227,10 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SeenMoments:
-    """Moments projected on the basis `Q = orthonormal triangle`, shared by forms with one divisor.
+    """Moments projected on the basis `Q = orthonormal triangle`, for forms with equal divisors.
 
-    `orthonormal` and `images`, which is M2 times it, are (core, s), `triangle` and `pairs` (s, s),
-    `mean` (s,), all float64.
+    The arrays are float64: (core, s) `orthonormal`, (core, s) `images = M2 orthonormal`, (s, s)
+    `triangle` and `pairs`, and (s,) `mean`.
     """
 
     orthonormal: NDArray[np.float64]
@@ -251,7 +251,7 @@ class SeenMoments:
         return cls(orthonormal, triangle, orthonormal.T @ M1, images, orthonormal.T @ images)
 
     def eigenpairs(self, form: Form) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Eigenvalues of A of a form, decreasing, and eigenvectors (s, s)."""
+        """Decreasing eigenvalues of the second moment A of a form, and its (s, s) eigenvectors."""
         projected = self.pairs - form.mean_share * np.outer(self.mean, self.mean)
         values, vectors = np.linalg.eigh((projected + projected.T) / 2)
         order = np.argsort(-values)
