@@ -155,7 +155,7 @@ def _refusal(
             what = f"of type {type(value).__name__}"
             if isinstance(value, str) and _choices(hint):
                 what = repr(value)
-            return f"{name} is {what}; {_called(function)} takes {_said(hint)}"
+            return f"{name} is {what}; {_called(function)} takes {_in_words(hint)}"
     held = (one for value in given.values() for one in _each(value))
     return next(filter(None, map(_refused_field, held)), None)
 
@@ -181,7 +181,7 @@ def _refused_field(one: Any) -> str | None:
         value, hint = getattr(one, name, None), hints.get(name, Any)
         if not fits(value, hint):
             what = type(value).__name__
-            return f"{name} of a {kind} is of type {what}; {kind} takes {_said(hint)}"
+            return f"{name} of a {kind} is of type {what}; {kind} takes {_in_words(hint)}"
     return None
 
 
@@ -237,21 +237,21 @@ def _is_union(hint: Any) -> bool:
     return typing.get_origin(hint) in (typing.Union, UnionType)
 
 
-def _said(hint: Any) -> str:
+def _in_words(hint: Any) -> str:
     inner = typing.get_args(hint)
     if _is_union(hint):
-        return " or ".join(dict.fromkeys(map(_said, inner)))
+        return " or ".join(dict.fromkeys(map(_in_words, inner)))
     if typing.get_origin(hint) is typing.Literal:
         return " or ".join(map(repr, inner))
     if hint is NoneType:
         return "None"
     if isinstance(hint, TypeVar):
-        return _said(hint.__bound__)
+        return _in_words(hint.__bound__)
     origin = typing.get_origin(hint)
     if origin is type and inner:
-        return f"a class of {_said(inner[0])}"
+        return f"a class of {_in_words(inner[0])}"
     if inspect.isclass(origin) and issubclass(origin, Sequence) and origin is not tuple:
-        return f"a list of {_said(inner[0])}"
+        return f"a list of {_in_words(inner[0])}"
     if isinstance(hint, type) and not inner:
         return hint.__name__
     return str(hint).replace("typing.", "").replace("collections.abc.", "")

@@ -199,7 +199,7 @@ def remedy_of(error: BaseException) -> str | None:
     if isinstance(error, PermissionError):
         # errors of object stores have no errno
         local = isinstance(error.errno, int)
-        return _permissions(error) if local else "check the credentials and what they allow"
+        return _permissions(error) if local else "check the credentials and their permissions"
     for begin, remedy in (pair for one in BACKENDS for pair in one.remedies):
         if type(error).__name__ == begin or str(error).startswith(begin):
             return remedy

@@ -56,7 +56,9 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Folder:
-    """Files under a URL. Opened again wherever it is unpickled. Make one with `at`.
+    """Files under a URL. Each process that unpickles it opens its file system again.
+
+    Make one with `at`.
 
     url : URL of the folder; an absolute path for a local folder
     storage_options : options of the file system; never shown, never stored

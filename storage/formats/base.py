@@ -205,7 +205,7 @@ class Format(Protocol):
         """
         raise ShardError(
             source.url,
-            f"is of format {self.name}, which has no columns, as {', '.join(columns)}; give "
+            f"is of format {self.name}, which has no columns such as {', '.join(columns)}; give "
             "Parquet, JSON Lines, CSV or TSV",
         )
 

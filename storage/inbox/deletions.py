@@ -38,7 +38,7 @@ _MOST = 1000  # most receipts or ids in one deletion
 Beat: TypeAlias = Callable[[int, int], None]
 
 
-def _unheard(done: int, total: int) -> None:
+def _silent(done: int, total: int) -> None:
     """Ignore progress."""
 
 
@@ -167,7 +167,7 @@ class Deletions:
             None if data is None else checked(_DELETED, unseal(data, where), f"{where} is invalid")
         )
 
-    def plan(self, identity: str, deletion: Deletion, beat: Beat = _unheard) -> Plan:
+    def plan(self, identity: str, deletion: Deletion, beat: Beat = _silent) -> Plan:
         """Plan a deletion. A repeated call returns the same plan.
 
         Seal all pending batches first, as a plan only covers shards. `identity` and `deletion` are
@@ -245,7 +245,7 @@ class Deletions:
         self._is_purged(one.path)
         return old, None if one.after is None else one.path
 
-    def finish(self, identity: str, plan: Plan, version: int | None, beat: Beat = _unheard) -> None:
+    def finish(self, identity: str, plan: Plan, version: int | None, beat: Beat = _silent) -> None:
         """Record that a deletion is done, and delete the old content of its shards."""
         folder = self._inbox.folder
         for place, one in enumerate(plan.shards, 1):

@@ -95,7 +95,7 @@ def sealed_in_inboxes(
 def left_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files of inboxes that still hold traces of some shards, and what they hold."""
+    """Yield the files of inboxes that still have traces of some shards, and the kind of trace."""
     for log, paths in _inboxes(names, storage_options):
         folder = log.inbox.folder
         for path in paths:

@@ -175,7 +175,7 @@ class SealLog:
         if not batches:
             return None
         contents = dict(zip(batches, self.inbox.read_all(batches), strict=True))
-        taken = self._taken(contents, number)
+        taken = self._new_submissions(contents, number)
         shards = tuple(shard for shard, _ in _shards(number + 1, taken, contents))
         sealed = Seal(number + 1, uuid.uuid4().hex, taken, shards)
         found = create_once(self.inbox.folder, seal_file(sealed.number), sealed.sealed())
@@ -263,7 +263,7 @@ class SealLog:
             found.append(batch.name)
         return found
 
-    def _taken(self, contents: _Contents, number: int) -> tuple[SealedBatch, ...]:
+    def _new_submissions(self, contents: _Contents, number: int) -> tuple[SealedBatch, ...]:
         """Select the new submissions of each batch."""
         claims = self._claims([one for batch in contents.values() for one in batch], number)
         looked_for = {

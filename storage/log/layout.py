@@ -121,7 +121,7 @@ class SegmentLayout:
     def of_first(self, rows: int | None) -> SegmentLayout:
         """Layout of the first `rows` rows only; None means all rows.
 
-        Interleaved blocks of fewer rows are the leading rows of those of more.
+        Interleaved blocks of fewer rows are the leading rows of blocks of more rows.
         """
         return replace(self, rows=None if rows == self.foundation.rows else rows)
 

@@ -80,17 +80,17 @@ class Lock:
             )
         if not patience:
             # skips tenacity, which takes a tenth of a second to load
-            return cls._taken(folder, expiry)
+            return cls._acquired(folder, expiry)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(LockHeld),
             stop=tenacity.stop_after_delay(patience.total_seconds()),
             wait=tenacity.wait_random(*_LOOKS),
             reraise=True,
         )
-        return retrying(cls._taken, folder, expiry)
+        return retrying(cls._acquired, folder, expiry)
 
     @classmethod
-    def _taken(cls, folder: Folder, expiry: timedelta) -> Lock:
+    def _acquired(cls, folder: Folder, expiry: timedelta) -> Lock:
         """Acquire the lock as `acquire`, without waiting."""
         number, marks = _latest(folder), list[str]()
         if number:

@@ -254,7 +254,7 @@ def _taken_over(
         known = _records(store, incoming)
         incoming = _without_copies(head, incoming, known)
     if all(_is_here(head, one) for one in incoming):
-        return tuple(_told(store, one.source, head) for one in incoming)
+        return tuple(_summary(store, one.source, head) for one in incoming)
     if not unique:
         known = _records(store, incoming)
     for one in incoming:
@@ -292,14 +292,14 @@ def _taken_over(
         store.folder.delete([f"{one.folder}/{path}" for one in written for path in one.sizes])
         if not isinstance(error, _Pulled):
             raise
-        return tuple(_told(store.latest(), one.source, head) for one in incoming)
+        return tuple(_summary(store.latest(), one.source, head) for one in incoming)
     purged = done[-1]
     if purged:
         sweep(after.folder)
         erase_unnamed(after.folder, purged.shards)
         after = after.latest()
     after = after.knowing(known)
-    return tuple(_told(after, one.source, head, purged) for one in incoming)
+    return tuple(_summary(after, one.source, head, purged) for one in incoming)
 
 
 def _new_in(head: Commit, source: Source) -> _Incoming:
@@ -433,7 +433,7 @@ def _swept(store: MomentStore) -> None:
         sweep(store.folder)
 
 
-def _told(
+def _summary(
     after: MomentStore,
     source: Source,
     before: Commit,

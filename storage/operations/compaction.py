@@ -64,7 +64,7 @@ def _groups_of_era(
     groups: dict[object, list[SegmentReference]] = {}
     for key, part in zip(keys, references, strict=True):
         groups.setdefault("all" if by == "all" else key, []).append(part)
-    merged = _with_what_is_taken(list(groups.values()), references, ledger)
+    merged = _joined_by_subtraction(list(groups.values()), references, ledger)
     return tuple(tuple(group) for group in merged if len(group) > 1)
 
 
@@ -78,11 +78,11 @@ def linked_groups(
     return tuple(
         tuple(group)
         for era in eras.values()
-        for group in _with_what_is_taken(era, [part for [part] in era], ledger)
+        for group in _joined_by_subtraction(era, [part for [part] in era], ledger)
     )
 
 
-def _with_what_is_taken(
+def _joined_by_subtraction(
     merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
 ) -> list[list[SegmentReference]]:
     """Join groups if one segment subtracts shards of segments in several groups."""

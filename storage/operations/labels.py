@@ -51,7 +51,7 @@ def label(
 
 
 def succession(store: MomentStore, model: Model) -> Succession | None:
-    """Match the topics of a new model to those of the last model with labels.
+    """Match the topics of a new model to the topics of the last model with labels.
 
     Uses `states_compared`. The model has the vocabulary of the store. Returns None if no model has
     labels.

@@ -122,7 +122,7 @@ def holdings_of(
     listed = chain.from_iterable(commit.forgotten.shards for commit in log)
     shards |= {shard for shard in listed if shard.url in names}
     contents = marks | {(shard.fingerprint, shard.size) for shard in shards}
-    told = {commit.version: _told_by(commit, names) for commit in log}
+    told = {commit.version: _mentioned_shards(commit, names) for commit in log}
     alike = {one for one in contents if tells_content(one[0])}
     gone = {
         commit.version
@@ -265,7 +265,7 @@ def _models_of(commit: Commit) -> set[str]:
     return {model_folder(name, model.id) for name, model in commit.models.items()}
 
 
-def _told_by(commit: Commit, names: Set[str]) -> frozenset[str]:
+def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
     """Return the names of skipped or forgotten shards in a commit, or in its message."""
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])

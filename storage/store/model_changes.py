@@ -25,7 +25,7 @@ class TagMove:
 class Succession:
     """An earlier model whose labels a new model takes over.
 
-    `topics` maps numbers of its topics to those of the new model.
+    `topics` maps numbers of its topics to numbers of topics of the new model.
     """
 
     model: str

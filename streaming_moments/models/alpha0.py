@@ -162,10 +162,10 @@ def search_alpha0(
 ) -> tuple[Alpha0Search, tuple[Alpha0Trial, ...]]:
     """Find alpha0 by trial fits; return the search, then the best trial and those within its noise.
 
-    `seen` is the handle of `seen_by`, which the fit with the best value also needs.
-    All trials share the `SharedMoments`. Each is a fit of the most frequent words, whose score is
-    that with the sum of alpha that predicts best. Raises NotIdentifiable if no value of alpha0
-    gives separable topics.
+    `seen` is the handle of `seen_by`, which the fit with the best value also needs. All trials
+    share the `SharedMoments`. Each is a fit of the most frequent words. Its score is the best over
+    all sums of alpha for reading documents. Raises NotIdentifiable if no value of alpha0 gives
+    separable topics.
     """
     words = min(rows.basis.core, LEADING_WORDS)
     three = rows.brought("pair counts", partial(PairRows.with_halves, leading=words), halves=True)

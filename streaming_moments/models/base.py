@@ -149,11 +149,11 @@ class Model(Protocol):
     finds_topics: ClassVar[bool]
     """Whether it can find the number of topics by held-out pairs."""
     record: ClassVar[str]
-    """Noun for what it is fitted to."""
+    """Noun for the records of its fit."""
     numbered: ClassVar[str]
-    """What it has a number of, in the plural."""
+    """Plural noun for its topics, states, components or the like."""
     holds_out: ClassVar[str]
-    """Plural name of what is held out to find the number; empty if there is nothing."""
+    """Plural noun for the held-out data that choose the number; empty if it holds nothing out."""
     fewest: ClassVar[tuple[int, int]]
     """Fewest documents, in all and for each topic, for a meaningful fit."""
 

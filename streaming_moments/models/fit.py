@@ -215,7 +215,7 @@ def fit_rows(
 ) -> TopicModel:
     """Fit topics of any form, without refinement.
 
-    The same blocks give the same bits wherever the steps run. n_topics is from 1 to the columns of
-    the basis. Method, seed and errors as for `fit_by`.
+    The same blocks give the same bits on any workers. n_topics is from 1 to the columns of the
+    basis. Method, seed and errors as for `fit_by`.
     """
     return TopicModel.of_form(rows, form, FitOptions(topics=n_topics, method=method, seed=seed))

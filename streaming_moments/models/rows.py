@@ -74,7 +74,7 @@ class Rows(Protocol):
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Sum of the results of `each`, with `nbytes` bytes each: `strips`, then `tree_sum`.
 
-        It has the same bits wherever it is summed.
+        It has the same bits on any workers.
         """
 
     def over(

@@ -83,11 +83,11 @@ class StoredModel:
     finds_topics: ClassVar[bool] = False
     """Whether it can find the number of topics by held-out pairs."""
     numbered: ClassVar[str] = "topics"
-    """What it has a number of, in the plural."""
+    """Plural noun for its topics, states, components or the like."""
     record: ClassVar[str] = "record"
-    """Noun for what it is fitted to."""
+    """Noun for the records of its fit."""
     holds_out: ClassVar[str] = ""
-    """Plural name of what is held out to find the number; empty if there is nothing."""
+    """Plural noun for the held-out data that choose the number; empty if it holds nothing out."""
     fewest: ClassVar[tuple[int, int]] = (0, 0)
     """Fewest documents, in all and for each topic, for a meaningful fit."""
     nulls: ClassVar[tuple[str, ...]] = ("since", "until", "half_life")

@@ -206,7 +206,7 @@ class TopicModel(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """Fit topics to all rows; the same blocks give the same bits wherever the steps run.
+        """Fit topics to all rows; the same blocks give the same bits on any workers.
 
         Parameters
         ----------

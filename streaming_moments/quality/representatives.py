@@ -62,7 +62,7 @@ class Representatives:
         if len(self.topics) != len(other.topics):
             raise InvalidInput(
                 f"documents for {len(self.topics)} and for {len(other.topics)} topics cannot be "
-                "joined; join those of one model"
+                "joined; join documents of one model"
             )
         pairs = zip(self.topics, other.topics, strict=True)
         return Representatives(

@@ -75,7 +75,7 @@ class IntegerSums:
 
     @classmethod
     def zeros(cls, *like: NDArray[Any]) -> Self:
-        """Empty sums, whose arrays have the shapes of others."""
+        """Empty sums with arrays of the same shapes as in other sums."""
         return cls(*(np.zeros(one.shape, dtype=np.int64) for one in like))
 
     @property

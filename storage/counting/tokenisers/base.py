@@ -80,7 +80,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     try:
         found: object = split(text)
         several = isinstance(found, Iterable) and not isinstance(found, str | bytes)
-        listed: list[Any] = _taken(cast("Any", found), most) if several else [found]
+        listed: list[Any] = _bounded_list(cast("Any", found), most) if several else [found]
     except MemoryError:  # a problem of the machine, not of the document
         raise
     except Exception as error:
@@ -105,7 +105,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     return [*filter(None, listed)]
 
 
-def _taken(found: Iterable[Any], most: int) -> list[Any]:
+def _bounded_list(found: Iterable[Any], most: int) -> list[Any]:
     """List the items of an iterable, perhaps infinite, up to the first part that exceeds `most`."""
     if isinstance(found, list):
         return found

@@ -63,7 +63,7 @@ def independent_factors(
     """Independent factors h of `x = m + A h + noise`, at most one of them normal.
 
     Cumulants of `order` separate skewed ("third") or kurtotic ("fourth") factors, or factors of
-    either kind ("both"); `require_told_apart` checks that they exceed noise. Normal noise has one
+    either kind ("both"); `require_significant` checks that they exceed noise. Normal noise has one
     variance ("spherical"), one per coordinate ("diag"), or an unknown covariance ("full"). With
     "full" the length of a column is unknown, and a factor and its noise together have variance 1.
     All but order "third" with noise "spherical" or "diag" needs moments with `fourth`.
@@ -99,16 +99,16 @@ def independent_factors(
 
 def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
     """Indices in `Factors` of factors without a cumulant beyond three standard errors of noise."""
-    size, error = _told_by(found, order)
+    size, error = _separating(found, order)
     return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
 
 
-def require_told_apart(found: Factors, order: str) -> None:
+def require_significant(found: Factors, order: str) -> None:
     """Raise NotIdentifiable for factors whose cumulants noise alone could explain."""
     weak = weak_factors(found, order)
     if not weak.size:
         return
-    size, error = _told_by(found, order)
+    size, error = _separating(found, order)
     called, other = _CALLED[order]
     first, rest = weak[0], size.size - weak.size
     remedy = f"ask for {rest} factors" if rest else "add rows"
@@ -121,7 +121,7 @@ def require_told_apart(found: Factors, order: str) -> None:
     )
 
 
-def _told_by(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _separating(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(k,) cumulants that separate the factors, and their errors; for "both" the clearer ones."""
     third = found.skewness, found.skewness_error
     if order == "third":

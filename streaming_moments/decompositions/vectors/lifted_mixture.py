@@ -56,8 +56,8 @@ def mixture_components(
     """Components of k Gaussians from the moments of rows.
 
     Rows are centred and get an extra coordinate 1, so the k means need only k - 1 independent
-    directions, wherever the origin is. The "diag" covariances need moments with `squares`; "tied-"
-    is one covariance for all components.
+    directions, for any origin. The "diag" covariances need moments with `squares`; "tied-" is one
+    covariance for all components.
 
     Raises NotIdentifiable as `Signal.of`, if the third moment does not separate the components, or
     if the variances by component and coordinate do not converge.
@@ -88,10 +88,10 @@ def mixture_components(
         spread = _spherical_spread(moments, signal)
         grams = signal.whitening.T @ signal.whitening
         rotation = lifted_rotation(third - crossed(spread, grams))
-        variances = _told_apart(rotation, spread[:, None], signal.noise[:1])
+        variances = _component_variances(rotation, spread[:, None], signal.noise[:1])
     else:
         rotation, spread = _diagonal_spread(moments, signal, third)
-        variances = _told_apart(rotation, spread, signal.noise)
+        variances = _component_variances(rotation, spread, signal.noise)
     mean_variance = np.trace(moments.covariance) / moments.mean.size
     least = max(_LEAST_VARIANCE * signal.noise.mean(), _LEAST_SHARE * mean_variance)
     weights = rotation[-1] ** 2
@@ -140,7 +140,7 @@ def _whitened_means(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(rotation[:-1] / rotation[-1])
 
 
-def _told_apart(
+def _component_variances(
     rotation: NDArray[np.float64], spread: NDArray[np.float64], noise: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """(k, c) variances of the components, from `sum_j w_j W'(mu_j - m) s_j` and `sum_j w_j s_j`."""

@@ -4,9 +4,9 @@ Given the middle state the three rows are independent, so that the sums
 
     T = sum [1; x2; upper(x2 x2')] (x) [1; x1] (x) [1; x3]
 
-are those of a mixture of three views (`decompositions.views`), whose columns hold a 1, which fixes
-the scale, and the means and second moments of the states. T is additive, but no kind of store has
-it: sums of rows (kind "vectors") ignore the order of rows, and windows of symbols (kind
+are those of a mixture of three views (`decompositions.views`), whose columns consist of a 1, which
+fixes the scale, and of the means and second moments of the states. T is additive, but no kind of
+store has it: sums of rows (kind "vectors") ignore the order of rows, and windows of symbols (kind
 "sequences") have no numbers. T has `(d + 1)^3 (d + 2) / 2` entries.
 """
 

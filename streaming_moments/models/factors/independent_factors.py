@@ -16,7 +16,7 @@ from streaming_moments.decompositions.vectors.factors import (
     ORDERS,
     require_noise,
     require_order,
-    require_told_apart,
+    require_significant,
     weak_factors,
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
@@ -216,7 +216,7 @@ class IndependentFactors(StoredModel):
             )
         found, order, halves, told = fitted(whole, moments, k, options.order, options.noise)
         if options.weak == "refuse":
-            require_told_apart(found, order)
+            require_significant(found, order)
         bars = None
         if halves:
             even, odd = matched_halves(found, halves)

@@ -34,8 +34,9 @@ def fitted(
 ) -> tuple[Factors, Order, Halves | None, str]:
     """Factors, their order, the factors of the halves, and why the order, if it was "auto".
 
-    "auto" uses both cumulants, or one of them if halves of the rows then differ less and no more
-    than one factor lacks it. Without fourth moments it is "third". Raises as `independent_factors`.
+    "auto" uses both cumulants. It uses only one of them if that makes the halves differ less, and
+    if at most one factor lacks this cumulant. Without fourth moments it is "third". Raises as
+    `independent_factors`.
     """
 
     def fit(given: VectorMoments, order: Any) -> Factors:

@@ -63,7 +63,7 @@ from streaming_moments.statistics.row_block import interleaved
 _CONTRACT = 0.15
 _SMOOTHING = 1e-3
 _LEAST_STATES = 2
-_SAID = {
+_SHAPE_NAMES = {
     "latent_tree": "latent tree",
     "mixed_tree": "tree of hidden nodes and columns",
     "chow_liu": "Chow-Liu's tree",
@@ -420,7 +420,7 @@ class LatentTree(StoredModel):
         scores, bars = self.scores, self.bars
         told = "" if bars is None else f" (error {bars.scores[self.shape]:.1g})"
         sentence = (
-            f"{_SAID[self.shape]}: log-likelihood of a pair of columns "
+            f"{_SHAPE_NAMES[self.shape]}: log-likelihood of a pair of columns "
             f"{scores[self.shape]:.4f}{told} nats; Chow-Liu's tree {scores['chow_liu']:.4f}, "
             f"independent {scores['independent']:.4f}, at most {scores['pairs']:.4f}"
         )
@@ -432,7 +432,7 @@ class LatentTree(StoredModel):
         if self.shape_scores:
             facts["held_out"] = dict(self.shape_scores)
             ranked = sorted(self.shape_scores.items(), key=lambda one: -one[1])
-            shown = ", ".join(f"{_SAID[name]} {score:.4f}" for name, score in ranked)
+            shown = ", ".join(f"{_SHAPE_NAMES[name]} {score:.4f}" for name, score in ranked)
             sentence += f"; held-out log-likelihood of a column given two others: {shown}"
         if self.behind > 0 and self.shape == "latent_tree":
             sentence += (

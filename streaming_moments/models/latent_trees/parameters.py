@@ -179,7 +179,7 @@ def hidden_states(
     triples: Mapping[int, Mapping[Triple, NDArray[np.float64]]],
     states: int,
 ) -> dict[int, NodeStates]:
-    """States of all hidden nodes: `states` of them, or as many as the columns around it separate.
+    """States of all hidden nodes; a node has `states` of them, or as many as its columns separate.
 
     Arguments and errors as for `parametrised`; at least one node has all `states`.
     """

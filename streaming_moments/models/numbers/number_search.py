@@ -55,7 +55,7 @@ class NumberSearch:
     apart : mapping
         `Trial.apart` of these numbers, if known.
     of : str
-        Plural name of what is counted, such as topics.
+        Plural noun, such as topics.
     more : str
         Option that tries larger numbers; empty if unknown.
 
@@ -223,7 +223,7 @@ def shown_numbers(numbers: Iterable[int], of: str) -> str:
 
 
 def one_of(several: str) -> str:
-    """Singular of the name of what is counted or held out.
+    """Singular of a plural noun, such as topics.
 
     Examples
     --------

@@ -375,7 +375,7 @@ def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
 
 
 def _identifies_two(rows: Rows, options: Any) -> bool:
-    """Whether moments identify two states, but not as many as the options ask for."""
+    """Whether moments identify two states, but fewer than the options ask for."""
     if options.topics <= _FEWEST:
         return False
     try:

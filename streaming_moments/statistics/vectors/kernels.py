@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Limit of int16, whose least number has no opposite.
+# Largest magnitude in int16 with both signs.
 LARGEST = 32_767
 
 

@@ -228,7 +228,7 @@ def test_nulls_in_columns_of_numbers_make_a_bad_row():
         ("a.npy", npy(np.array([["x"]])), "rows of numbers"),
         ("a.npy", npy(np.asfortranarray(np.ones((3, 4)))), "by columns"),
         ("a.npy", npy(np.ones((30, 4)))[:-8], "8 bytes too early"),
-        ("a.txt", b"1 2\n", "no columns v;"),
+        ("a.txt", b"1 2\n", "no columns such as v;"),
     ],
 )
 def test_what_holds_no_vectors_is_refused(name, content, told):
