@@ -96,7 +96,7 @@ def segments_to_replace(
 def parts_to_sum(
     commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the next parts of a version to sum, which are kept; empty if nothing is to be summed.
+    """Return the next parts of a version to sum, if any; they stay beside their sum.
 
     These are the earliest `after` parts of one level, vocabulary and sign. Segments of the latest
     day, month or year are left for replacement, if there are others. Sums in `gone` are ignored.

@@ -123,8 +123,8 @@ def _added_up(
     """Counts of words, and for each word the share of the documents that counted it.
 
     `parts` has the counts of each group of documents that were counted with the same number of
-    words. Shares of documents are measured in tokens of words that all of them count. They are None
-    if all documents count all words.
+    words. Shares of documents are measured in tokens of words that all of them count. The shares
+    are missing (None) if all documents count all words.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)
