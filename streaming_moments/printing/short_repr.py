@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-LINE = 100  # characters of a repr
-_FEW = 6  # items that are printed
-_LONG = 60  # characters
+LINE = 100  # most characters of a repr
+_FEW = 6  # most items that are printed
+_LONG = 60  # most characters of a text
 
 
 def short_repr(value: Any) -> str:

@@ -70,7 +70,7 @@ def completions(*words):
 
 
 def test_the_shell_completes_commands_options_and_choices(monkeypatch, capsys):
-    assert completions("re") == ["rebase", "refit"]
+    assert completions("re") == ["rebase", "refit", "rename"]
     assert completions("create", "store", "a.txt", "--len") == ["--length-weights"]
     assert completions("create", "store", "a.txt", "--kind", "v") == ["views", "vectors"]
     for shell, begins in (("zsh", "#compdef"), ("bash", "_streaming_moments_completion()")):

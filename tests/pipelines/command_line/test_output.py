@@ -49,6 +49,7 @@ LINES = """
 = verify s
 = create graph edges.csv
 = update graph edges.csv
+= rename graph edges.csv moved.csv
 = refit graph --model blockmodel --topics 2
 = memberships graph --output memberships
 = neighbours numbers.csv --output lists
@@ -74,6 +75,7 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "numbers.csv").write_text(f"source,target\n{lines}")
     named = "".join(f"n{one},n{other}\n" for one, other in edges)
     (tmp_path / "edges.csv").write_text(f"source,target\n{named}")
+    (tmp_path / "moved.csv").write_text(f"source,target\n{named}")
     (tmp_path / "service.toml").write_text('store = "graph"\n')
     return tmp_path
 
