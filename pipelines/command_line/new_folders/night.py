@@ -97,7 +97,7 @@ def configuration(
     place = "" if results is None else f"{_absolute(results).rstrip('/')}/"
     sources = [(_absolute(one), "") for one in shards] or [_EXAMPLES]
     if sealed is not None:
-        sources.append((sealed, "documents that the service accepted; there are none at first"))
+        sources.append((sealed, "documents that the service accepted; none before its first start"))
     own = bool(shards)
     text = _NIGHT.format(
         store=_text(f"{place}store"),
