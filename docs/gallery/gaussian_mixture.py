@@ -27,7 +27,9 @@ years = np.array(years)
 # %%
 # Weight the words by tf-idf, and reduce each passage to 12 numbers of length 1 together.
 
-vectorizer = TfidfVectorizer(stop_words="english", min_df=20, sublinear_tf=True, max_features=4000)
+vectorizer = TfidfVectorizer(
+    stop_words="english", token_pattern="[a-z]{3,}", sublinear_tf=True, max_features=4000
+)
 weights = sp.csr_array(vectorizer.fit_transform(passages))
 left, scales, _ = svds(weights, 12, random_state=0)
 rows = left * scales
