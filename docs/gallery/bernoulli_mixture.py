@@ -25,7 +25,8 @@ rng = np.random.default_rng(0)
 samples = [" ".join(rng.choice(text.split(), 10_000, replace=False)) for text in texts]
 vectorizer = CountVectorizer(token_pattern="[a-z]{3,}")
 counts = vectorizer.fit_transform(samples).T.toarray()
-counts, names = (one[counts.sum(axis=1) >= 5] for one in (counts, vectorizer.get_feature_names_out()))
+often = counts.sum(axis=1) >= 5
+counts, names = counts[often], vectorizer.get_feature_names_out()[often]
 print(*counts.shape, "words and periods")
 
 # %%

@@ -78,5 +78,4 @@ axes[0].set_ylabel("amount of the topic")
 
 # %%
 # Sources must differ in their words. With a third source, of the years from 1880 to 1910, the fit
-# mixes it up with the first. The law of the lengths matters, too. Where they vary less than
-# Poisson counts with such means, as in passages of 200 words, the fit is refused.
+# mixes it up with the first. Lengths must vary, too: the fit refuses passages of 200 words each.

