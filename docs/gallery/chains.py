@@ -55,5 +55,6 @@ print("".join("|" if one == state else "." for one in states))
 # often stand where a word could end.
 
 more = MomentHMM(n_components=4, n_features=len(alphabet)).fit(sequences)
-print("perplexity of a letter:", model.perplexity(sequences), more.perplexity(sequences))
+for one in (model, more):
+    print(one.n_components, "states: perplexity of a letter", round(one.perplexity(sequences), 1))
 panels = more.plot(8, names=["_" if letter == " " else letter for letter in alphabet])
