@@ -50,7 +50,7 @@ axis.set(xlabel="period", ylabel="probability of a word of the class", ylim=(0, 
 figure.legend(loc="outside lower center", ncols=2, title="most frequent words of the class")
 
 # %%
-# Six is a choice, not a result: more classes predict words held out slightly better. For the model
+# Six is a choice, not a result: more classes predict words held out better. For the model
 # takes the periods as independent given the class, but one president uses a word in several.
 
 fitted = np.arange(len(sets)) % 4 > 0

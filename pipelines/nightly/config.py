@@ -103,6 +103,7 @@ class UpdateSection:
 
     skip_bad_shards: bool = True
     unique: bool = False
+    include_moved: bool = False
     compact_after: Number = COMPACT_AFTER
     compact_by: Bucket = "day"
     max_document_bytes: Size = 8 << 20
@@ -350,7 +351,7 @@ def config_of(content: Mapping[str, Any], where: str) -> NightlyConfig:
     >>> config_of({**content, "refit": {"topic": 5}}, "night.toml")
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: night.toml: [refit] has no key 'topic', did you mean \
+    streaming_moments.errors.InvalidInput: night.toml: [refit] has no key 'topic'; did you mean \
 'topics'?
     """
     return from_toml(NightlyConfig, content, where)
