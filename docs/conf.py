@@ -51,6 +51,8 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "remove_config_comments": True,
+    # only what an example prints, not the objects of matplotlib
+    "capture_repr": (),
     "show_memory": False,
     "write_computation_times": False,
     "min_reported_time": 1e6,

