@@ -59,12 +59,16 @@ sphinx_gallery_conf = {
 
 html_theme = "furo"
 html_title = f"streaming-moments {release}"
+html_favicon = "static/icon.svg"
 html_static_path = ["static"]
+templates_path = ["templates"]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_sourcelink = False
 # no page loads anything from elsewhere
 html_theme_options = {"top_of_page_buttons": []}
+CAPTION = 'class="caption" role="heading"', 'class="caption" role="heading" aria-level="2"'
 
 
 def skip_inherited(app, what, name, member, skip, options):
@@ -90,9 +94,16 @@ def unlink_shapes(app, doctree):
             link.replace_self(link.children)
 
 
+def set_heading_levels(app, page, template, context, doctree):
+    """Give captions of tables of contents a level: Sphinx writes headings without one."""
+    for part in ("body", "toctree"):
+        if isinstance(context.get(part), str):
+            context[part] = context[part].replace(*CAPTION)
+
+
 def setup(app):
     """Write the pages of the reference from the code before Sphinx reads any page."""
-    generated = [path.stem for path in reference_pages.write(HERE / "reference")]
+    generated = [path.stem for path in reference_pages.write(Path(app.srcdir) / "reference")]
 
     def append_contents(app, name, source):
         source[0] = with_contents(name, source[0], generated)
@@ -102,3 +113,4 @@ def setup(app):
     # before napoleon reads them
     app.connect("autodoc-process-docstring", escape_types, priority=400)
     app.connect("doctree-read", unlink_shapes)
+    app.connect("html-page-context", set_heading_levels)
