@@ -68,6 +68,8 @@ html_copy_source = False
 html_show_sourcelink = False
 # no page loads anything from elsewhere
 html_theme_options = {"top_of_page_buttons": []}
+# addresses of pages that have moved, each with the present one
+MOVED = {"guides/other_data": "kinds/index"}
 CAPTION = 'class="caption" role="heading"', 'class="caption" role="heading" aria-level="2"'
 
 
@@ -101,6 +103,17 @@ def set_heading_levels(app, page, template, context, doctree):
             context[part] = context[part].replace(*CAPTION)
 
 
+def redirect_moved(app, failed):
+    """Write a page at each old address that leads to the present one."""
+    for old, link in MOVED.items() if failed is None else ():
+        page = Path(app.outdir, f"{old}.html")
+        page.parent.mkdir(exist_ok=True)
+        refresh = f'<meta http-equiv="refresh" content="0; url={link}.html">'
+        text = f'This page has moved to <a href="{link}.html">{link}</a>.'
+        head = f'<!doctype html><html lang="en"><title>Moved</title>{refresh}'
+        page.write_text(f"{head}<main><h1>Moved</h1><p>{text}</p></main>", encoding="utf-8")
+
+
 def setup(app):
     """Write the pages of the reference from the code before Sphinx reads any page."""
     generated = [path.stem for path in reference_pages.write(Path(app.srcdir) / "reference")]
@@ -114,3 +127,4 @@ def setup(app):
     app.connect("autodoc-process-docstring", escape_types, priority=400)
     app.connect("doctree-read", unlink_shapes)
     app.connect("html-page-context", set_heading_levels)
+    app.connect("build-finished", redirect_moved)

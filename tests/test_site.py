@@ -4,6 +4,7 @@ It is built of a few pages, or read from the folder SITE: `make docs` and then `
 """
 
 import os
+import re
 import shutil
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -122,6 +123,12 @@ def test_pages_of_the_site_fit_and_are_accessible(opened, examined, site, served
     for name in names:
         page.goto(f"{served}/{name}.html")
         examined(page, f"site-{name.replace('/', '-')}")
+
+
+def test_an_address_that_has_moved_leads_to_the_page(site):
+    moved = (site / "guides" / "other_data.html").read_text()
+    [link] = re.findall(r"url=(.*?)\.html", moved)
+    assert (DOCS / "guides" / f"{link}.md").is_file()
 
 
 def test_the_keyboard_reaches_what_scrolls_and_no_other(opened):
