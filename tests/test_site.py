@@ -118,7 +118,9 @@ def test_pages_of_the_site_fit_and_are_accessible(opened, examined, site, served
     page = opened("index")
     names = PAGES
     if "SITE" in os.environ:
-        found = sorted(site.rglob("*.html"))
+        # a page that has moved leaves for its new place at once
+        leaving = 'http-equiv="refresh"'
+        found = [one for one in sorted(site.rglob("*.html")) if leaving not in one.read_text()]
         names = [path.relative_to(site).with_suffix("").as_posix() for path in found]
     for name in names:
         page.goto(f"{served}/{name}.html")
