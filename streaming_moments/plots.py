@@ -91,6 +91,7 @@ def _bars(
         axis.set_yticks(own, words[place], fontsize=_SMALL, parse_math=False)
         axis.invert_yaxis()
         axis.set_xlim(left=0)
+        axis.locator_params(axis="x", nbins=4)
         axis.tick_params(axis="x", labelsize=_SMALL)
         _title(axis, titles[place])
 

@@ -55,7 +55,7 @@ OUTPUT = re.compile(
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", text, re.MULTILINE)}
 # tests/pipelines/service/test_readme.py runs the last one
-RUN_ELSEWHERE = {"guides/s3", "guides/service", "operation/service_details"}
+RUN_ELSEWHERE = {"guides/s3", "start/first_service", "guides/service", "operation/service_details"}
 ADDRESSES = 2  # of a decade, so that pages take seconds
 MOST_WORDS = 30
 
@@ -218,10 +218,12 @@ def test_the_blocks_of_the_page_on_s3_run(folder, bucket):
 
 
 @pytest.mark.linux
-def test_the_blocks_of_the_page_on_the_service_run(folder, monkeypatch, capsys):
+def test_the_blocks_of_the_pages_on_the_service_run(folder, monkeypatch, capsys):
     port = free_port()
-    page = PAGES["guides/service"].replace("localhost:8080", f"127.0.0.1:{port}")
-    begun, rest = page.split("streaming-moments serve service.toml\n```")
+    # the guide goes on where the first page ends
+    pages = PAGES["start/first_service"] + PAGES["guides/service"]
+    pages = pages.replace("localhost:8080", f"127.0.0.1:{port}")
+    begun, rest = pages.split("streaming-moments serve service.toml\n```")
     for language, text in FENCE.findall(f"{begun}```"):
         run_block(language, text, {})
     monkeypatch.setenv("TOKEN", re.search(r"sm_\S+", capsys.readouterr().out)[0])
