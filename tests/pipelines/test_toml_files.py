@@ -117,7 +117,11 @@ def test_a_wrong_value_of_any_key_gets_one_plain_line(kind, read, least):
             "[refit] polish: passes count all documents equally",
         ),
         (config_of, NIGHT | {"create": {"max_topics": 9, "core": 8}}, "[create] max_topics is 9"),
-        (service_of, SERVICE | {"listen": {"certificate": "c"}}, "[listen] certificate is given without key"),
+        (
+            service_of,
+            SERVICE | {"listen": {"certificate": "c"}},
+            "[listen] certificate is given without key",
+        ),
         (service_of, SERVICE | {"limits": {"document": "17MiB"}}, "[limits] document is 17,825,"),
         (service_of, SERVICE | {"listen": {"host": "0.0.0.0"}}, "[listen] host '0.0.0.0' accepts"),
         (service_of, SERVICE | {"listen": {"origins": ["a"]}}, "[listen] origins: pages of other"),

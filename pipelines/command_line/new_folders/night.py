@@ -43,10 +43,14 @@ max_held_out_drop = 0.05     # how much worse it may predict held-out words, in 
 # min_documents = 1000
 """
 _SIZES = "max_topics = 32              # the most that a refit may find"
-_TOPICS = 'topics = [5, 10, 20]         # compares these, takes the best; "auto": takes longer'
+_TOPICS = """\
+topics = [5, 10, 20]         # compares these and takes the best one
+# topics = "auto"            # finds the number of separable topics: no comparison, takes longer"""
 # of the example documents
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
-_FEW_TOPICS = 'topics = [2, 3, 4, 6]        # compares these, takes the best; "auto": compares more'
+_FEW_TOPICS = """\
+topics = [2, 3, 4, 6]        # compares these and takes the best one
+# topics = "auto"            # finds the number of separable topics, without a comparison"""
 _ENVIRONMENT = """\
 # Variables of the scheduled night, as NAME=value. Remove the # where you need one.
 # AWS_ACCESS_KEY_ID=

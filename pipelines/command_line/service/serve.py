@@ -106,5 +106,5 @@ def _begin(folder: Path) -> None:
         f"  cd {shlex.quote(str(folder))}",
         "  streaming-moments nightly night.toml   # creates the store and publishes a first model",
         "  streaming-moments serve service.toml",
-        "Then open http://localhost:8080/ with the token as the password.",
+        "Then open http://localhost:8080/ with the token as the password. README.md has all steps.",
     )

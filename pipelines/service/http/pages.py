@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -71,7 +72,7 @@ class Outside:
 
     @property
     def has_risen(self) -> bool:
-        """Whether so many more words are outside that the model misses much of new documents.
+        """Whether the share has risen so far that the model misses much of new documents.
 
         A vocabulary without common words lacks many in all documents, on purpose.
         """
@@ -258,12 +259,22 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
         # shards and advice for operators are on the page of its health
         stale = stale_line(staleness(view.store, published.name))
-        return replace(report, each=EACH, reasons=(stale,) if stale else (), advice=(), ledger=())
+        reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
+        return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())
 
     found: ReportPage = service.pages.get_or_create(
         ("report", view.store.version, published.name), made
     )
     return found
+
+
+def _refit_of(service: Service) -> str:
+    """Say who fits the next model, with the command."""
+    night = service.config.accumulate.night
+    if night is None:
+        return f"`streaming-moments refit {shlex.quote(service.config.store)}` fits a new model"
+    command = f"streaming-moments nightly {shlex.quote(night)}"
+    return f"The next night fits a new model; `{command}` runs it now"
 
 
 def root_of(scope: Mapping[str, Any]) -> str:
