@@ -14,5 +14,5 @@ class ExitCode(IntEnum):
     BAD_SHARDS = 3
     UNFINISHED = 4  # part of it is committed, and the same command finishes it
     NOTHING_NEW = 10  # in a nightly run
-    REFUSED = 11  # by a gate of a nightly run
+    REJECTED = 11  # by a gate of a nightly run
     INTERRUPTED = 130

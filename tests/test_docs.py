@@ -67,6 +67,8 @@ GIVEN_UP = {
     r"\btaken\b": "'chosen' or 'accepted'",
     r"let go|drawn in|made anew|gone back": "'delete', 'clip', 'rebuild', 'rolled back'",
     r"what accumulates|who sends|what waits|whoever|of which": "the noun itself",
+    r"\brefus\w* by a gate|\bgates? refus|\brefus\w* (the |a |its |this )?(new )?model\b"
+    r"|\bmodels? (that )?(was |is |were |are )?refus": "'rejected', of a model that a gate stops",
     r"\bis none\b|\bto nobody\b|\bis no \w+ of\b": "'is missing', 'to no one', 'is not'",
 }
 

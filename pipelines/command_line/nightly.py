@@ -22,7 +22,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.nightly.plain_words import WIDEST, in_words, of_nights
-from streaming_moments.pipelines.nightly.report import NightReport
+from streaming_moments.pipelines.nightly.report import NO_STORE_YET, NightReport
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import Status, warnings_of
 from streaming_moments.pipelines.terminal import event_logger, note, say, tell
@@ -44,15 +44,19 @@ from streaming_moments.printing.plural import of_number
     "--init",
     "folder",
     type=click.Path(path_type=Path),
+    metavar="FOLDER",
     help="Write a new folder with configuration and schedule; run nothing.",
 )
 @click.option(
     "--shards",
     multiple=True,
+    metavar="PATTERN",
     help="With --init: pattern of the shards, quoted; repeatable [example documents].",
 )
 @click.option(
-    "--results", help="With --init: folder or URL for store and reports [the new folder]."
+    "--results",
+    metavar="FOLDER",
+    help="With --init: folder or URL for store and reports [the new folder].",
 )
 def nightly(
     config: str | None,
@@ -68,7 +72,7 @@ def nightly(
     With --init, the command writes a folder that a night can run in, prints the next commands
     and ends.
 
-    Exit codes beside those of all commands: 0 published, 10 no new data, 11 refused by a gate.
+    Exit codes beside those of all commands: 0 published, 10 no new data, 11 rejected by a gate.
     """
     if (config is None) == (folder is None):
         raise InvalidInput("give either CONFIG, or --init FOLDER for a new night")
@@ -95,6 +99,8 @@ def nightly(
             note(_line_of(step))
             for line in filter(None, [*step.values.get("told", ()), step.values.get("why")]):
                 note(f"  {line}")
+            for line in step.values.get("warnings", ()):
+                tell(f"  warning: {line}")
 
     # the log of a night in JSON holds nothing else
     with running(Session(**asdict(wanted.cluster)), quiet=json_output) as run:
@@ -106,11 +112,11 @@ def nightly(
             # a night has keys and no options
             raise InvalidInput(error.said(of_nights)) from error
     if not json_output:
-        reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
-        model = f", model {report.model}" if report.model else ""
-        say(f"{report.outcome}{reasons}; {of_number(report.counted, 'shard')} counted{model}")
-        if remedy := report.publish_anyway():
-            tell(remedy)
+        say(_summary(report))
+        if report.version is None:
+            tell(NO_STORE_YET)
+        for line in report.decision:
+            tell(line)
         if report.growth:
             say(report.growth)
         for line in _warnings(report):
@@ -123,6 +129,15 @@ def nightly(
     if not json_output:
         note(f"page: {pages[-1]}")
     return report.exit_code
+
+
+def _summary(report: NightReport) -> str:
+    reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
+    model = f", model {report.model}" if report.model else ""
+    warned = f"; {of_number(len(report.warnings), 'warning')}" if report.warnings else ""
+    counted = f"{of_number(report.counted, 'shard')} counted"
+    left_out = f", {of_number(len(report.bad), 'shard')} left out" if report.bad else ""
+    return f"{report.outcome}{reasons}; {counted}{left_out}{model}{warned}"
 
 
 def _warnings(report: NightReport) -> list[str]:
@@ -148,7 +163,8 @@ def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
 
 
 # what a line for people does not hold: lines of their own, or details that the page has
-_ELSEWHERE = frozenset({"told", "why", "url", "published", "alpha0", "method", "version"})
+_LINES = frozenset({"told", "warnings", "why"})
+_ELSEWHERE = _LINES | {"undecided", "url", "published", "alpha0", "method", "version"}
 _COUNTED = {
     "documents": "document",
     "gates": "gate",
@@ -166,7 +182,6 @@ _SHOWN = {
     "npmi": "NPMI",
     "outside": "tokens outside",
     "outside_share": "share of tokens outside",
-    "refused": "failed",
 }
 
 

@@ -285,9 +285,25 @@ def judged(
     night = Night(model, published, drift)
     found = [(one, one.of(night), getattr(gates, one.key)) for one in gates.given]
     return tuple(
-        Gate(one.name, value, bound, one.better.holds(value, bound), one.better is Better.MORE)
+        Gate(
+            one.name,
+            value,
+            bound,
+            one.better.holds(value, bound),
+            one.better is Better.MORE,
+            "" if value is not None else _unknown(one, night),
+        )
         for one, value, bound in found
     )
+
+
+def _unknown(measure: Measure, night: Night) -> str:
+    """Say why a measure has no value."""
+    if measure.better is not Better.LESS_THAN_BEFORE:
+        return "not known"
+    if night.published is None:
+        return "no earlier model to compare with"
+    return "cannot be compared with the published model"
 
 
 def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
@@ -298,14 +314,8 @@ def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
     >>> reasons_of([Gate("documents", 12, 100, False), Gate("captured spectrum", 0.9, 0.5, True)])
     ('documents: 12, the gate allows at least 100',)
     """
-    return tuple(_reason(gate) for gate in gates if not gate.holds)
-
-
-def _reason(gate: Gate) -> str:
-    wanted = f"{gate.side} {_number(gate.bound)}".lstrip()
-    value = "not known" if gate.value is None else _number(gate.value)
-    return f"{gate.name}: {value}, the gate allows {wanted}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.6g}"
+    return tuple(
+        f"{gate.name}: {gate.measured}, the gate allows {gate.allowed}"
+        for gate in gates
+        if not gate.holds
+    )

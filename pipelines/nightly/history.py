@@ -9,7 +9,13 @@ from datetime import datetime
 from math import nan
 from typing import Any
 
-from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
+from streaming_moments.pipelines.nightly.report import (
+    NightReport,
+    UndecidedModel,
+    all_warnings,
+    report_as_json,
+    undecided_model,
+)
 from streaming_moments.pipelines.reports.page import Gate, SampleDocument
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.files.folders import Folder
@@ -51,6 +57,9 @@ class Night:
     words_added : number of words added to the vocabulary
     seconds : from start to end; None if the run did not end
     gates : bounds for publishing, with the measured values
+    reasons, error : as in the report
+    warnings : its warnings and left-out shards in words
+    undecided : rejected model that waits for a decision
     """
 
     store: str
@@ -71,6 +80,20 @@ class Night:
     words_added: int = 0
     seconds: float | None = None
     gates: tuple[Gate, ...] = ()
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: str = ""
+    undecided: UndecidedModel | None = None
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether it failed, its model was rejected, or it has warnings."""
+        return self.outcome not in ("published", "nothing new") or bool(self.warnings)
+
+    @property
+    def why(self) -> str:
+        """Why it failed or its model was rejected, in one line; empty otherwise."""
+        return self.error.partition("\n")[0] or "; ".join(self.reasons)
 
 
 @dataclass(frozen=True)
@@ -125,6 +148,8 @@ def read_history(folder: Folder, store: str) -> NightHistory:
 
 
 def _night(content: Mapping[str, Any]) -> Night:
+    # "refused" in reports of earlier releases
+    outcome = {"refused": "rejected"}.get(content.get("outcome", ""), content.get("outcome", ""))
     drift, matching = _part(Drift, content.get("drift")), content.get("matching") or {}
     topics, days = content.get("topics", ()), (content.get("status") or {}).get("days")
     if drift is not None and drift.effective_documents is None:
@@ -132,7 +157,7 @@ def _night(content: Mapping[str, Any]) -> Night:
     return Night(
         store=content["store"],
         started=content["started"],
-        outcome=content.get("outcome", ""),
+        outcome=outcome,
         last_published=content.get("last_published"),
         model=content.get("model"),
         published=content.get("published"),
@@ -149,12 +174,27 @@ def _night(content: Mapping[str, Any]) -> Night:
         words_added=int(content.get("words_added", 0)),
         seconds=_seconds(content),
         gates=tuple(
-            gate
+            replace(gate, unknown=gate.unknown or "")
             for gate in (_part(Gate, one) for one in content.get("gates", ()))
             if None not in (gate.name, gate.bound, gate.holds)
         ),
         samples={one["topic"]: _sample(one["sample"]) for one in topics if one.get("sample")},
+        reasons=tuple(content.get("reasons", ())),
+        warnings=all_warnings(content.get("warnings", ()), content.get("bad", ())),
+        error=content.get("error", ""),
+        undecided=_undecided(content, outcome),
     )
+
+
+def _undecided(content: Mapping[str, Any], outcome: str) -> UndecidedModel | None:
+    """Return the rejected model of a report; those of earlier releases have it as their model."""
+    found = content.get("undecided")
+    if found is None and outcome == "rejected" and content.get("model"):
+        tag, reasons = content.get("tag") or "published", tuple(content.get("reasons", ()))
+        name, started = content["model"], content["started"]
+        return undecided_model(content["store"], tag, name, reasons, started)
+    one: UndecidedModel | None = _part(UndecidedModel, found)
+    return None if one is None else replace(one, reasons=tuple(one.reasons or ()))
 
 
 def _seconds(content: Mapping[str, Any]) -> float | None:

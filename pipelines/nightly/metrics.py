@@ -42,6 +42,7 @@ def night_metrics(report: NightReport, history: NightHistory, exit_code: int) ->
         last_success=None if report.last_published is None else _unix(report.last_published),
         step_seconds=seconds,
         left_out=len(report.bad),
+        warnings=len(report.warnings),
         **({} if drift is None else asdict(drift)),
     )
 

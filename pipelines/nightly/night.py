@@ -7,8 +7,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from fsspec.utils import get_protocol
-
 from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
 from streaming_moments.models.alpha0 import AUTO, WITHOUT_HALVES
 from streaming_moments.models.base import Model
@@ -26,7 +24,12 @@ from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.plain_words import of_nights
-from streaming_moments.pipelines.nightly.report import NightReport, filed_after
+from streaming_moments.pipelines.nightly.report import (
+    NightReport,
+    UndecidedModel,
+    filed_after,
+    undecided_model,
+)
 from streaming_moments.pipelines.nightly.steps.merge import merged
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
 from streaming_moments.pipelines.reports.metrics import require_collected
@@ -38,8 +41,8 @@ from streaming_moments.printing.remedies import Sayable
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
-from streaming_moments.storage.files.backends import is_local
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.noted_options import without_effect
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
@@ -95,13 +98,14 @@ def nightly(
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            output.require_writable()  # or a night would fail at its end
+            if output.is_local:  # a bucket shows only by a file that stays what it allows
+                output.require_room()  # or a night would fail at its end
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
             seconds = config.update.commit_every.total_seconds()
             run = Run(cluster, beating, config.update.limits, options, seconds)
-            report = _night(begun, config, folder, run, journal)
+            report = _night(begun, config, folder, run, journal, history)
         except Exception as error:
             if isinstance(error, StreamingMomentsError):
                 text, code = error.said(of_nights), ExitCode.INPUT
@@ -115,18 +119,26 @@ def nightly(
         with journal.step("report") as found:
             ended = _ended(report, journal, history)
             found |= {"url": write_night(ended, config, history), "outcome": ended.outcome}
+            if ended.undecided is not None:
+                found["undecided"] = asdict(ended.undecided)
         return ended
     finally:
         journal.lock.release()
 
 
 def _night(
-    report: NightReport, config: NightlyConfig, folder: Folder, run: Run, journal: Journal
+    report: NightReport,
+    config: NightlyConfig,
+    folder: Folder,
+    run: Run,
+    journal: Journal,
+    history: NightHistory,
 ) -> NightReport:
     with journal.step("list") as found:
-        told = list(unused_options(config))
-        listed = _listed(config, folder, told.append)
-        found |= {"shards": len(listed), "told": told}
+        warnings = list(unused_options(config))
+        listed = _listed(config, folder, warnings.append)
+        found |= {"shards": len(listed), "warnings": warnings}
+    report = replace(report, warnings=tuple(warnings))
     before = _store(config, folder, listed, run, journal)
     if before is None:
         return replace(report, outcome="nothing new", exit_code=ExitCode.NOTHING_NEW)
@@ -146,6 +158,7 @@ def _night(
     idle = replace(
         report,
         outcome="nothing new",
+        undecided=_undecided(history, store, config.tag),
         exit_code=ExitCode.BAD_SHARDS if updated.bad else ExitCode.NOTHING_NEW,
     )
     news, basis = _has_news(store), store.commit.lineage.basis
@@ -162,15 +175,15 @@ def _night(
 
     published = None if report.published is None else store.load_any_model(report.published)
     drift = _drift(store, report.published, published, config, run, journal)
-    store, reasons = rebased(store, drift, config, run, journal)
-    report = replace(report, drift=drift, rebase_reasons=reasons)
-    if not reasons:
+    store, why = rebased(store, drift, config, run, journal)
+    report = replace(report, drift=drift, rebase_reasons=why)
+    if not why:
         growth = grown(before, store, listed, config, run, journal)
         store = growth.store
         report = replace(report, words_added=growth.words, growth=growth.told)
     if not news and store.commit.lineage.basis == basis:
         # an interrupted rebase cannot continue
-        return _of_store(replace(idle, drift=drift, rebase_reasons=reasons), store)
+        return _of_store(replace(idle, drift=drift, rebase_reasons=why), store)
     with journal.step("refit") as found:
         source = source_of(store, config.refit)
         chosen = chosen_model(source, config.refit, run)
@@ -195,16 +208,16 @@ def _night(
             effective = source.length_histogram().effective_documents
             fitted = replace(drift, effective_documents=effective)
         gates = judged(model, published, fitted, config.gates)
-        refused = reasons_of(gates)
-        found |= {"gates": len(gates), "refused": list(refused)}
+        reasons = reasons_of(gates)
+        found |= {"gates": len(gates), "failed": list(reasons)}
     name = f"{PREFIX}{store.version}"
     with journal.step("publish") as found:
-        message = f"nightly: {'refused: ' + '; '.join(refused) if refused else 'published'}"
-        moved = None if refused else tag
+        message = f"nightly: {'rejected: ' + '; '.join(reasons) if reasons else 'published'}"
+        moved = None if reasons else tag
         store = store.save_model(name, model, message, moved, after or succession(store, model))
         if work is not None:
             work.delete()
-        found |= {"model": name, "published": not refused, "version": store.version}
+        found |= {"model": name, "published": not reasons, "version": store.version}
         samples = {}
         if config.sample_documents and config.refit.topical:
             looked = sample_documents(store, store, model, config.storage_options)
@@ -214,11 +227,14 @@ def _night(
     return _of_store(
         replace(
             report,
-            outcome="refused" if refused else "published",
-            exit_code=ExitCode.REFUSED if refused else code,
+            outcome="rejected" if reasons else "published",
+            exit_code=ExitCode.REJECTED if reasons else code,
             candidates=chosen.tried,
             gates=gates,
-            reasons=refused,
+            reasons=reasons,
+            undecided=undecided_model(config.store, config.tag, name, reasons, report.started)
+            if reasons
+            else None,
             model=name,
             published=store.commit.tags.get(config.tag),
             topics=topics,
@@ -238,12 +254,14 @@ def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) 
     for line in left_out_topics(config, store):
         told(line)
     kind = None if config.create is None else config.create.format
+    # a service that has accepted no documents yet is no reason for a warning
+    inbox = f"{config.store.rstrip('/')}-inbox/sealed/"
     return list_shards(
         config.shards,
         config.storage_options,
         kind if store is None else store.form.kind,
         none_is_fine=True,
-        tell=told,
+        tell=lambda line: None if line.startswith(inbox) else told(line),
         apart=lambda name: store is None or store.ledger().find(name) is None,
     )
 
@@ -252,11 +270,8 @@ def unused_options(config: NightlyConfig) -> Iterator[str]:
     """Name the keys of [storage_options] where no path of a night is a URL that would use them."""
     merged = () if config.merge is None else config.merge.from_
     places = (config.store, config.output, *config.shards, *merged)
-    if config.storage_options and all(is_local(get_protocol(place)) for place in places):
-        yield (
-            f"warning: [storage_options] {', '.join(config.storage_options)} has no effect, "
-            "because all paths are local; remove the section, or write URLs such as s3://BUCKET"
-        )
+    if line := without_effect("[storage_options]", config.storage_options, places):
+        yield line
 
 
 def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:
@@ -354,6 +369,15 @@ def _updated(
             "version": result.store.version,
         }
     return result
+
+
+def _undecided(history: NightHistory, store: MomentStore, tag: str) -> UndecidedModel | None:
+    """Return the rejected model of an earlier night, unless someone has decided on it since."""
+    last = next((one for one in reversed(history.nights) if one.outcome != "failed"), None)
+    if last is None or last.undecided is None:
+        return None
+    untouched = store.commit.tags.get(tag) == last.published
+    return last.undecided if untouched and last.undecided.model in store.models else None
 
 
 def _has_news(store: MomentStore) -> bool:

@@ -35,6 +35,7 @@ _SHARES = (
     "Weights of the {0}s in the published model of each night. A {0} that did not exist yet has "
     "weight 0."
 )
+_REJECTED = " The hollow dot is the model of this night, which was rejected and is not published."
 
 
 def night_page(report: NightReport, store: MomentStore | None, history: NightHistory) -> ReportPage:
@@ -46,8 +47,8 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
     --------
     >>> report = NightReport("store", "2026-05-01T03:15:00+00:00", error="no such bucket")
     >>> page = night_page(report, None, NightHistory())
-    >>> page.outcome, page.reasons, len(page.runs)
-    ('failed', ('no such bucket',), 1)
+    >>> page.outcome, page.error, len(page.runs)
+    ('failed', 'no such bucket', 1)
     """
     tonight, status = night_of(report), _status(report)
     name = report.model or report.published
@@ -61,6 +62,8 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         outcome=report.outcome,
         facts=_facts(report, name, model),
         reasons=_reasons(report, history),
+        error=report.error,
+        warnings=report.all_warnings,
         advice=() if status is None else tuple(status.get("advice", ())),
         notes={} if report.matching is None else notes_of(report.matching),
         shares=_shares(tonight, history, model.n_topics, what)
@@ -86,6 +89,9 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
     page = with_model(
         page, PageRequest(store, model_called(store.commit, name), model, topics, followed)
     )
+    if report.undecided is not None:
+        # a refit is no remedy while the rejected model, which has these documents, is undecided
+        page = replace(page, reasons=tuple(one.removesuffix("; refit") for one in page.reasons))
     if report.matching is None or page.changes:
         return page
     bars = _change_bars(store, model, _before(report, history))
@@ -148,12 +154,11 @@ def _status(report: NightReport) -> Mapping[str, Any] | None:
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
-    # the table of gates shows which gates refuse the model
+    # the table of gates shows which gates reject the model of this night
     return (
-        *((remedy,) if (remedy := report.publish_anyway()) else ()),
+        *report.decision,
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
         *((report.growth,) if report.growth else ()),
-        *((report.error,) if report.error else ()),
         *(
             (f"{name} is not a report and not in the charts; delete it, or restore it from a copy")
             for name in history.unread
@@ -232,6 +237,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
     """
     models = {night.model: night for night in history.nights if night.model is not None}
     night = tonight if tonight.model is not None else models.get(tonight.published or "")
+    rejected = tonight.outcome == "rejected"  # others of the chain were published, if by hand
     numbers = {topic: topic for topic in range(topics)}
     rows: list[tuple[str, tuple[float, ...]]] = []
     while night is not None and numbers:
@@ -244,7 +250,8 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
         night = models.pop(night.published_before or "", None)
     rows.reverse()
     dates, shares = tuple(date for date, _ in rows), tuple(row for _, row in rows)
-    return ShareOverTime(dates, shares, _SHARES.format(what))
+    note = _SHARES.format(what) + (_REJECTED if rejected else "")
+    return ShareOverTime(dates, shares, note, rejected=rejected)
 
 
 def _run(night: Night) -> RunPoint:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,32 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 INDEX = "index.html"
+NO_STORE_YET = "no store yet: the first night that finds shards creates it"
+_SHOWN = 5  # left-out shards
 _IN_NAMES = "%Y%m%dT%H%M%S%fZ"
+
+
+@dataclass(frozen=True)
+class UndecidedModel:
+    """A rejected model that no one has published, and that no later model replaces.
+
+    reasons : the violated gates
+    rejected : start of the night that fitted it, ISO 8601
+    command : command that publishes it all the same
+    """
+
+    model: str
+    reasons: tuple[str, ...]
+    rejected: str
+    command: str
+
+
+def undecided_model(
+    store: str, tag: str, model: str, reasons: tuple[str, ...], rejected: str
+) -> UndecidedModel:
+    """Return a rejected model with the command that publishes it."""
+    command = shlex.join(["streaming-moments", "tag", store, tag, model])
+    return UndecidedModel(model, reasons, rejected, command)
 
 
 @dataclass(frozen=True)
@@ -39,7 +64,7 @@ class NightReport:
     filed : str
         Time in the names of its files, ISO 8601: the start, or a microsecond after the latest
         report if the clock was set back. So names sort by night.
-    outcome : {"published", "refused", "nothing new", "failed"}
+    outcome : {"published", "rejected", "nothing new", "failed"}
         How it ended.
     exit_code : int
         Exit code of the command.
@@ -65,6 +90,11 @@ class NightReport:
         Bounds for publishing.
     reasons : tuple of str
         Why the model was rejected; empty if it was not.
+    undecided : UndecidedModel, optional
+        Rejected model of this night, or of an earlier one without a model since, that someone may
+        still publish.
+    warnings : tuple of str
+        What may be wrong with the configuration, such as a pattern that matches nothing.
     model, published, published_before : str, optional
         Names of the night's model, and of those published after and before it.
     tag : str
@@ -101,6 +131,8 @@ class NightReport:
     candidates: tuple[Candidate, ...] = ()
     gates: tuple[Gate, ...] = ()
     reasons: tuple[str, ...] = ()
+    undecided: UndecidedModel | None = None
+    warnings: tuple[str, ...] = ()
     model: str | None = None
     published: str | None = None
     published_before: str | None = None
@@ -113,18 +145,60 @@ class NightReport:
     status: Status | Mapping[str, Any] | None = field(default=None)
     error: str = ""
 
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """Warnings, and left-out shards with the reason."""
+        return all_warnings(self.warnings, self.bad)
+
     def file_name(self, suffix: str) -> str:
         """Name of its file with a suffix."""
         return file_name(self.filed or self.started, suffix)
 
-    def publish_anyway(self) -> str:
-        """Return what to do about a rejected model; empty without one, or without its tag."""
-        if not (self.reasons and self.model and self.tag):
-            return ""
+    @property
+    def decision(self) -> tuple[str, ...]:
+        """Return why a rejected model waits for a decision, and what to do; empty without one.
+
+        Examples
+        --------
+        >>> why = ("documents: 12, the gate allows at least 100",)
+        >>> names = "store", "published", "night-v5"
+        >>> old = undecided_model(*names, why, "2026-05-01T03:15:00+00:00")
+        >>> report = NightReport("store", "2026-05-02T03:15:00+00:00", undecided=old)
+        >>> for line in report.decision:
+        ...     print(line)
+        model night-v5, rejected on 2026-05-01, waits for a decision: documents: 12, the gate \
+allows at least 100
+        no model is published yet; to publish night-v5 anyway, run \
+`streaming-moments tag store published night-v5`; otherwise the next night with new shards fits \
+another
+        """
+        if self.undecided is None:
+            return ()
+        one = self.undecided
         stays = f"the published model stays: {self.published}"
         now = stays if self.published else "no model is published yet"
-        command = shlex.join(["streaming-moments", "tag", self.store, self.tag, self.model])
-        return f"{now}; to publish the new one anyway, run `{command}`"
+        todo = (
+            f"{now}; to publish {one.model} anyway, run `{one.command}`; otherwise the next night "
+            "with new shards fits another"
+        )
+        if one.model == self.model:
+            return (todo,)
+        why = f": {'; '.join(one.reasons)}" if one.reasons else ""
+        since = one.rejected[:10]
+        return f"model {one.model}, rejected on {since}, waits for a decision{why}", todo
+
+
+def all_warnings(warnings: Sequence[str], bad: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return warnings and the first left-out shards in words.
+
+    Examples
+    --------
+    >>> all_warnings(["b/*.txt: matches nothing"], [("a.txt", "is empty")])
+    ('b/*.txt: matches nothing', 'left out a.txt: is empty')
+    """
+    left_out = [f"left out {url}: {reason}" for url, reason in bad[:_SHOWN]]
+    more = [f"{len(bad) - _SHOWN:,} more shards were left out"] if len(bad) > _SHOWN else []
+    return (*warnings, *left_out, *more)
 
 
 def report_as_json(report: NightReport) -> dict[str, Any]:

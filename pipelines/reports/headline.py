@@ -10,12 +10,8 @@ from streaming_moments.printing.plural import plural
 from streaming_moments.quality.differences import largest_change
 
 _POINT = 0.001  # a smaller difference of a share is no change
+_NONE = "no model is published yet"
 _NAMED = 5  # parts that a headline names at most
-_LEADS = {
-    "failed": "This run failed, and the earlier published model stays: ",
-    "refused": "The new model was rejected, and the earlier published one stays: ",
-    "nothing new": "Nothing new: ",
-}
 
 
 def headline_of(page: ReportPage) -> str:
@@ -37,12 +33,21 @@ def headline_of(page: ReportPage) -> str:
     of = f" of {number:,} {what}" if isinstance(number, int) else ""
     if page.outcome == "failed" and not page.topics:
         return "This run failed"
+    if page.outcome == "nothing new" and page.version is None:
+        return "Nothing new, and no store yet: the first night that finds shards creates it"
     if page.outcome == "nothing new" and not page.topics:
         return f"Nothing new{', ' * bool(of)}{of.removeprefix(' of ')}"
     parts = len(page.topics) or len(next(iter(page.states.values()), ()))
     model = str(page.facts.get("fitted as", "model")).replace("_", " ")
     counted = f"{parts} {plural(parts, page.what)}{of}" if parts else f"A {model}{of}"
-    return _LEADS.get(page.outcome, "") + counted + _news(page)
+    return _lead(page) + counted + _news(page)
+
+
+def _lead(page: ReportPage) -> str:
+    if page.outcome == "rejected":
+        stays = "the earlier published one stays" if "published" in page.facts else _NONE
+        return f"The new model was rejected, and {stays}. Rejected: "
+    return "Nothing new: " if page.outcome == "nothing new" else ""
 
 
 def _news(page: ReportPage) -> str:

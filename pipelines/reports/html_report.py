@@ -21,6 +21,7 @@ from streaming_moments.pipelines.reports.page import ReportPage, RunPoint, Topic
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
 from streaming_moments.pipelines.reports.topic_reports import topic_names
+from streaming_moments.printing.number_texts import short
 from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import followed
@@ -115,7 +116,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shortly": _shortly, "points": _points, "step": _step}
+    environment.filters |= {"shortly": short, "points": _points, "step": _step}
     environment.filters["breaking"] = _breaking
     environment.filters |= {
         "coherence": coherence_of,
@@ -173,12 +174,6 @@ def lasting(seconds: float) -> str:
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f}{unit}"
     return f"{seconds:.0f} s"
-
-
-def _shortly(value: float | None) -> str:
-    if value is None or not math.isfinite(value):
-        return "\N{EN DASH}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _breaking(text: object) -> Markup:

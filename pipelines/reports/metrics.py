@@ -50,6 +50,8 @@ class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measu
         Seconds by step.
     left_out : int
         Shards that could not be read.
+    warnings : int
+        Warnings of the run, such as patterns that match nothing.
     """
 
     store: str
@@ -64,6 +66,7 @@ class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measu
     last_success: float | None = None
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     left_out: int = field(default=0, kw_only=True)
+    warnings: int = field(default=0, kw_only=True)
 
 
 def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:
@@ -83,6 +86,7 @@ def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:
         ("tokens", "Vocabulary tokens in the store.", metrics.tokens),
         ("shards", "Shards in the ledger of the store.", metrics.shards),
         ("shards_left_out", "Shards that the last run could not read.", metrics.left_out),
+        ("run_warnings", "Warnings of the last run, such as unmatched patterns.", metrics.warnings),
         ("state_bytes", "Bytes of the statistics of the store.", metrics.state_bytes),
         ("commit_timestamp_seconds", "Time of the latest commit.", metrics.commit_time),
         ("run_timestamp_seconds", "Time at which the last run ended.", metrics.finished),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from streaming_moments.printing.number_texts import distinct, short
 from streaming_moments.quality.differences import bar_of_difference
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.representatives import NearRow
@@ -28,8 +30,8 @@ class StepReport:
 class Gate:
     """A bound for publishing: the measured value, the bound, and whether it holds.
 
-    `least` says whether the bound is the least that is allowed, or the most. Reports of earlier
-    releases do not have it.
+    `least` says whether the bound is the least that is allowed, or the most, and `unknown` why
+    there is no value. Reports of earlier releases have neither.
     """
 
     name: str
@@ -37,6 +39,32 @@ class Gate:
     bound: float
     holds: bool
     least: bool | None = None
+    unknown: str = ""
+
+    @property
+    def measured(self) -> str:
+        """Text of the value, or why it is unknown.
+
+        Examples
+        --------
+        >>> Gate("documents", 1_200, 100, True).measured, Gate("drop", None, 0.1, True).measured
+        ('1,200', 'not known')
+        """
+        if self.value is None or not math.isfinite(self.value):
+            return self.unknown or "not known"
+        return distinct(self.value, self.bound)[0]
+
+    @property
+    def allowed(self) -> str:
+        """Text of the bound with its side.
+
+        Examples
+        --------
+        >>> Gate("documents", 120, 100, True, least=True).allowed
+        'at least 100'
+        """
+        bound = short(self.bound) if self.value is None else distinct(self.value, self.bound)[1]
+        return f"{self.side} {bound}".lstrip()
 
     @property
     def side(self) -> str:
@@ -182,12 +210,14 @@ class ShareOverTime:
     shares : a row for each date, with a share for each topic in order
     note : description in one sentence
     bars : standard errors of `shares`; empty if unknown
+    rejected : whether the last row is of a model that was not published
     """
 
     dates: tuple[str, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
     note: str = ""
     bars: tuple[tuple[float, ...], ...] = ()
+    rejected: bool = False
 
     @property
     def steps(self) -> tuple[tuple[float, float | None], ...]:
@@ -217,6 +247,11 @@ class RunPoint:
     documents: int | None = None
     outcome: str = ""
 
+    @property
+    def measured(self) -> bool:
+        """Whether it has a number for the charts of runs."""
+        return self.drift is not None or self.documents is not None
+
 
 @dataclass(frozen=True)
 class LedgerRow:
@@ -236,9 +271,11 @@ class ReportPage:
     title : title of the page
     store : URL
     time : time of the run, ISO 8601, UTC
-    outcome : "published", "refused", "nothing new", "failed"
+    outcome : "published", "rejected", "nothing new", "failed"
     facts : names and values at the head of the page: documents, tokens, version and so on
     reasons : why the model was rejected, or the store rebased
+    error : error that stopped the run, which is shown as it is
+    warnings : what may be wrong although the run ended, shown as it is
     topics : in the order of their numbers
     notes : what happened to topics, by number: "new", "split from 3"
     distances : (k, k) distances between them, see `topic_map.topic_distances`
@@ -279,6 +316,8 @@ class ReportPage:
     outcome: str
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
+    error: str = ""
+    warnings: tuple[str, ...] = ()
     topics: tuple[TopicReport, ...] = ()
     notes: Mapping[int, str] = field(default_factory=dict)
     distances: tuple[tuple[float, ...], ...] = ()

@@ -1,1 +1,1 @@
-"""Printing of models: `repr` in a console, HTML table in a notebook."""
+"""Printing: models by `repr` and as HTML tables, plurals, remedies, numbers."""

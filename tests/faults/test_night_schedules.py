@@ -35,7 +35,7 @@ DEEDS = {
     "grow": {"growth": {"outside_above": 0.01, "words": 3}},
     "grow untold": {"growth": None},
     "rebase": {"rebase": {"max_outside_share": 0.01, "not_again_for": "0s"}},
-    "refuse": {"gates": {"min_documents": 10**6}},
+    "reject": {"gates": {"min_documents": 10**6}},
 }
 
 
@@ -189,7 +189,7 @@ class Schedule:
 
 
 def outcome_of(deed):
-    return "refused" if deed == "refuse" else "published"
+    return "rejected" if deed == "reject" else "published"
 
 
 def operations_of(corpus, deed, cluster, place):

@@ -200,7 +200,7 @@ def test_a_pattern_that_no_name_can_be(tmp_path: Path, pattern: str) -> None:
     write(tmp_path / "x.txt")
     told: list[str] = []
     assert list_shards([f"{tmp_path}/{pattern}"], none_is_fine=True, tell=told.append) == []
-    assert [line.endswith("matches nothing; check the URL") for line in told] == [True]
+    assert [line.endswith("matches nothing; check the pattern") for line in told] == [True]
     with pytest.raises(ShardError, match="is not a valid pattern"):
         list_shards([f"{tmp_path}/x**t"])
 
@@ -287,10 +287,10 @@ def test_links_are_followed_to_files_and_refused_to_folders(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("absent.txt", "does not exist; check the URL"),
-        ("absent/", "does not exist; check the URL"),
-        ("*.parquet", "matches nothing; check the URL"),
-        ("empty", "holds no files; check the URL"),
+        ("absent.txt", "does not exist; check the path"),
+        ("absent/", "does not exist; check the path"),
+        ("*.parquet", "matches nothing; check the pattern"),
+        ("empty", "holds no files; check the path"),
         ("pipe", "is neither a file nor a folder"),
     ],
 )

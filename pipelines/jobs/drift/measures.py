@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
@@ -66,9 +67,19 @@ class DriftMeasure:
     column: NightColumn | None = None
 
 
+# a lower-case word, and no path, URL, name of a file, key or option
+_WORD = re.compile(r"[a-z]+('s)?(-[a-z]+)*(?![^\s,;:.?!)]|[:.]\S)")
+
+
 def sentence_case(text: str) -> str:
-    """The text with a capital first letter."""
-    return text[0].upper() + text[1:]
+    """Return the text with a capital first letter, unless it begins with a name.
+
+    Examples
+    --------
+    >>> sentence_case("no shards"), sentence_case("s3://corpus/a.txt is empty")
+    ('No shards', 's3://corpus/a.txt is empty')
+    """
+    return text[:1].upper() + text[1:] if _WORD.match(text) else text
 
 
 def _outside_chart(counted: Counted) -> RunChart:

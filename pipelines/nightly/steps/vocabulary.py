@@ -43,10 +43,10 @@ def rebased(
         try:
             heard = replace(run, tell=lambda line: told.append(str(line)))
             result = rebase(store, heard, None, allow_missing)
-        except ShardsMissing as refused:
+        except ShardsMissing as missing:
             # the old lineage is as good as before, and the gates judge its model
-            found["refused"] = str(refused)
-            return store, (*reasons, f"refused: {refused}")
+            found["failed"] = str(missing)
+            return store, (*reasons, f"not rebased: {missing}")
         found |= {
             "shards": result.shards,
             "left_out": [url for url, _ in result.left_out],
@@ -117,23 +117,23 @@ def grown(
     before_that = "" if usual is None else f", and {usual:.1%} of those counted before"
     why = f"{share:.1%} of the tokens of new shards are outside the vocabulary{before_that}"
     with journal.step("growth") as found:
-        words, refused = tuple[str, ...](), ""
+        words, why_not = tuple[str, ...](), ""
         if most is not None and n_words >= most:
-            refused = f"the vocabulary has {n_words:,} words, which is the maximum; `rebase` it"
+            why_not = f"the vocabulary has {n_words:,} words, which is the maximum; `rebase` it"
         else:
             room = section.words if most is None else min(section.words, most - n_words)
             try:
                 result = grow(store, brought, run, room)
             except ShardError as error:
                 # the vocabulary is as good as before, and the gates judge its model
-                refused = str(error)
+                why_not = str(error)
             else:
                 store, words = result.store, result.words
-                refused = "" if words else "none of their words is frequent enough"
+                why_not = "" if words else "none of their words is frequent enough"
         found |= {"outside_share": share, "outside_before": usual, "words": len(words)}
-        found |= {"version": store.version, "refused": refused}
-    if refused:
-        return Growth(store, 0, f"{why}; no words were added: {refused}")
+        found |= {"version": store.version, "failed": why_not}
+    if why_not:
+        return Growth(store, 0, f"{why}; no words were added: {why_not}")
     shown = f"{', '.join(words[:_SHOWN])}{', ...' if len(words) > _SHOWN else ''}"
     which = agreeing(len(words), "word was added", "words were added")
     told = f"{which} ({shown}), counted from the next night"

@@ -20,9 +20,10 @@ const drawLine = (place, points, settings) => {
     titled(shape(svg, "rect", { class: "range", x: left, width: width - left - 4, y: to, height: Math.max(from - to, 1) }), settings.bandTitle);
   }
   const barred = known.some((point) => point.bar);
-  const path = known.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
-  if (area && known.length) {
-    const [first, last] = [known[0], known[known.length - 1]];
+  const firm = known.filter((point) => !point.hollow);
+  const path = firm.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
+  if (area && firm.length) {
+    const [first, last] = [firm[0], firm[firm.length - 1]];
     shape(svg, "path", { class: "area", d: `${path}L${x(last.x)} ${bottom}L${x(first.x)} ${bottom}Z` });
   }
   const upper = (point) => y(Math.min(point.y + (point.bar ?? 0), high ?? Infinity)).toFixed(1), lower = (point) => y(Math.max(point.y - (point.bar ?? 0), 0)).toFixed(1);
@@ -32,14 +33,15 @@ const drawLine = (place, points, settings) => {
     const below = [...known].reverse().map((point) => `L${x(point.x).toFixed(1)} ${lower(point)}`).join("");
     shape(svg, "path", { class: "band", d: `${above}${below}Z` });
   }
-  if (known.length > 1) shape(svg, "path", { class: barred ? "trend thin mark" : "trend mark", d: path });
+  // no line and no area lead to a hollow point, and it has a dot of its own
+  if (firm.length > 1) shape(svg, "path", { class: barred ? "trend thin mark" : "trend mark", d: path });
   for (const point of known) {
-    if (!dotted && !point.chosen) continue;
+    if (!dotted && !point.chosen && !point.hollow) continue;
     if (point.bar) {  // with caps, in front of line and area
       const at = x(point.x), [high, low] = [upper(point), lower(point)];
       shape(svg, "path", { class: "whisker", d: `M${at - 3.5} ${high}h7M${at} ${high}V${low}M${at - 3.5} ${low}h7` });
     }
-    titled(shape(svg, "circle", { class: "dot mark", cx: x(point.x), cy: y(point.y), r: barred ? 2.5 : 3.5 }), point.title);
+    titled(shape(svg, "circle", { class: point.hollow ? "dot mark hollow" : "dot mark", cx: x(point.x), cy: y(point.y), r: barred ? 2.5 : 3.5 }), point.title);
     if (point.chosen) shape(svg, "circle", { class: "ring", cx: x(point.x), cy: y(point.y), r: 8 });
   }
   for (const [at, text, anchor] of settings.labels) {
@@ -153,7 +155,7 @@ const drawPanels = (parent, items, headed, drawn) => {
   items.forEach((item, index) => drawn(item, index, charts[index]));
 };
 
-const drawShares = ({ dates, shares, bars }) => {
+const drawShares = ({ dates, shares, bars, rejected }) => {
   const enlarged = new Set(), alone = listed.length === 1;
   const error = (place, index) => bars.length ? bars[place][index] : 0;
   const mostOf = (indexes) => Math.min(1, Math.max(...shares.flatMap((row, place) => indexes.map((index) => row[index] + error(place, index))), 0.01));
@@ -163,7 +165,7 @@ const drawShares = ({ dates, shares, bars }) => {
   const isNoise = (index) => bars.length && Math.abs(shares[last][index] - shares[0][index]) <= noise(index);
   const drawn = (parent) => {
     if (dates.length === 1) {
-      line(parent, `Only ${dates[0].slice(0, 10)} so far: there is nothing to compare it with yet.`);
+      line(parent, `Only ${dates[0].slice(0, 10)} so far${rejected ? ", of a rejected model" : ""}: there is nothing to compare it with yet.`);
       return;
     }
     const most = mostOf(listed.map(({ index }) => index)), at = along(dates);
@@ -178,7 +180,7 @@ const drawShares = ({ dates, shares, bars }) => {
       });
       made.lastElementChild.append(" ", button);
     };
-    const atEnd = (index) => `${percent(shares[last][index])} at the end`;
+    const atEnd = (index) => `${percent(shares[last][index])} ${rejected ? "in the rejected model" : "at the end"}`;
     // a page of one has its name already
     const headed = ({ topic, index }) => alone
       ? [`${atEnd(index)}${isNoise(index) ? ", within the noise of the start" : ""}`]
@@ -186,8 +188,8 @@ const drawShares = ({ dates, shares, bars }) => {
     drawPanels(parent, listed, headed, ({ topic, index }, _, chart) => {
       const large = alone || enlarged.has(topic.topic);
       const points = dates.map((date, place) => ({
-        x: at[place], y: shares[place][index], bar: error(place, index),
-        title: `${date}: ${percent(shares[place][index])}${bars.length ? ` ± ${percent(error(place, index))}` : ""}`,
+        x: at[place], y: shares[place][index], bar: error(place, index), hollow: rejected && place === last,
+        title: `${date}${rejected && place === last ? ", rejected, not published" : ""}: ${percent(shares[place][index])}${bars.length ? ` ± ${percent(error(place, index))}` : ""}`,
       }));
       drawLine(chart, points, {
         height: large ? 240 : 120, label: `Share of ${content.what} ${topic.topic} over time`, low: 0, high: large ? mostOf([index]) : most,
@@ -208,12 +210,13 @@ const drawRuns = (parent) => {
     const known = runs.map((run) => run[key]).filter((value) => value !== null);
     if (same(known)) {
       const often = known.length === 1 ? "in the one run that measured it" : `in all ${known.length} runs that measured it`;
-      line(chart, `${short(known[0])} ${often}`);
+      line(chart, `${extent(known)} ${often}`);
       return;
     }
+    const written = distinctly(known);
     const points = runs.map((run, place) => ({
       x: place, y: run[key],
-      title: `${run.until ? `documents to ${run.until}, ` : ""}run of ${run.date.slice(0, 10)}: ${run[key] === null ? "not measured" : short(run[key])}${run.outcome ? `, ${run.outcome}` : ""}`,
+      title: `${run.until ? `documents to ${run.until}, ` : ""}run of ${run.date.slice(0, 10)}: ${run[key] === null ? "not measured" : written(run[key])}${run.outcome ? `, ${run.outcome}` : ""}`,
     }));
     drawLine(chart, points, {
       label: title, labels: ends(dates), low: low ?? undefined, high: high ?? undefined, tickText: percent ? shareTicks : undefined,

@@ -29,9 +29,19 @@ const canvas = (place, height, label, role = "img") => {
 };
 
 const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
-const short = (value) => Math.abs(value) >= 10000
-  ? new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(value)
+const compact = (value) => Math.abs(value) >= 10000
+  ? new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 }).format(value)
   : String(Number(value.toPrecision(3)));
+// whole numbers are in full, up to ten millions: 10,022 and 10,315 are not both 10K
+const short = (value) => Math.abs(value) >= 1e7 ? compact(value)
+  : Math.abs(value) >= 1000 || Number.isInteger(value) ? Math.round(value).toLocaleString("en")
+  : String(Number(value.toPrecision(3)));
+// a format with as many digits as it takes to see which values differ
+const distinctly = (values, first = short) => {
+  const precise = [4, 5, 6, 8, 12].map((digits) => (value) => value.toLocaleString("en", { maximumSignificantDigits: digits }));
+  const differing = new Set(values.map((value) => value.toPrecision(9))).size;  // less is rounding
+  return [first, ...precise].find((one) => new Set(values.map(one)).size === differing) ?? String;
+};
 const ticks = (low, high, wanted) => {
   const span = high - low || Math.abs(high) || 1;
   const rough = span / wanted, power = 10 ** Math.floor(Math.log10(rough));
@@ -47,10 +57,7 @@ const shareTicks = (marks) => {
   const digits = [0, 1, 2, 3].find((one) => new Set(texts(one)).size === marks.length);
   return (value) => percent(value, digits ?? 4);
 };
-const numberTicks = (marks) => {
-  const precise = [4, 5, 6, 8, 12].map((digits) => (value) => String(Number(value.toPrecision(digits))));
-  return [short, ...precise].find((one) => new Set(marks.map(one)).size === marks.length) ?? String;
-};
+const numberTicks = (marks) => distinctly(marks, compact);
 // first and last of some dates: no day of months, the year only where it is another, one of both if they are one
 const ends = (dates, between = []) => {
   const to = dates.every((date) => date.slice(7, 10) === "-01") ? 7 : 10;
@@ -68,5 +75,9 @@ const along = (dates) => {
 };
 const scale = (low, high, from, to) => (value) =>
   from + (to - from) * (high === low ? 0.5 : (value - low) / (high - low));
+const extent = (values) => {
+  const ends = [Math.min(...values), Math.max(...values)];
+  return [...new Set(ends.map(distinctly(ends)))].join(" to ");
+};
 // whether a chart would be a row of equal bars
 const same = (values) => new Set(values.map((value) => value.toPrecision(2))).size === 1;

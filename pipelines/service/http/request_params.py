@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic_core import to_json
@@ -15,6 +14,7 @@ from streaming_moments.pipelines.service.http.bodies import JSON, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.pipelines.service.tokens import Principal
+from streaming_moments.printing.nearest import guess
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 _SHOWN = 40
@@ -58,9 +58,8 @@ def require_known(request: Request, known: Collection[str], repeated: Collection
     """
     for given, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if given not in known:
-            name, near = given[:_SHOWN], get_close_matches(given, known, n=1)
-            only = f"only {', '.join(known)}" if known else "none"
-            told = f"did you mean {near[0]!r}?" if near else f"the call takes {only}"
+            name, only = given[:_SHOWN], f"only {', '.join(known)}" if known else "none"
+            told = guess(given, known, f"the call takes {only}")
             raise Problem(422, f"there is no parameter {name!r}; {told}", name)
         if times > 1 and given not in repeated:
             raise Problem(422, f"{given} is given {times:,} times; give it once", given)

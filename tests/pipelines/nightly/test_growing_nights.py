@@ -114,11 +114,11 @@ def test_words_that_were_always_lacking_are_no_drift(tmp_path, planted, run):
         assert "would count rarer words as well" in page
 
 
-def test_a_model_on_new_words_that_the_gates_refuse_is_not_published(nights_of):
+def test_a_model_on_new_words_that_the_gates_reject_is_not_published(nights_of):
     published = nights_of.store.commit.tags["published"]
     report, _ = nights_of.night(2, more="[gates]\nmin_documents = 100000\n", code=11)
     assert report["words_added"] >= 3
-    assert report["outcome"] == "refused"
+    assert report["outcome"] == "rejected"
     store = nights_of.store
     assert store.commit.tags["published"] == published
     fitted = store.at(store.models[published].version)

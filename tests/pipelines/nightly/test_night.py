@@ -34,6 +34,7 @@ from streaming_moments.pipelines.nightly.config import RefitSection, config_of
 from streaming_moments.pipelines.nightly.gates import GatesSection, judged, reasons_of
 from streaming_moments.pipelines.nightly.night import left_out_topics, unused_options
 from streaming_moments.pipelines.nightly.steps.chosen_model import chosen_model
+from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
@@ -155,7 +156,15 @@ def model_with(npmi, weights):
     return model.with_coherence(np.zeros(2), np.array(npmi))
 
 
-def test_each_gate_refuses_what_is_beyond_its_bound_and_no_more():
+def test_a_value_that_a_gate_rejects_looks_otherwise_than_the_bound():
+    assert reasons_of([Gate("drop", 0.0500001, 0.05, False)]) == (
+        "drop: 0.0500001, the gate allows at most 0.05",
+    )
+    least = Gate("effective documents", 999.9999, 1000, False, least=True)
+    assert reasons_of([least]) == ("effective documents: 999.9999, the gate allows at least 1,000",)
+
+
+def test_each_gate_rejects_what_is_beyond_its_bound_and_no_more():
     gates = GatesSection(
         max_coherence_drop=0.125,
         max_pair_distance=0.2,
@@ -221,7 +230,7 @@ def test_a_least_bound_is_of_what_is_known():
     )
 
 
-def test_a_drop_of_held_out_likelihood_is_refused_where_it_is_known():
+def test_a_drop_of_held_out_likelihood_is_rejected_where_it_is_known():
     gates = GatesSection(max_held_out_drop=0.25)
     plain = model_with([0.5, 0.5], [0.5, 0.5])
     yesterday, worse, worst = (
@@ -230,21 +239,21 @@ def test_a_drop_of_held_out_likelihood_is_refused_where_it_is_known():
     )
     drift = Drift(1, 0, 100, None)
 
-    def refused(model, published):
+    def rejected(model, published):
         found = judged(model, published, drift, gates)
         assert len(found) == 1
         return reasons_of(found)
 
-    assert refused(worse, yesterday) == ()
+    assert rejected(worse, yesterday) == ()
     told = "drop of held-out likelihood: 0.5, the gate allows at most 0.25"
-    assert refused(worst, yesterday) == (told,)
+    assert rejected(worst, yesterday) == (told,)
     # without halves, on the first night, of other words: nothing is known
     others = dataclasses.replace(yesterday, vocabulary="other")
     for model, published in ((plain, yesterday), (worst, plain), (worst, None), (worst, others)):
-        assert refused(model, published) == ()
+        assert rejected(model, published) == ()
 
 
-def test_what_is_not_known_of_the_model_itself_is_refused():
+def test_what_is_not_known_of_the_model_itself_is_rejected():
     still = np.array([1.0])
     model = HiddenMarkovModel(np.array([[0.5], [0.5]]), np.eye(1), still, still)
     drift, bound = Drift(None, 0, np.nan, None), GatesSection(max_perplexity=1.5)
@@ -305,9 +314,16 @@ def test_a_store_that_is_not_there_needs_a_create_table(place, capsys):
 def test_a_bucket_that_is_empty_yet_is_no_error(place, capsys):
     (place / "2026-11-20.txt").unlink()
     code, out, err = night(capsys, place)
-    assert (code, out) == (10, "nothing new; 0 shards counted\n")
-    assert f"  {place}/2026*.txt: matches nothing; check the" in err
-    assert latest(place)["version"] is None
+    assert (code, out) == (10, "nothing new; 0 shards counted; 1 warning\n")
+    assert "no store yet: the first night that finds shards creates it" in err
+    report, line = latest(place), f"{place}/2026*.txt: matches nothing; check the pattern"
+    assert f"  warning: {line}" in err
+    assert (report["version"], report["warnings"]) == (None, [line])
+    for name in ("latest.html", "index.html"):
+        page = (place / "reports" / name).read_text()
+        assert f" {line}</" in page
+        assert "</span> nothing new" in page
+        assert "✓" not in page
 
 
 def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, monkeypatch):
@@ -373,14 +389,14 @@ def test_storage_options_that_no_path_uses_are_named():
     content = {"store": "s", "shards": ["x"], "output": "r", "refit": {"topics": 2}}
     given = content | {"storage_options": {"endpoint_ur": "http://a", "key": "hushhush"}}
     [line] = unused_options(config_of(given, "n.toml"))
-    assert line.startswith("warning: [storage_options] endpoint_ur, key has no effect")
+    assert line.startswith("[storage_options] endpoint_ur, key has no effect")
     assert "hushhush" not in line
     assert not [*unused_options(config_of(content, "n.toml"))]
     for name in ("store", "output", "shards"):
         assert not [*unused_options(config_of(given | {name: "s3://b/x"}, "n.toml"))]
 
 
-def test_a_refusal_names_the_command_that_publishes(place, capsys):
+def test_a_rejection_names_the_command_that_publishes(place, capsys):
     text = configured(place, "[gates]\nmin_documents = 1000000\n")
     with pytest.raises(SystemExit) as ended:
         main(["nightly", text])
@@ -389,7 +405,7 @@ def test_a_refusal_names_the_command_that_publishes(place, capsys):
     assert "documents: 200, the gate allows at least 1,000,000; 1 shard counted" in printed.out
     [command] = re.findall(r"`streaming-moments (tag .*)`", printed.err)
     [page] = (place / "reports").glob("night-*.html")
-    remedy = f"to publish the new one anyway, run `streaming-moments {command}`"
+    remedy = f"to publish night-v1 anyway, run `streaming-moments {command}`"
     shown = page.read_text()
     assert f"no model is published yet; {remedy}" in shown
     # the table has the value and the bound, and nothing repeats them
@@ -399,7 +415,59 @@ def test_a_refusal_names_the_command_that_publishes(place, capsys):
     assert MomentStore.open(str(place / "store")).load_model("published").documents == 200
 
 
-def test_a_refusal_comes_before_bad_shards_in_the_exit_code(place, capsys):
+def test_a_rejected_model_waits_until_someone_decides(place, planted, capsys):
+    gates = "[gates]\nmin_documents = 1000000\n"
+    code, out, err = night(capsys, place, gates)
+    assert (code, latest(place)["undecided"]["model"]) == (11, "night-v1")
+    headline = 'id="headline">The new model was rejected, and '
+    page = (place / "reports" / "latest.html").read_text()
+    assert f"{headline}no model is published yet. Rejected: " in page
+    for _ in range(2):
+        code, out, err = night(capsys, place, gates)
+        assert (code, out) == (10, "nothing new; 0 shards counted\n")
+        why = "documents: 200, the gate allows at least 1,000,000"
+        assert f", waits for a decision: {why}\nno model is published yet; to publish" in err
+        report = latest(place)
+        [command] = re.findall(r"run `streaming-moments (.*)`", err)
+        assert report["undecided"] == {
+            "model": "night-v1",
+            "reasons": [why],
+            "rejected": report["undecided"]["rejected"],
+            "command": f"streaming-moments {command}",
+        }
+        page = (place / "reports" / "latest.html").read_text()
+        assert "Model night-v1, rejected on 20" in page
+        assert f"<code>streaming-moments {command}</code>" in page
+        assert "waits for a decision" in (place / "reports" / "index.html").read_text()
+    run_command(*command.split())
+    code, out, err = night(capsys, place, gates)
+    assert (code, latest(place)["undecided"]) == (10, None)
+    assert "decision" not in err
+    # the next one that is rejected stands beside what was published, and is not part of it
+    (place / "2026-11-21.txt").write_text("\n".join(planted[200:300]))
+    assert night(capsys, place, gates)[0] == 11
+    page = (place / "reports" / "latest.html").read_text()
+    assert f"{headline}the earlier published one stays. Rejected: " in page
+    assert "The hollow dot is the model of this night, which was rejected" in page
+    [content] = re.findall(r'id="content">(.*?)</script>', page)
+    assert json.loads(content)["shares"]["rejected"]
+    assert latest(place)["published"] == "night-v1"
+    night(capsys, place, gates)
+    page = (place / "reports" / "latest.html").read_text()
+    [content] = re.findall(r'id="content">(.*?)</script>', page)
+    assert not json.loads(content)["shares"]["rejected"]
+    assert "stays: night-v1; to publish night-v" in page
+    shown = page[: page.index('id="content"')]
+    assert "100 documents counted since are not in it.</li>" in shown
+    assert "refit" not in shown
+    # a night as JSON has it, too
+    with pytest.raises(SystemExit):
+        main(["nightly", str(place / "night.toml"), "--json"])
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])["values"]
+    assert last["undecided"] == latest(place)["undecided"]
+
+
+def test_a_rejection_comes_before_bad_shards_in_the_exit_code(place, capsys):
     gates = "[gates]\nmin_documents = 1000000\n"
     assert night(capsys, place, gates)[0] == 11
     (place / "2026-11-21.txt").write_bytes(b"good words\n\xff\xfe\n")
@@ -407,7 +475,7 @@ def test_a_refusal_comes_before_bad_shards_in_the_exit_code(place, capsys):
     (place / "2026-11-22.txt").write_text((place / "2026-11-20.txt").read_text())
     code, _, _ = night(capsys, place, gates)
     report = latest(place)
-    assert (code, report["exit_code"], report["outcome"]) == (11, 11, "refused")
+    assert (code, report["exit_code"], report["outcome"]) == (11, 11, "rejected")
     assert [url[-14:] for url, _ in report["bad"]] == ["2026-11-21.txt"]
     assert MomentStore.open(str(place / "store")).commit.tags == {}
     # a window longer than the calendar is all of it
@@ -444,7 +512,7 @@ def test_a_rebase_that_is_refused_leaves_the_old_words(place, planted, capsys):
     code, _, _ = night(capsys, place, due)
     report = latest(place)
     assert (code, report["outcome"]) == (0, "published")
-    assert "refused: 1 of 2 counted shards" in report["rebase_reasons"][-1]
+    assert "not rebased: 1 of 2 counted shards" in report["rebase_reasons"][-1]
     assert "moon" not in MomentStore.open(str(place / "store")).vocabulary.terms
     assert_carried(place, before)
     (place / "2026-11-22.txt").write_text("\n".join(words[:50]))

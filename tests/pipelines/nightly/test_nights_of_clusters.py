@@ -79,10 +79,10 @@ def latest(place):
     return place / "reports" / "latest.html"
 
 
-def test_the_cluster_that_moved_is_told_and_the_night_refused(nights, store):
+def test_the_cluster_that_moved_is_told_and_its_model_rejected(nights, store):
     reports = [report for report, _ in nights]
     assert reports[0].candidates[0].n_topics == CLUSTERS
-    assert [one.outcome for one in reports] == ["published", "published", "refused"]
+    assert [one.outcome for one in reports] == ["published", "published", "rejected"]
     gate = next(one for one in reports[2].gates if one.name.startswith("furthest move"))
     assert reports[0].gates[0].value is None
     both = [states_of(store.load_any_model(one.model)) for one in reports[1:]]
@@ -132,7 +132,8 @@ def test_clusters_are_drawn_in_the_plane(nights, place, visiting, examined, widt
     if width == 390:
         examined(page, "clusters")
     headline = page.locator("#headline").text_content()
-    assert headline.startswith("The new model was rejected, and the earlier published one stays: 3")
+    assert headline.startswith("The new model was rejected, and the earlier published one stays. ")
+    assert ". Rejected: 3 clusters" in headline
     assert re.search(r"furthest moved: .* by \d\.\d spreads since 2026-11-02\.$", headline)
     assert page.locator("#plane .spread").count() == CLUSTERS
     moved = sum(pair.moved for pair in nights[2][0].matching.kept)

@@ -95,7 +95,7 @@ def came(kind, folder, day):
     (folder / f"2026-11-0{day}.{suffix_of(kind)}").write_text(content(kind, day))
 
 
-def test_nights_make_publish_follow_and_refuse(run, place):
+def test_nights_make_publish_follow_and_reject(run, place):
     kind, folder = place
     config = folder / "night.toml"
     for day, code in ((1, 0), (2, 0)):
@@ -141,7 +141,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
     code, out, err = run("nightly", config)
     assert code == 11, err
     assert "documents:" in out
-    assert "refused" in (folder / "out" / "latest.html").read_text()
+    assert "rejected" in (folder / "out" / "latest.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,18 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streaming_moments.errors import StoreError
+from streaming_moments.pipelines.jobs.drift.measures import sentence_case
 from streaming_moments.pipelines.nightly.config import config_of
-from streaming_moments.pipelines.nightly.history import Night, NightHistory
+from streaming_moments.pipelines.nightly.history import Night, NightHistory, read_history
 from streaming_moments.pipelines.nightly.index import nights_index
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.nightly.page import night_page
 from streaming_moments.pipelines.nightly.plain_words import in_words
+from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
+from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.quality.matching import KeptTopic, TopicMatching
 from streaming_moments.storage.counting.reading import count_texts
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.operations.shares_over_time import shares_over_time
 from streaming_moments.storage.store.store import MomentStore
 
@@ -219,6 +223,76 @@ def test_the_list_of_nights_says_what_a_night_without_details_is(nights):
     assert "older than the last 30 reports" in rows[pages[0]]
 
 
+def test_the_list_of_nights_gives_unknown_values_and_reasons_in_words(nights):
+    first, *_ = nights
+    shown = nights_index(first.report, NightHistory()).decode()
+    assert (
+        "distance of pair distributions (no earlier model to compare with), documents 200" in shown
+    )
+    assert "<td" in shown
+    cells = re.sub(r"<[^>]*>", " ", first.html)
+    assert re.search(r"holds\s+no earlier model to compare with\s+at most 0.9\s", cells)
+    # only the first line, and as it was written
+    failed = NightReport("s", "2026-05-01T03:15", error="s3://Bucket is missing\nsecond line")
+    shown = nights_index(failed, NightHistory()).decode()
+    assert "✗ s3://Bucket is missing</div>" in shown
+    assert "second line" not in shown
+    # a report of an earlier release has no reason
+    [gate] = _old_gates({"name": "drop", "value": None, "bound": 1, "holds": True})
+    assert (gate.measured, gate.allowed) == ("not known", "1")
+
+
+def _old_gates(*gates):
+    report = NightReport("s", "2026-05-01T03:15")
+    content = {**report_as_json(report), "gates": gates}
+    folder = Folder.at("memory://old-gates")
+    folder.write("night-1.json", json.dumps(content).encode())
+    [night] = read_history(folder, "s").nights
+    return night.gates
+
+
+def test_a_report_of_an_earlier_release_has_a_rejected_model_that_waits(nights):
+    folder = Folder.at("memory://old-words")
+    content = {**report_as_json(nights[1].report), "outcome": "refused", "reasons": ["few"]}
+    del content["undecided"], content["warnings"]
+    folder.write("night-1.json", json.dumps(content).encode())
+    [night] = read_history(folder, content["store"]).nights
+    assert (night.outcome, night.undecided.reasons) == ("rejected", ("few",))
+    assert night.undecided.command.endswith(f" published {content['model']}")
+
+
+def test_the_page_of_a_failed_night_keeps_what_the_user_wrote():
+    error = "s3://Nobucket/a: no such bucket; run `aws s3 mb s3://Nobucket`"
+    html = html_report(
+        night_page(NightReport("s", "2026-05-01", error=error), None, NightHistory())
+    )
+    shown = html[: html.index('id="content"')]
+    assert (
+        "<li>s3://Nobucket/a: no such bucket; run <code>aws s3 mb s3://Nobucket</code></li>"
+        in shown
+    )
+    assert "S3://" not in shown
+    assert "<section" not in shown, "nothing was measured, so no chart has a heading"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one shard is left", "One shard is left"),
+        ("night-20261101T.json is no report", "night-20261101T.json is no report"),
+        ("held-out values are missing", "Held-out values are missing"),
+        ("a: b", "A: b"),
+        ("s3://b", "s3://b"),
+        ("data/a.txt is empty", "data/a.txt is empty"),
+        ("max_topics is 3", "max_topics is 3"),
+        ("`[create] language`", "`[create] language`"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_but_for_names(text, shown):
+    assert sentence_case(text) == shown
+
+
 def test_every_page_lies_beside_its_report(nights, place):
     names = {path.name for path in (place / "reports").iterdir()} - {"index.html"}
     assert {name for name in names if name.endswith(".json")} == {
@@ -312,6 +386,7 @@ def test_the_metrics_are_those_of_the_night(nights, place):
         "tokens": sum(record.tokens for record in store.ledger()),
         "shards": 2,
         "shards_left_out": 0,
+        "run_warnings": 0,
         "state_bytes": report.status.state_bytes,
         "commit_timestamp_seconds": unix(store.at(report.version).commit.time),
         "run_timestamp_seconds": unix(report.finished),
@@ -399,6 +474,11 @@ def test_a_browser_draws_the_page_of_a_night(nights, place, visiting, examined):
     assert [values.count(None) for values in runs] == [0, 0, 0, 1, 0]
     known = [[value for value in values if value is not None] for values in runs]
     drawn = [values for values in known if len({f"{value:.1e}" for value in values}) > 1]
+    alike = [values for values in known if values not in drawn and len({*values}) == 2]
+    lines = page.locator("#drift .line").all_text_contents()
+    assert sum(bool(re.match(r"[\d.,]+ to [\d.,]+ in all 2 runs", line)) for line in lines) == len(
+        alike
+    )
     assert len(drawn) > 1
     assert page.locator("#drift circle.mark").count() == sum(map(len, drawn))
     assert page.locator("#drift .line").count() == 5 - len(drawn)

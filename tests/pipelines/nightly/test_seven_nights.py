@@ -302,14 +302,14 @@ def test_seven_nights(team):
     assert new.load() == _counted(team, new)
     assert new.at(old.version).load() == old.load()
 
-    # a model that a gate refuses is kept, with the reason, and yesterday's stays published
+    # a model that a gate rejects is kept, with the reason, and yesterday's stays published
     team.put("2026-11-22/a.txt", documents(rng, 60, [0.2, 0.2, 0.2, 0.2, 0.2]))
-    code, steps, refused = team.night(topics="5", gates="min_effective_documents = 1000000000")
-    assert (code, refused["outcome"]) == (11, "refused")
-    assert refused["reasons"][0].startswith("effective documents: ")
+    code, steps, rejected = team.night(topics="5", gates="min_effective_documents = 1000000000")
+    assert (code, rejected["outcome"]) == (11, "rejected")
+    assert rejected["reasons"][0].startswith("effective documents: ")
     assert team.store.commit.tags["published"] == report["model"]
-    assert refused["model"] in team.store.models
-    assert team.store.commit.message.startswith("nightly: refused: effective documents")
+    assert rejected["model"] in team.store.models
+    assert team.store.commit.message.startswith("nightly: rejected: effective documents")
 
     # and the day before can be published again
     back = team.command("rollback", f"s3://{BUCKET}/store", "--model")

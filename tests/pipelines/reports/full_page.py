@@ -47,8 +47,14 @@ def full_page():
         title="Topics of the night",
         store="s3://bucket/a-rather-long-prefix-that-does-not-break/" + "store-" * 12,
         time="2026-05-07T03:15:00Z",
-        outcome="refused",
-        facts={"documents": 1_234_567, "captured": 0.93, "model": "k9-a0.1-joint-v12", "x": NASTY},
+        outcome="rejected",
+        facts={
+            "documents": 1_234_567,
+            "captured": 0.93,
+            "model": "k9-a0.1-joint-v12",
+            "published": "v9",
+            "x": NASTY,
+        },
         reasons=(f"coherence fell by 0.031, more than 0.020 {NASTY}",),
         topics=tuple(
             TopicReport(

@@ -13,9 +13,11 @@ from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.page import (
     ReportPage,
+    RunPoint,
     ShareOverTime,
     TopicReport,
 )
+from streaming_moments.quality.drift import Drift
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,8 @@ def test_the_page_says_first_what_there_is_to_know(visit):
     page = visit(width=390, height=844)
     headline = page.locator("#headline")
     said = headline.text_content()
-    assert said.startswith("The new model was rejected, and the earlier published one stays: 9")
+    assert said.startswith("The new model was rejected, and the earlier published one stays. ")
+    assert ". Rejected: 9 topics of 1,234,567 documents" in said
     assert f"1,234,567 documents, 1 new ({NASTY}), 1 gone (law); biggest change: sea ship" in said
     assert said.endswith("since 2026-05-06.")
     tile = page.locator(".facts div").first.bounding_box()
@@ -275,6 +278,35 @@ def test_the_contents_lead_to_every_part_and_to_other_pages(visit):
     assert [link.get_attribute("href") for link in elsewhere.all()] == [
         "night-20260506.html",
         "index.html",
+    ]
+
+
+def test_numbers_that_differ_look_different_and_a_rejected_model_is_a_hollow_dot(
+    visiting, tmp_path
+):
+    measured = [(0.9931, 1234.5, 10_022), (0.9934, 1239.2, 10_315), (0.9934, 1e4, 10_315)]
+    runs = tuple(
+        RunPoint(f"2026-05-0{day}", drift=Drift(seen, 0.25, number, None), documents=documents)
+        for day, (seen, number, documents) in enumerate(measured, 1)
+    )
+    topics = tuple(TopicReport(j, 0.5, None, (), (("law", 0.5, 0.1),)) for j in range(2))
+    shares = ShareOverTime(("2026-05-01", "2026-05-03", "2026-05-04"), ((0.4, 0.6),) * 3)
+    page = ReportPage("T", "s", "2026-05-03", "rejected", topics=topics, runs=runs)
+    path = tmp_path / "page.html"
+    path.write_text(html_report(replace(page, shares=replace(shares, rejected=True))))
+    seen = visiting(path)
+    lines = [one.split(" in all 3 runs")[0] for one in seen.locator(".line").all_text_contents()]
+    assert lines == ["0.9931 to 0.9934", "0.25", "10,022 to 10,315"]
+    tips = seen.locator("#drift circle title").all_text_contents()
+    assert [tip.rpartition(": ")[2] for tip in tips] == ["1,235", "1,239", "10,000"]
+    hollow = seen.locator("#shares circle.hollow title").all_text_contents()
+    assert [tip.partition(":")[0] for tip in hollow] == ["2026-05-04, rejected, not published"] * 2
+    [line, _] = seen.locator("#shares path.trend").all()
+    assert line.get_attribute("d").count("L") == 1, "the line ends at what was published"
+    said = seen.locator("#shares .panel .quiet").all_text_contents()
+    assert [one.partition(" Enl")[0] for one in said] == [
+        "40.0% in the rejected model",
+        "60.0% in the rejected model",
     ]
 
 

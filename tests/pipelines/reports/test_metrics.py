@@ -29,6 +29,7 @@ NIGHT = RunMetrics(
     effective_documents=2147.5,
     pair_distance=0.0125,
     left_out=2,
+    warnings=3,
 )
 
 
@@ -58,6 +59,7 @@ def test_what_is_written_is_read_back(tmp_path):
         ("tokens", None): 1_712_331_004,
         ("shards", None): 1412,
         ("shards_left_out", None): 2,
+        ("run_warnings", None): 3,
         ("state_bytes", None): 572_428_288,
         ("commit_timestamp_seconds", None): 1_780_000_000.25,
         ("run_timestamp_seconds", None): 1_780_000_100.5,

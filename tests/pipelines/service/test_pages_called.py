@@ -251,8 +251,8 @@ def test_health_shows_the_last_ten_nights_and_that_the_last_one_failed(
             [0.5 + number / 100 for number in range(11, 1, -1)]
         )
         assert found.failed is None
-        night(13, "refused")
-        assert told(caller, values, "/health").failed.outcome == "refused"
+        night(13, "rejected")
+        assert told(caller, values, "/health").failed.outcome == "rejected"
         assert told(caller, values, "/choice").compared is None
         candidates = [{"n_topics": k, "alpha0": 0.3, "npmi": 0.1 / k} for k in (2, 3)]
         content = {"store": str(place), "version": 3, "candidates": candidates}
