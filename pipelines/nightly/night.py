@@ -352,7 +352,14 @@ def _updated(
         section = config.update
         told = found["told"] = list[str]()
         run = replace(run, tell=lambda line: told.append(str(line)))
-        result = update(store, listed, run, section.skip_bad_shards, unique=section.unique)
+        result = update(
+            store,
+            listed,
+            run,
+            section.skip_bad_shards,
+            unique=section.unique,
+            include_moved=section.include_moved,
+        )
         store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
         result = replace(result, store=store)
         if (slow := slow_tokeniser(store, result.tokeniser_share, "shards")) is not None:
