@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _FEW_BYTES, _FIELDS = 10_000, 10
 _FROM = "the form was sent from another site; send it from the page itself"
 _FROM_NOWHERE = (
-    "the request has no header Origin, which browsers send with a form; open the page in a browser, "
-    "and send its form there"
+    "the request has no header Origin, which browsers send with a form; open the page in a "
+    "browser, and send its form there"
 )
 
 
