@@ -31,7 +31,8 @@ _COLUMN_OPTIONS = (
     (_CATEGORIES, "a table of categories", "the categories"),
 )
 
-# Names of shards without files: always JSON Lines, passed to each task that reads them.
+# Beginning of the names of shards without files: their JSON Lines are passed to each task that
+# reads them.
 PARTITIONS = "partition://"
 
 
@@ -117,7 +118,7 @@ class ShardFormat:
         'text'
         """
         content = asdict(self)
-        # left out for documents, as in stores from before tables existed
+        # omitted for documents, as in stores of versions without tables
         if not self.categories:
             del content[_CATEGORIES]
         return content

@@ -164,7 +164,7 @@ def shards_row(facts: Mapping[str, Any]) -> tuple[str, str]:
 
 def segments_row(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Format the number of segments, with those that a refit reads."""
-    return "segments", f"{facts['segments']}, of which a refit reads {facts['segments_read']}"
+    return "segments", f"{facts['segments']}; a refit reads {facts['segments_read']}"
 
 
 def kept_facts(store: MomentStore) -> dict[str, Any]:

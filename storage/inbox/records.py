@@ -18,9 +18,9 @@ from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.inbox.batches import Piece, Submission
 from streaming_moments.storage.inbox.fields import RecordField, said, text_field
 
-_LONGEST_ID = 1000  # characters
-_MOST_DAYS = 31  # in a request, as each day makes a shard and a commit
-LIGHT = 1 << 15  # smaller lines and documents (bytes, tokens) are not judged
+_LONGEST_ID = 1000  # most characters of an id
+_MOST_DAYS = 31  # most days in a request, as each day makes a shard and a commit
+LIGHT = 1 << 15  # lines of fewer bytes and documents of fewer tokens are not checked by `judge`
 _SHOWN = 60
 _ID, _DATE = "id", "date"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -37,7 +37,7 @@ class RecordRefused(InvalidInput):
     """A document is invalid.
 
     field : name of the field; empty for the document itself
-    reason : what is wrong with it, and what is accepted
+    reason : the problem, and the accepted values
     id : the id of the document
     """
 
@@ -61,8 +61,9 @@ class RecordShape:
     line_bytes : largest size of a line
     days : largest age of a document's date in days. The day after arrival is also accepted. None
         accepts any date. Each day is counted separately.
-    judge : says why a line that is large or has many tokens cannot be counted; None if it can
-    light : lines of at most this many bytes and tokens are not judged
+    judge : returns the reason why a line that is large or has many tokens cannot be counted; None
+        if it can
+    light : lines of at most this many bytes and tokens are not checked by `judge`
 
     Examples
     --------
@@ -181,7 +182,7 @@ class RecordShape:
                 bad.append(RecordRefused(refused.place, refused.field, refused.reason, name))
                 continue
             days.setdefault(day, []).append(line)
-            # the day of arrival does not change the content
+            # the digest does not include the day of arrival
             given = record.get(_DATE) if isinstance(record, Mapping) else None
             digest.update(b"%d %d\n" % (place, day.toordinal() if given is not None else 0))
             digest.update(line if given is not None or self.date_column is None else _undated(line))

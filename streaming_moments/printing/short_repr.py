@@ -1,6 +1,6 @@
 """The `repr` of values that hold arrays or many items: one line, with shapes and numbers of items.
 
-Models, whose plain values are few and named, print these and no others: `model_repr`.
+Models print their arrays, and the plain values that differ from defaults: `model_repr`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-_FEW = 6  # items that are printed
-_LONG = 60  # characters
+_FEW = 6  # most items that are printed
+_LONG = 60  # most characters of a text
 
 
 def short_repr(value: Any) -> str:
@@ -45,7 +45,7 @@ def model_repr(model: object, own: Iterable[Field[Any]]) -> str:
 def _is_of_model(one: Field[Any], value: Any) -> bool:
     if not isinstance(value, str | int | float):
         return isinstance(value, np.ndarray)
-    # as texts, since NaN is not equal to itself
+    # compared as texts, since NaN is not equal to itself
     return repr(value) != repr(one.default)
 
 

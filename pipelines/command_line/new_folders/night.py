@@ -33,7 +33,7 @@ output = {output}           # a report and a page for each night, and index.html
 languages = ["auto"]         # removes the stop words of the languages that it finds
 {sizes}
 # text_column = "text"       # of Parquet, JSON Lines and CSV
-# passage_words = 200        # cuts long documents into passages of so many words
+# passage_words = 200        # cuts long documents into passages of 200 words
 
 [refit]
 {topics}

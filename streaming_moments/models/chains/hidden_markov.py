@@ -34,8 +34,8 @@ from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
-# Windows for each symbol below which operators are mostly noise (measured: good at 2,000, worse
-# than unigrams at 30).
+# Windows for each symbol; with fewer, operators are mostly noise. Measured: they predict well with
+# 2,000 and worse than unigrams with 30.
 _RARE = 1000
 _UNIGRAMS = 1e-3  # share of unigrams in a prediction by operators
 
@@ -403,7 +403,7 @@ class HiddenMarkovModel(TripleModel):
         return Description(facts, columns, "; ".join(said))
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
-        """Operators, and by symbol those of all; the last is for an unobserved symbol."""
+        """Operators, and the matrix of each symbol; the last one is for unobserved symbols."""
         if self.observable is None:
             raise InvalidInput(
                 f"the model has no observable operators: they would be too large for "

@@ -64,7 +64,7 @@ class Blockmodel(StoredModel):
     memberships : (n, k) float64
         pi, rows on the simplex; the row of a node without edges is `weights`.
     mixing : (k, k) float64
-        B; in a directed graph from the row's community to the column's.
+        B, edge probabilities; in a directed graph from the row's community to the column's.
     degrees : (n,) int64
         Number of edges of each node; outgoing edges in a directed graph.
     weights : (k,) float64
@@ -194,7 +194,7 @@ class Blockmodel(StoredModel):
         A node without an edge has no community.
         """
         none, own, degrees = batch < 0, self.memberships[batch], self.degrees[batch]
-        # stores have these errors as floats
+        # stores save these errors as floats
         degrees = degrees.astype(np.int64)
         bars = np.zeros(len(batch)) if self.node_bars is None else self.node_bars[batch]
         return Columns.of(
@@ -260,7 +260,7 @@ def _bars(
 
 
 def _order_like(found: Members, whole: Members) -> NDArray[np.int64]:
-    """Community of one fit that is nearest to each of another, by L1 of memberships."""
+    """For each community of a fit, the nearest of another fit, by L1 of memberships."""
     apart = np.array(
         [np.abs(found.memberships - own[:, None]).sum(axis=0) for own in whole.memberships.T]
     )

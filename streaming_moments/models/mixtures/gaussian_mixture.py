@@ -273,8 +273,7 @@ class GaussianMixture(StoredModel):
         Parameters
         ----------
         rows : (n, d)
-            Finite numbers; a number beyond 1e100 standard deviations is treated as if it were
-            there.
+            Finite numbers; those beyond 1e100 standard deviations are clipped.
 
         Raises
         ------
@@ -284,7 +283,7 @@ class GaussianMixture(StoredModel):
         return read_by_parts(rows, self.dimension, self._log_densities)
 
     def _log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        # centred: the squares of rows far from the origin would lose precision
+        # rows are centred, as squares of rows far from the origin would lose precision
         centre = self.weights @ self.means
         x, means = rows.astype(np.float64) - centre, self.means - centre
         most = _FAR * np.sqrt(self.variances.min())
@@ -352,7 +351,7 @@ class GaussianMixture(StoredModel):
         if self.start == PILOT:
             facts["start"] = self.start
             said.append(
-                "started from K-means on a pilot of the rows, as the rows are more likely so"
+                "started from K-means on a pilot of the rows, which makes the rows more likely"
             )
         elif k > self.n_separable:
             said.append(
@@ -391,7 +390,7 @@ class GaussianMixture(StoredModel):
 
     @property
     def unsteady_sentence(self) -> str:
-        """What `n_unsteady` says, and what to do."""
+        """Warning about components found in one half only (`n_unsteady`), with a remedy."""
         return (
             f"{self.n_unsteady} of {self.n_topics} components "
             f"{'is' if self.n_unsteady == 1 else 'are'} not found in both halves of the rows, so "

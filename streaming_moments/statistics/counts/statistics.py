@@ -33,9 +33,9 @@ SIGNED = frozenset({"triple_sketch"})  # names of arrays whose entries may be be
 
 @dataclass(frozen=True, eq=False)
 class WordArrays(Generic[L, Number]):
-    """Arrays of one row for each word of a row block, in whole numbers or weighted.
+    """Arrays with one row for each word of a row block, in whole numbers or weighted.
 
-    `MomentStatistics` says what each array is, `statistic_shapes` its shape and when it is there.
+    `MomentStatistics` defines each array; `statistic_shapes` has its shape, and whether it exists.
     """
 
     basis: Basis
@@ -279,7 +279,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         if negative:
             raise InvalidInput(
                 f"documents were subtracted that were never added: {', '.join(negative)}; "
-                "subtract only what was added"
+                "subtract only added documents"
             )
 
     @property
