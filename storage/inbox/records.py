@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -22,6 +23,7 @@ _MOST_DAYS = 31  # most days in a request, as each day makes a shard and a commi
 LIGHT = 1 << 15  # lines of fewer bytes and documents of fewer tokens are not checked by `judge`
 _SHOWN = 60
 _ID, _DATE = "id", "date"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,16 @@ class RecordShape:
         return Submission(receipt, digest.hexdigest(), keyed, pieces, content), tuple(bad)
 
     def _dated(self, day: date, place: int, today: date) -> date:
-        if self.days is not None and not -1 <= (today - day).days <= self.days:
+        if self.days is None:
+            return day
+        if (day - today).days > 1:
+            raise RecordRefused(
+                place,
+                _DATE,
+                f"it is {day}, in the future: today is {today} (UTC), and the day after it is the "
+                "last one; correct it",
+            )
+        if (today - day).days > self.days:
             raise RecordRefused(
                 place,
                 _DATE,
@@ -257,7 +268,10 @@ def _day(value: object, place: int) -> date:
         if isinstance(value, str):
             return day_of(value)
     except (ValueError, OverflowError):
-        pass
+        if isinstance(value, str) and _DAY.match(value):
+            raise RecordRefused(
+                place, _DATE, f"the calendar has no {value[:_SHOWN]!r}; correct it"
+            ) from None
     raise RecordRefused(
         place, _DATE, f"{said(value)}, expected a text that begins with a date, as 2026-11-23"
     )

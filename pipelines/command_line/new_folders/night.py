@@ -43,10 +43,14 @@ max_held_out_drop = 0.05     # most that its prediction of held-out words may fa
 # min_documents = 1000
 """
 _SIZES = "max_topics = 32              # most topics that a refit can find"
-_TOPICS = 'topics = [5, 10, 20]         # fits the best of these; "auto" compares more numbers'
+_TOPICS = """\
+topics = [5, 10, 20]         # fits the best of these
+# topics = "auto"            # finds the number of separable topics: no comparison, takes longer"""
 # of the example documents
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
-_FEW_TOPICS = 'topics = [2, 3, 4, 6]        # fits the best of these; "auto" compares more numbers'
+_FEW_TOPICS = """\
+topics = [2, 3, 4, 6]        # fits the best of these
+# topics = "auto"            # finds the number of separable topics, without a comparison"""
 _ENVIRONMENT = """\
 # Variables of the scheduled night, as NAME=value. Remove the # where you need one.
 # AWS_ACCESS_KEY_ID=
