@@ -31,6 +31,7 @@ from streaming_moments.pipelines.cluster.tasks import (
     cancel,
     outcome_of,
     required,
+    task_key,
 )
 from streaming_moments.pipelines.cluster.worker_loss import MORE_MEMORY, WorkersLost
 from streaming_moments.pipelines.cluster.worker_rpc import deaths_of
@@ -107,6 +108,7 @@ class Reduction:
                         tuple(sources),
                         pieces,
                         pure=False,
+                        key=task_key("adding up row blocks"),
                         workers=sources[index % len(sources)][0] if sources else None,
                         allow_other_workers=bool(sources),
                     )
@@ -226,7 +228,7 @@ def write_block(
             sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
     else:
         sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)
-    # views, because written arrays are read-only; totals may be large and are no part of a block
+    # views, because written arrays are read-only; totals may be large and do not belong to a block
     arrays = {name: array[:] for name, array in sums.items()}
     return writer.write_block(foundation.statistics(block, foundation.totals({}), arrays))
 

@@ -52,10 +52,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "Write the words, basis and rules of STORE as a file, for `create --like` at another "
             "site."
         ),
-        "merge": (
-            "Add to STORE what each OTHER store holds, without its documents; later what has "
-            "changed."
-        ),
+        "merge": ("Add the counts of each OTHER store to STORE; later calls add what has changed."),
         "pull-model": "Copy a model that HUB has fitted to STORE, which has the same foundation.",
     },
     "models": {

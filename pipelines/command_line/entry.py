@@ -14,7 +14,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.terminal import event_logger, shown, tell
 from streaming_moments.printing.remedies import of_commands
 
-# what a path, a disk or a limit of the system can refuse, which is no fault of the package
+# errors of a path, a disk or a limit of the system, which are not bugs of the package
 _OF_THE_MACHINE = (
     errno.EACCES,
     errno.EDQUOT,

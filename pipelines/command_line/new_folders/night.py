@@ -24,29 +24,33 @@ _NIGHT = """\
 # Relative paths start at the folder in which the command runs. Other sections and all keys:
 # "A night in detail" and "Configuration" of the documentation.
 store = {store}              # the first night creates it
-shards = [                   # a night counts those that are new
+shards = [                   # a night counts the new ones
 {shards}
 ]
 output = {output}           # a report and a page for each night, and index.html
 
 [create]                     # how the first night creates the store; options of `create`
-languages = ["auto"]         # removes the stop words of the languages that it finds
+languages = ["auto"]         # removes the stop words of the languages of the documents
 {sizes}
 # text_column = "text"       # of Parquet, JSON Lines and CSV
-# passage_words = 200        # cuts long documents into passages of so many words
+# passage_words = 200        # splits long documents into passages of 200 words
 
 [refit]
 {topics}
 
-[gates]                      # a model beyond a bound is not published
-max_held_out_drop = 0.05     # how much worse it may predict held-out words, in nats
+[gates]                      # a model that exceeds a bound is not published
+max_held_out_drop = 0.05     # most that its prediction of held-out words may fall, in nats
 # min_documents = 1000
 """
-_SIZES = "max_topics = 32              # the most that a refit may find"
-_TOPICS = 'topics = [5, 10, 20]         # compares these, takes the best; "auto": takes longer'
+_SIZES = "max_topics = 32              # most topics that a refit can find"
+_TOPICS = """\
+topics = [5, 10, 20]         # fits the best of these
+# topics = "auto"            # finds the number of separable topics: no comparison, takes longer"""
 # of the example documents
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
-_FEW_TOPICS = 'topics = [2, 3, 4, 6]        # compares these, takes the best; "auto": compares more'
+_FEW_TOPICS = """\
+topics = [2, 3, 4, 6]        # fits the best of these
+# topics = "auto"            # finds the number of separable topics, without a comparison"""
 _ENVIRONMENT = """\
 # Variables of the scheduled night, as NAME=value. Remove the # where you need one.
 # AWS_ACCESS_KEY_ID=
@@ -68,7 +72,7 @@ Type=oneshot
 WorkingDirectory={folder}
 EnvironmentFile={folder}/environment
 ExecStart={command} nightly night.toml
-# 10: nothing new tonight
+# 10: there were no new documents
 SuccessExitStatus=10
 """
 _TIMER = """\
@@ -77,7 +81,7 @@ Description=Topics of the day, every night
 
 [Timer]
 OnCalendar=*-*-* 03:15:00
-# after a night switched off, at the next start
+# if the machine was off at that time, run at its next start
 Persistent=true
 
 [Install]
@@ -97,7 +101,7 @@ def configuration(
     place = "" if results is None else f"{_absolute(results).rstrip('/')}/"
     sources = [(_absolute(one), "") for one in shards] or [_EXAMPLES]
     if sealed is not None:
-        sources.append((sealed, "what the service got; the first night finds nothing here"))
+        sources.append((sealed, "documents that the service accepted; none before its first start"))
     own = bool(shards)
     text = _NIGHT.format(
         store=_text(f"{place}store"),

@@ -40,7 +40,7 @@ class Status:
 STATUSES: Mapping[int, Status] = {
     400: Status("The request cannot be read", by="bodies"),
     401: Status("A token is missing or unknown", by="tokens", unread=True),
-    403: Status("The token is not for this", by="tokens", unread=True),
+    403: Status("This is not allowed", by="tokens", unread=True),
     404: Status("Not found"),
     405: Status("The address does not take this method"),
     408: Status("The body came too slowly", by="bodies", unread=True),

@@ -30,10 +30,15 @@ from streaming_moments.statistics.counts.statistics import statistic_shapes
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 
-# Number of nodes; above it the bias is below the noise.
+# Number of nodes above which the bias is below the noise.
 FILLED_BELOW = 1000
+<<<<<<< HEAD
 _MOST_ROUNDS = 50  # graphs with communities take about 6, others up to 26 or do not settle
 _SETTLED = 1e-3  # change of the filled-in moments at which rounds end
+=======
+_MOST_ROUNDS = 200
+_SETTLED = 1e-3  # rounds end when the filled-in moments change by less
+>>>>>>> main
 _LEAST = 1e-12
 
 
@@ -46,7 +51,12 @@ class CommunitiesOptions(TopicOptions):
     pairs do not determine alpha0.
     """
 
-    alpha0: float = option("0: each node has one community; else a mixture.", 0.1, form_of)
+    alpha0: float = option(
+        "Sum of the Dirichlet parameters. 0: each node has one community; above 0: a mixture "
+        "of communities.",
+        0.1,
+        form_of,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,7 +191,7 @@ def _itself(statistics: Statistics) -> Statistics:
 
 
 def _whole(blocks: Sequence[Statistics]) -> WeightedStatistics:
-    """All rows as floats, without arrays that a fit of topics does not use."""
+    """All rows as floats, without the arrays that a fit of topics does not use."""
     names = statistic_shapes(blocks[0].basis, blocks[0].block, codocuments=False, halves=False)
     arrays = {
         name: interleaved([getattr(one, name) for one in blocks]).astype(np.float64)
