@@ -31,28 +31,16 @@ def short_repr(value: Any) -> str:
     >>> Drawn(np.eye(3), tuple("abcdefgh"))
     Drawn(rows=<3 x 3 float64>, names=<8 items>)
     """
-<<<<<<< HEAD
-    own = ((one.name, getattr(value, one.name)) for one in fields(value) if one.repr)
-    parts = [f"{name}={shown(held)}" for name, held in own if not _is_empty(held)]
-    return f"{type(value).__name__}({', '.join(parts)})"
-
-
-def model_repr(model: object, own: Iterable[Field[Any]]) -> str:
-    """One line of a model's arrays, and of its plain values that differ from the defaults."""
-    values = ((one, getattr(model, one.name)) for one in own)
-    parts = [f"{one.name}={shown(value)}" for one, value in values if _is_of_model(one, value)]
-    return f"{type(model).__name__}({', '.join(parts)})"
-=======
     facts = getattr(type(value), "shown_facts", None)
     if facts is not None:
         return in_a_line(type(value).__name__, value.shown_facts)
     own = ((one, getattr(value, one.name)) for one in fields(value) if one.repr)
-    shown = (
-        f"{one.name}={_shown(held)}"
+    parts = (
+        f"{one.name}={shown(held)}"
         for one, held in own
         if not _is_empty(held) and not _is_plain_equal(held, one.default)
     )
-    return in_a_line(type(value).__name__, shown)
+    return in_a_line(type(value).__name__, parts)
 
 
 def in_a_line(name: str, parts: Iterable[str]) -> str:
@@ -71,7 +59,6 @@ def in_a_line(name: str, parts: Iterable[str]) -> str:
         every.pop()
         whole = f"{name}({', '.join([*every, '...'])})"
     return whole
->>>>>>> main
 
 
 def _is_plain_equal(value: Any, default: Any) -> bool:

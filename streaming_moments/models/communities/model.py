@@ -32,13 +32,9 @@ from streaming_moments.statistics.row_block import RowBlock, interleaved
 
 # Number of nodes above which the bias is below the noise.
 FILLED_BELOW = 1000
-<<<<<<< HEAD
-_MOST_ROUNDS = 50  # graphs with communities take about 6, others up to 26 or do not settle
-_SETTLED = 1e-3  # change of the filled-in moments at which rounds end
-=======
-_MOST_ROUNDS = 200
+# graphs with communities take about 6 rounds, others up to 26 or do not settle
+_MOST_ROUNDS = 50
 _SETTLED = 1e-3  # rounds end when the filled-in moments change by less
->>>>>>> main
 _LEAST = 1e-12
 
 

@@ -441,11 +441,6 @@ def numbers_of_topics(basis: Basis, documents: int) -> tuple[int, ...]:
     >>> numbers_of_topics(basis, 1000), numbers_of_topics(basis, 35)
     ((1, 2, 3, 5, 7, 10), (1, 2, 3))
     """
-<<<<<<< HEAD
-    # the basis has three columns for two topics, and a few more
-    most = min(basis.columns / 1.5, documents / DOCUMENTS_EACH)
-=======
     # the basis has three columns for every two topics, and a few more
-    most = basis.columns / 1.5
->>>>>>> main
+    most = min(basis.columns / 1.5, documents / DOCUMENTS_EACH)
     return tuple(number for number in TRIED_TOPICS if number <= most) or (1,)
