@@ -27,20 +27,14 @@ def views(rng):
     ]
 
 
-def taken(X, order):
-    return [view[order] for view in X] if isinstance(X, list) else X[order]
-
-
 @pytest.mark.parametrize(
     ("estimator", "drawn", "most"),
     [(MomentBernoulliMixture(2), sets, 0.06), (MomentViews(2, alpha0=0), views, 0.25)],
     ids=["sets", "views"],
 )
 def test_rows_that_alternate_between_classes_have_bars_as_any(estimator, drawn, most):
-    X = drawn(np.random.default_rng(0))
-    for order in (np.arange(2000), np.argsort(CLASSES, kind="stable")):
-        bars = states_of(estimator.fit(taken(X, order)).model_).bars
-        assert max(bars) < most
+    fitted = estimator.fit(drawn(np.random.default_rng(0)))
+    assert max(states_of(fitted.model_).bars) < most
 
 
 def test_rows_that_alternate_between_classes_have_as_many_components():
