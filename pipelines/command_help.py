@@ -15,7 +15,7 @@ SOME = "Of --"  # how headings of options of one kind or model begin
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
 _LAST = (READING, RUNNING, OUTPUT)
 _Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
-WIDTH = 100  # of help in columns, on a terminal that is as wide
+WIDTH = 100  # largest width of help, in columns of the terminal
 
 
 class GroupedOption(click.Option):

@@ -44,7 +44,7 @@ class FitRequest:
         return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
 
     def on(self, kind: str) -> FitRequest:
-        """Return the request for statistics of another kind, where its name means another model.
+        """Return the request for another kind, for which the name can mean another model.
 
         Raises UsageError for an option that this model lacks.
         """

@@ -114,7 +114,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):
-            continue  # a list has no item only because the item is wrong
+            continue  # a missing item of a list only repeats the error of that item
         section, key, owner = _place(kind, place)
         inside = f"[{'.'.join(section)}]" if section else _TOP
         cause = error.get("ctx", {}).get("error")
@@ -134,7 +134,9 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             others[place] = f"{inside} is {shown}: write a section with keys of its own"
         else:
             words = [inside] if section else []
-            if error["type"] == "value_error":  # ours, which names the value unless it is secret
+            if (
+                error["type"] == "value_error"
+            ):  # our own message, which already names the value unless it is secret
                 text = str(error["ctx"]["error"])
                 named = not key or text.startswith(f"{key} ")
                 others[place] = " ".join([*words, text if named else f"{key}: {text}"])

@@ -134,7 +134,7 @@ class OnCluster:
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
-        """Which documents count a row."""
+        """Totals of the records, from which the documents that count in a row follow."""
         lengths: RowLengths[Lengths] = self.totals
         return lengths
 
@@ -250,7 +250,7 @@ class RowsHere(OnCluster):
             return tree_sum(enumerate(self._in_turn(step, call, each)), len(each))
 
     def shared(self, value: Any) -> Any:
-        """Return the value."""
+        """Return the value itself; no worker needs it."""
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
@@ -259,7 +259,7 @@ class RowsHere(OnCluster):
             return function(*values)
 
     def value(self, handle: Any) -> Any:
-        """Return the handle."""
+        """Return the handle itself, because it is the value."""
         return handle
 
     def calls(

@@ -119,7 +119,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
             raise SchedulerLost(cluster.address) from error
         except TimeoutError:
             patience.look()
-            wait *= 2  # a large result needs a longer turn
+            wait *= 2  # a large result takes longer to fetch
             if future.done() and time.monotonic() - begun >= silent_workers.ANSWER_SECONDS:
                 # the worker that made it hangs, so let another one make it again
                 silent_workers.restart_silent(cluster.client)

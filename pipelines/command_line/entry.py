@@ -14,7 +14,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.terminal import event_logger, shown, tell
 from streaming_moments.printing.remedies import of_commands
 
-# what a path, a disk or a limit of the system can refuse, which is no fault of the package
+# errors of paths, disks and limits of the system, which are not bugs of the package
 _OF_THE_MACHINE = (
     errno.EACCES,
     errno.EDQUOT,
@@ -33,7 +33,7 @@ _OF_THE_MACHINE = (
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit.
 
-    Errors of the input are one line and exit code 2, our own faults one line and 1; `--debug`
+    Errors of the input are one line and exit code 2, bugs of the package one line and 1; `--debug`
     before the command adds the traceback.
     """
     given = sys.argv[1:] if arguments is None else arguments

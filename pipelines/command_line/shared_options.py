@@ -104,7 +104,7 @@ TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numb
 Alphas = functools.partial(Parsed[tuple[float | Literal["auto"], ...]], "alphas", _alphas)
 _DAY = Parsed("day", _day)
 SHARD_URL = Parsed("url", require_no_user)
-STORE_URL = Parsed("url", require_no_secret)  # one to write to may hold no signature either
+STORE_URL = Parsed("url", require_no_secret)  # a store is written, so signatures are refused, too
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def running(
 ) -> Iterator[Run]:
     """Yield the run of a job: a cluster, and the progress that it shows unless `quiet`."""
     quiet = quiet or asked_for(QUIET)
-    # settled here: other threads of the command see no context
+    # read here, because other threads of the command have no click context
     heard, details = unheard if quiet else tell, tell if asked_for(DETAILED) else unheard
     require_report(session.performance_report)
     with _placed(session, heard, details) as cluster:
@@ -326,14 +326,14 @@ def _placed(
 
 
 def console() -> Console:
-    """Where tables are printed; nothing in them is markup."""
+    """Return the console that prints tables; it prints their text literally, without markup."""
     # not a terminal: whole lines, so that piped output is not cut at 80 columns
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 160
     return _PlainConsole(width=width, markup=False, emoji=False)
 
 
 class _PlainConsole(Console):
-    """Every cell and line that it prints is rendered by this one method."""
+    """Console whose `render_str`, which renders every cell and line, escapes control characters."""
 
     def render_str(self, text: str, **how: Any) -> Text:
         return super().render_str("\n".join(map(shown, text.split("\n"))), **how)

@@ -52,7 +52,7 @@ class Fields:
 
     @property
     def id_key(self) -> str:
-        """Key that is neither a text nor a date."""
+        """Key of the id in a line; it differs from the keys of the text and the date."""
         return f"id of {self.text} {self.date}"
 
     @property
@@ -263,7 +263,7 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no such number
     if isinstance(value, float) and value.is_integer():
-        return int(value)  # from a column of whole numbers with missing values
+        return int(value)  # pandas stores whole numbers as floats if some are missing
     if isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, datetime.date):
@@ -283,7 +283,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _time(value: np.datetime64) -> Any:
-    """Time as Python has it; with more digits, its text."""
+    """Return a date or time of Python; if it has too many digits for these, its text."""
     for told in (value, value.astype("datetime64[us]")):
         if told == value and isinstance(found := told.tolist(), datetime.date):
             return found

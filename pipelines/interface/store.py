@@ -731,7 +731,7 @@ class Store:
         """
         require_fitting(Store.shares_over_time, by=by, name=name, origin=origin)
         latest = self.snapshot.latest()
-        # named before a missing model, as a fit does not mend it
+        # missing dates are reported before a missing model, because a fit would not help
         dated_segments(latest if origin is None else only_of(latest, origin))
         return SharesOverTime.of(latest, self.topics(name), name, by, origin)
 

@@ -205,7 +205,7 @@ def draw_pilot(
     except InvalidInput as error:
         if "better_tokeniser" not in told:
             raise
-        # sentences as words repeat too rarely
+        # a tokeniser that does not suit the language makes words of whole sentences
         advice = tokeniser_advice(told["better_tokeniser"])
         said = remedy("{advice}. As is, {error}", advice=advice, error=error)
         raise InvalidInput(said) from None

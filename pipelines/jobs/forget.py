@@ -398,7 +398,7 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
             basis = lineage.basis if part.words is None else lineage.era(part.words).basis
             if part.shards == 1 and part.id not in seen and basis in words:
                 seen.add(part.id)
-                # also a copy of what an origin counted
+                # also a segment that an origin counted, as a copy without the name of the origin
                 yield replace(part, sign=1, words=words[basis], origin=None)
 
 

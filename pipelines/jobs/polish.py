@@ -257,7 +257,7 @@ def polish_stored(
     # the statistics that the parent was fitted on
     fitted = store.at(store.models[begun].version)
     polished = with_coherence(windowed(fitted, Window.of_model(model)), result.model, run)
-    # its topics are those of the parent, one for one; a tree has none
+    # each topic has the number of the same topic of the parent; a latent tree has no topics
     topics = {topic: topic for topic in range(getattr(polished, "n_topics", 0))}
     if result.elsewhere and (near := states_compared((fitted, model), (fitted, polished))):
         topics = {pair.before: pair.after for pair in near.kept}

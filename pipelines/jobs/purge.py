@@ -234,7 +234,7 @@ def _committed(
 
 
 def _finished(store: MomentStore, names: frozenset[str], run: Run) -> tuple[str, ...]:
-    """Delete what is left of purged shards, also after a process that died."""
+    """Delete the remaining files of purged shards, also those that a dead process left."""
     sweep(store.folder)
     erased = erase_unnamed(store.folder, names)
     owner = Owner.at(store.url, run.storage_options)

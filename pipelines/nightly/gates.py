@@ -135,7 +135,7 @@ def _of_clusters(refit: RefitSection) -> bool:
 
 
 def _held_out_of(refit: RefitSection) -> bool:
-    # for other models it is compared and not stored
+    # models of other families do not store their held-out log-likelihood
     return bool(refit.family.holds_out) and hasattr(refit.family, "held_out")
 
 

@@ -187,7 +187,7 @@ def _night(content: Mapping[str, Any]) -> Night:
 
 
 def _undecided(content: Mapping[str, Any], outcome: str) -> UndecidedModel | None:
-    """Return the rejected model of a report; those of earlier releases have it as their model."""
+    """Return the undecided model of a report; reports of earlier releases name it as `model`."""
     found = content.get("undecided")
     if found is None and outcome == "rejected" and content.get("model"):
         tag, reasons = content.get("tag") or "published", tuple(content.get("reasons", ()))

@@ -237,7 +237,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
     """
     models = {night.model: night for night in history.nights if night.model is not None}
     night = tonight if tonight.model is not None else models.get(tonight.published or "")
-    rejected = tonight.outcome == "rejected"  # others of the chain were published, if by hand
+    rejected = tonight.outcome == "rejected"  # earlier models of the chain were all published
     numbers = {topic: topic for topic in range(topics)}
     rows: list[tuple[str, tuple[float, ...]]] = []
     while night is not None and numbers:

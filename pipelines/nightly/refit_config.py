@@ -31,8 +31,8 @@ from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of, wit
 from streaming_moments.quality.matching import MatchingRule
 from streaming_moments.statistics.registry import KINDS
 
-_TOPICS = TopicOptions(topics=1)  # model that provides the defaults
-# values that may be found automatically, and the words for that
+_TOPICS = TopicOptions(topics=1)  # provides the defaults of the section
+# keys whose value a fit can find itself, each with the words that request this
 _FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
 _TRIED = {"topics", "alpha0", "method", "seed"}  # keys that are no options of a model
 

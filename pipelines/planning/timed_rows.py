@@ -34,9 +34,9 @@ class Timed:
     pool: ThreadPoolExecutor
     known: Mapping[str, list[Any]]
     seconds: dict[str, float] = field(default_factory=dict)
-    foundation: Any = None  # only kinds that are not planned ask for them
+    foundation: Any = None  # only fits of kinds without a plan use it
     whole_core: bool = True
-    halves: bool = False  # the plan derives their rounds from those of the whole
+    halves: bool = False  # the plan derives the cost of halves from that of all documents
     keeps_halves: bool = False
 
     def prepared(self, step: str, function: Callable[..., Any], halves: bool = False) -> Timed:

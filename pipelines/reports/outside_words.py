@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.counting_options import PilotOptions
 
 MANY = 0.05  # below this share a remedy is not worth another pass
-SLOW = 0.1  # share of the time from which a tokeniser is named
+SLOW = 0.1  # from this share of the reading time on, a message names the tokeniser
 
 
 def share_outside(store: MomentStore) -> float | None:

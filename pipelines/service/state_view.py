@@ -227,7 +227,8 @@ class Current:
 
     def _backlog(self) -> Backlog:
         found, folder = self.inbox.backlog(), self.inbox.folder
-        # a bucket is written for the age of pending documents; the clock of a full disk still goes
+        # a bucket needs no check if batches are pending, because `backlog` has just written to it
+        # to read its clock; a local clock also goes on a full disk
         if folder.is_local or not found.batches:
             folder.require_room()
         return found

@@ -81,7 +81,7 @@ class Tracker:
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
         if self._is_in_header(receipt, digest):
-            return Receipt(receipt, "accepted")  # of what waited then: it is in no seal yet
+            return Receipt(receipt, "accepted")  # its batch was pending at the last look
         names = {batch.name for batch in inbox.pending()}
         for gone in self._headers.keys() - names:
             self._headers.pop(gone, None)
@@ -100,13 +100,13 @@ class Tracker:
         )
 
     def _receipts(self, place: str, begun: bytes) -> Mapping[str, str]:
-        """Receipts of a batch that begins so; one whose header is longer is read whole."""
+        """Return the receipts of a batch from its first bytes, or from all if these are too few."""
         folder = self.seals.inbox.folder
         try:
             return receipts_of_batch(begun, f"{folder.url}/{place}")
         except StoreError:
             whole = folder.find(place) if len(begun) >= _HEADER else begun
-            # gone: it was sealed meanwhile
+            # a missing batch was sealed meanwhile
             return {} if whole is None else receipts_of_batch(whole, f"{folder.url}/{place}")
 
 

@@ -95,9 +95,9 @@ def accumulate(
                 say(f"sealed {turn.sealed}, counted {of_number(turn.counted, 'document')}")
             code = _told_of_others(turn, accumulator.seals.inbox, config)
             for _, error in turn.failed:
-                raise error  # the first error; a line has reported each
+                raise error  # the first error; the log already has all of them
             return code
-        # until here an unwanted process ends at once
+        # only now, so that a signal during the start ends the process immediately
         end.by_signals()
         threading.Thread(target=_await_end, args=(end,), daemon=True).start()
 
@@ -134,13 +134,13 @@ def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
     log = event_logger().bind(store=wanted.store).warning
     code = watched(arguments, log, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
     if end.number == signal.SIGINT and code == -signal.SIGTERM:
-        raise click.Abort  # before its first cycle
+        raise click.Abort  # the child ended before its first cycle
     return code if code >= 0 else _BY_SIGNAL - code
 
 
 @dataclass
 class _End:
-    """Whether to end. Set by signals, which may interrupt anything, so it uses no lock."""
+    """Whether to end. Signal handlers set it, and may interrupt any code, so it uses no lock."""
 
     asked: bool = False
     number: int | None = None
@@ -156,7 +156,7 @@ class _End:
 
 
 def _await_end(end: _End) -> None:
-    # a reader of Python is locked while it waits, and a process that ends by a signal then aborts
+    # `os.read`, because `sys.stdin` holds a lock while it waits, on which Python aborts at its end
     while os.read(sys.stdin.fileno(), 1 << 10):
         pass
     end.asked = True

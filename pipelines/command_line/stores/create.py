@@ -45,10 +45,10 @@ def with_kind(
     storage_options: Mapping[str, object] | None,
     json_output: bool,
 ) -> tuple[KindOptions, CountingOptions, str]:
-    """The options of a command, and those that its first shards imply if `--kind` is missing.
+    """Return the options of a command, with those that its first shards imply without `--kind`.
 
-    The last value is the line that says so. It is printed here already if the shards hold no
-    documents, unless the command answers in JSON.
+    The last value is a line that names these options. If the shards hold no documents, this
+    function prints the line already, unless the command answers in JSON, and returns "".
     """
     given = options_given(KindOptions, CountingOptions, PilotOptions)
     if "kind" in given:

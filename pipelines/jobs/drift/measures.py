@@ -119,7 +119,7 @@ DRIFT_MEASURES = (
         "effective_documents",
         lambda states: states.lengths.effective_documents,
         lambda counted: RunChart(
-            "Effective documents", "below some hundreds, a few long ones dominate", 0
+            "Effective documents", "below some hundreds, a few long documents dominate", 0
         ),
         "effective_documents",
         "Effective number of documents.",

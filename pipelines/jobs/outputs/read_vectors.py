@@ -120,7 +120,7 @@ def _nearest(
     with np.errstate(over="ignore"):
         distances = np.linalg.norm(away, axis=1)
         far = np.isinf(distances)
-        # slower, and without squares; JSON has no number for overflow
+        # `hypot` is slower but does not square, so it overflows less; JSON cannot hold infinity
         distances[far] = np.minimum(np.hypot.reduce(away[far], axis=1), _LARGEST)
     chosen = np.argsort(distances, kind="stable")[:number]
     return chosen, distances[chosen].tolist()

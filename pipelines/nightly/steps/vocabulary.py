@@ -114,7 +114,7 @@ def grown(
     most = section.most_words
     if config.growth is None:
         most = MOST_TIMES * pilot_of(store).vocabulary_size
-    before_that = "" if usual is None else f", and {usual:.1%} of those counted before"
+    before_that = "" if usual is None else f", and {usual:.1%} of the tokens counted before"
     why = f"{share:.1%} of the tokens of new shards are outside the vocabulary{before_that}"
     with journal.step("growth") as found:
         words, why_not = tuple[str, ...](), ""

@@ -20,7 +20,7 @@ from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
-_GRACE = 1.0  # seconds, in which a handler itself answers late results
+_GRACE = 1.0  # more seconds, so that a handler can report its own timeout first
 _SOON, _AGAIN, _LATER = 1, 5, 30  # seconds until another try may succeed
 
 
@@ -82,7 +82,7 @@ class Door:
         ends. This bounds their number.
         """
         seconds = self.service.config.limits.seconds.total_seconds()
-        bodies = 2 if method == "POST" else 1  # the handler has as long as the answer
+        bodies = 2 if method == "POST" else 1  # as much time to read a body as to answer
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait([task], timeout=bodies * seconds + _GRACE)

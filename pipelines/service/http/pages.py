@@ -152,7 +152,7 @@ def night_reports(service: Service) -> tuple[Folder, str] | None:
     try:
         night = night_of(service.config)
     except InvalidInput:
-        return None  # its file is on the machine that runs it
+        return None  # the configuration of the night may be on another machine
     if night is None:
         return None
     return Folder.at(night.output, night.storage_options or None), night.store
@@ -255,7 +255,9 @@ def root_of(scope: Mapping[str, Any]) -> str:
     >>> [root_of({"path": path}) for path in ("/", "/health", "/versions/2/rollback")]
     ['./', './', '../../']
     """
-    path: bytes = scope.get("raw_path") or scope["path"].encode()  # with %2F as it was sent
+    path: bytes = (
+        scope.get("raw_path") or scope["path"].encode()
+    )  # the raw path, in which %2F is not decoded
     depth = path.partition(b"?")[0].count(b"/") - 1
     return "../" * min(depth, _DEEPEST) or "./"
 

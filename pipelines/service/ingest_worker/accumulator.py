@@ -153,8 +153,8 @@ class Accumulator:
             self._look_at_workers()
             # before sealing, so documents that came before a deletion are in a shard then
             asked = self.deletions.waiting()
-            # first, because documents that a rollback restored cannot be deleted from changed
-            # content
+            # before counting, because documents that a rollback restored can only be subtracted
+            # while the content of their shards is unchanged
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
