@@ -1,13 +1,21 @@
-"""Help of commands: options under headings, examples, and the two options of every command."""
+"""Commands of click with help in sections, examples, and guesses at misspelt names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from streaming_moments.pipelines.terminal import DETAILED, QUIET
+from streaming_moments.pipelines.terminal import (
+    DETAILED,
+    QUIET,
+    event_logger,
+    logged_to,
+    tell,
+    unheard,
+)
+from streaming_moments.printing.nearest import guess, nearest
 
 OPTIONS = "Options"
 SOME = "Of --"  # how headings of options of one kind or model begin
@@ -15,7 +23,21 @@ SOME = "Of --"  # how headings of options of one kind or model begin
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
 _LAST = (READING, RUNNING, OUTPUT)
 _Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
+_FEW = 5  # commands that a message lists
+_NAMED = 2  # commands that a message names before it counts the others
 WIDTH = 100  # largest width of help, in columns of the terminal
+
+
+class OneOf(click.Choice[str]):
+    """Type of an option with some allowed names; an error suggests the nearest name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        if value not in self.choices:
+            near = guess(str(value), self.choices)
+            known = f"is not one of {', '.join(map(repr, self.choices))}."
+            self.fail(f"{value!r} {f'is unknown; {near}' if near else known}", param, ctx)
+        return str(value)
 
 
 class GroupedOption(click.Option):
@@ -32,16 +54,51 @@ class GroupedOption(click.Option):
         self.sections = sections or {OPTIONS: None}
 
 
-class GroupedCommand(click.Command):
+class _GuessingOptions(click.Command):
+    """A command whose error for an unknown option has the nearest one, of itself or of others."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            known = [flag for param in self.params for flag in param.opts if flag[:2] == "--"]
+            told = guess(name, known) or _elsewhere(name, ctx)
+            raise _with_guess(error, told, ctx) from error
+        except click.BadOptionUsage as error:
+            error.ctx = error.ctx or ctx  # for the name of the command
+            raise
+
+
+class GroupedCommand(_GuessingOptions):
     """A command whose help has sections and examples; every one has `--quiet` and `--verbose`."""
 
-    def __init__(self, *names: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+    def __init__(
+        self, *names: Any, examples: Sequence[str] = (), events: bool = False, **settings: Any
+    ) -> None:
         super().__init__(*names, **settings)
-        self.examples = tuple(examples)
+        self.examples, self.events = tuple(examples), events
         self.params += [
             _flag("--quiet", "-q", QUIET, "Print results, warnings and errors only."),
             _flag("--verbose", "-v", DETAILED, "Also print details."),
         ]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; it says when a storage is silent, as an event if `events` is set."""
+        # help needs neither
+        from streaming_moments.storage.files.noted_options import NotedOptions, without_effect
+        from streaming_moments.storage.files.silence import SILENCE
+
+        heard = unheard if QUIET in ctx.meta else event_logger().warning if self.events else tell
+        with logged_to(heard, SILENCE):
+            result = super().invoke(ctx)
+        options = ctx.params.get("storage_options")
+        if isinstance(options, NotedOptions) and not options.used and not _on_workers(ctx):
+            places = [*_urls(self, ctx)]
+            if line := without_effect("--storage-options", options, places):
+                tell(f"warning: {line}")
+        return result
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Flags and help of the options, by heading in the order of the help."""
@@ -68,15 +125,83 @@ class GroupedCommand(click.Command):
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
-class CommandGroup(click.Group):
-    """A command of commands."""
+class CommandGroup(_GuessingOptions, click.Group):
+    """A command of commands; its error for an unknown one has the nearest."""
 
     command_class = GroupedCommand
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first paragraph of the help of each command, which click would cut."""
+        lines = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, (one.help or "").partition("\n\n")[0]) for name, one in lines if one]
+            )
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of that name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            names = self.list_commands(ctx)
+            few = f"choose among {', '.join(names)}" if len(names) <= _FEW else ""
+            raise _with_guess(error, guess(args[0], names, few), ctx) from error
 
 
 def in_section(heading: str, *flags: str, **settings: Any) -> Callable[[_Command], _Command]:
     """Return `click.option` for an option under a heading."""
     return click.option(*flags, cls=GroupedOption, sections={heading: None}, **settings)
+
+
+def _urls(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Paths and URLs of files among the values of a command."""
+    for param in command.params:
+        value = context.params.get(param.name or "")
+        if param.type.name == "url" and param.name != "scheduler" and value is not None:
+            yield from (value,) if isinstance(value, str) else value
+
+
+def _on_workers(context: click.Context) -> bool:
+    """Whether other processes may have used options for shards that the store names."""
+    session = any(context.params.get(name) for name in ("workers", "scheduler"))
+    return session and not context.params.get("shards")
+
+
+def _with_guess(error: click.UsageError, told: str, context: click.Context) -> click.UsageError:
+    return click.UsageError("; ".join(filter(None, (error.message.rstrip("."), told))), context)
+
+
+def _elsewhere(name: str, context: click.Context) -> str:
+    """Which other commands have an option of this name, or of one near it; empty without any."""
+    if not name.startswith("--"):
+        return ""
+    having: dict[str, list[str]] = {}
+    root = context.find_root()
+    for where, command in _commands_below(root.command, root, ""):
+        for param in command.params:
+            for flag in {*param.opts, *param.secondary_opts} if where else ():
+                having.setdefault(flag, []).append(f"`{where}`")
+    found = name if name in having else nearest(name, having)
+    if found is None:
+        return ""
+    named, more = having[found], len(having[found]) - _NAMED
+    if more > 1:
+        named = [*named[:_NAMED], f"{more} more"]
+    others = " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+    return f"{found!r} is an option of {others}"
+
+
+def _commands_below(
+    command: click.Command, context: click.Context, where: str
+) -> Iterator[tuple[str, click.Command]]:
+    yield where, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _commands_below(below, context, f"{where} {name}".strip())
 
 
 def _place(heading: str) -> int:

@@ -19,7 +19,7 @@ from streaming_moments.models.registry import (
 )
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.pipelines.command_help import SOME, GroupedOption, in_section
+from streaming_moments.pipelines.command_help import SOME, GroupedOption, OneOf, in_section
 
 AUTO, FOUND = "auto", "found"
 _MODEL = "Model"
@@ -82,9 +82,10 @@ class OptionOf(click.ParamType[Any]):
             return value
         try:
             found = self._plain.convert(value, param, ctx)
-        except click.BadParameter as error:
+        except click.BadParameter:
             others = "".join(f", nor {word!r}" for word in self._auto)
-            self.fail(f"{error.message.rstrip('.')}{others}.", param, ctx)
+            what = "whole number" if self._plain is click.INT else "number"
+            self.fail(f"{value!r} is not a {what}{others}.", param, ctx)
         try:
             if self._check is not None:
                 self._check(found)
@@ -98,7 +99,7 @@ def field_option(
 ) -> Callable[..., Any]:
     """Make an option of the command line from a field; `shown` as in `click.option`."""
     if "choices" in one.metadata:
-        kind: Any = click.Choice(one.metadata["choices"])
+        kind: Any = OneOf(one.metadata["choices"])
     else:
         kind = OptionOf(one, get_type_hints(options)[one.name], auto)
     numbers = kind.name in ("integer", "float")
@@ -150,7 +151,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return in_section(
         _MODEL,
         "--model",
-        type=click.Choice(tuple(MODELS)),
+        type=OneOf(tuple(MODELS)),
         default=DEFAULT_MODEL,
         show_default=True,
         metavar="MODEL",

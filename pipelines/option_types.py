@@ -16,7 +16,7 @@ from annotated_types import Interval
 from click.core import ParameterSource
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption
+from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption, OneOf
 from streaming_moments.pipelines.quantities import (
     Count,
     Number,
@@ -152,7 +152,7 @@ def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
     1
     """
     if choices:
-        return click.Choice(choices)
+        return OneOf(choices)
     if get_origin(hint) is not Annotated:
         return hint
     plain, bounds = get_args(hint)
@@ -222,7 +222,7 @@ def _option(
         type=type_of(hint, choices),
         multiple=many,
         default=default,
-        show_default=not many and hint is not bool and default is not None,
+        show_default=not many and default is not None,
         metavar=more.get("metavar") or long_choice(one.name, choices),
         help=f"{more['help'][:-1]} [as before]." if changes else more["help"],
     )

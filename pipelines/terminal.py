@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,6 +66,22 @@ def detail(line: str) -> None:
 
 def unheard(line: object) -> None:
     """Print nothing; replaces `tell`."""
+
+
+@contextmanager
+def logged_to(tell: Callable[[str], object], logger: str) -> Iterator[None]:
+    """Call a function for each line of a log while the block runs."""
+
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            tell(record.getMessage())
+
+    told = Told()
+    logging.getLogger(logger).addHandler(told)
+    try:
+        yield
+    finally:
+        logging.getLogger(logger).removeHandler(told)
 
 
 def opened_in_browser(url: str) -> bool:

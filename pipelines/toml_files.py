@@ -6,13 +6,13 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.nearest import guess, nearest
 
 T = TypeVar("T")
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
@@ -28,14 +28,10 @@ class UnknownKeys(ValueError):
     """
 
     def __init__(self, keys: Iterable[str], known: Iterable[str]) -> None:
-        known = list(known)
-        nearest = {key: get_close_matches(key, known, n=1) for key in keys}
-        self.meant = {name for near in nearest.values() for name in near}
-        self.lines = [
-            f"has no key {key!r}, "
-            + (f"did you mean {near[0]!r}?" if near else f"only {', '.join(known)}")
-            for key, near in nearest.items()
-        ]
+        keys, known = list(keys), list(known)
+        self.meant = {near for key in keys if (near := nearest(key, known)) is not None}
+        only = f"only {', '.join(known)}"
+        self.lines = [f"has no key {key!r}; {guess(key, known, only)}" for key in keys]
         super().__init__("; ".join(self.lines))
 
 
@@ -63,7 +59,7 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
         return TypeAdapter(kind).validate_python(with_booleans_marked(kind, content))
     except ValidationError as refused:
         lines = problems_of(refused, kind)
-    raise InvalidInput(f"{where}: {'; '.join(lines)}")
+    raise InvalidInput(f"{where}: {'; '.join(lines).replace('?;', '?')}")
 
 
 class _Misplaced:

@@ -21,6 +21,7 @@ from streaming_moments.storage.files.filesystems import (
 from streaming_moments.storage.files.parts import DOCUMENT, whole_of
 from streaming_moments.storage.files.patterns import matches
 from streaming_moments.storage.files.urls import (
+    check_the,
     is_of_origin,
     is_utf8,
     require_no_user,
@@ -192,7 +193,7 @@ def _expand_as_given(
             return
         if not folders:
             if seen:
-                raise ShardError(name, "is neither a file nor a folder; check the URL")
+                raise ShardError(name, f"is neither a file nor a folder; {check_the(name)}")
             raise NothingMatches(name, "matches nothing; check the pattern")
         for folder in sorted(folders):
             yield from _expand_folder(fs, folder, kind, apart)
@@ -218,7 +219,7 @@ def _expand_folder(
             chosen += 1
             yield _shard(fs, state)
     if not files:
-        raise ShardError(name, "holds no files; check the URL")
+        raise ShardError(name, f"holds no files; {check_the(name)}")
     if chosen and texts:
         # the texts may be documents, or a README beside the shards
         raise ShardError(

@@ -7,13 +7,13 @@ import inspect
 import typing
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from itertools import islice
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.printing.nearest import nearest
 from streaming_moments.printing.remedies import Spell, of_arguments
 
 # what code raises for values of unexpected types, besides the errors of numba
@@ -115,8 +115,7 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
     if name in known:
         return name
     same = next((group for group in _SAME if name in group), frozenset())
-    near = [one for one in known if one in same] or get_close_matches(name, known, 1)
-    return near[0] if near else None
+    return next((one for one in known if one in same), None) or nearest(name, known)
 
 
 def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:

@@ -26,9 +26,9 @@ PURE = {
 }
 NUMERIC = {"numpy", "scipy", "numba", "llvmlite", "streaming_moments"}
 ROOMS = {
-    **dict.fromkeys(("deprecation", "errors", "printing"), PURE | NUMERIC),
-    # it finds the name of an argument that is near a wrong one
-    "arguments": PURE | NUMERIC | {"difflib"},
+    **dict.fromkeys(("arguments", "deprecation", "errors"), PURE | NUMERIC),
+    # it finds the known name that is near a wrong one
+    "printing": PURE | NUMERIC | {"difflib"},
     # tables, frames and plots are made where someone asks for them
     "columns": PURE | NUMERIC | {"pandas", "pyarrow"},
     "plots": PURE | NUMERIC | {"matplotlib"},

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from streaming_moments.compiling import LOGGER
+from streaming_moments.pipelines.terminal import logged_to
 
 
 @contextmanager
@@ -17,16 +18,11 @@ def telling_of_kernels(tell: Callable[[str], None]) -> Iterator[None]:
         yield
         return
 
-    class Told(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            tell(record.getMessage())
-
-    logger, told = logging.getLogger(LOGGER), Told()
+    logger = logging.getLogger(LOGGER)
     level = logger.level
-    logger.addHandler(told)
     logger.setLevel(logging.INFO)
     try:
-        yield
+        with logged_to(tell, LOGGER):
+            yield
     finally:
-        logger.removeHandler(told)
         logger.setLevel(level)

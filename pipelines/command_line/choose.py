@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import json_option, print_json
 from streaming_moments.pipelines.model_choice import CHOICES, DATA, Choice, choice_of, wants_of
 from streaming_moments.pipelines.terminal import say
@@ -25,8 +25,8 @@ _WANTS = tuple(dict.fromkeys(one.want for one in CHOICES))
         "streaming-moments choose --data vectors --want clusters --json",
     ),
 )
-@click.option("--data", type=click.Choice([*DATA]), metavar="DATA", help=f"{', '.join(DATA)}.")
-@click.option("--want", type=click.Choice(_WANTS), metavar="ANSWER", help=f"{', '.join(_WANTS)}.")
+@click.option("--data", type=OneOf([*DATA]), metavar="DATA", help=f"{', '.join(DATA)}.")
+@click.option("--want", type=OneOf(_WANTS), metavar="ANSWER", help=f"{', '.join(_WANTS)}.")
 @json_option
 def choose(data: str | None, want: str | None, json_output: bool) -> None:
     """Find a model for your data and question, and print its commands.
@@ -50,7 +50,7 @@ def _asked(question: str, answers: Mapping[str, str], flag: str) -> str:
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Give {flag} {', '.join(answers)}")
     say(question, *(f"  {name:12} {told}" for name, told in answers.items()))
-    answer: str = click.prompt(flag.removeprefix("--"), type=click.Choice([*answers]))
+    answer: str = click.prompt(flag.removeprefix("--"), type=OneOf([*answers]))
     return answer
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
 
 import click
 from click.shell_completion import CompletionItem
 
+from streaming_moments.pipelines.command_help import CommandGroup
 from streaming_moments.startup import begun
 
 _PACKAGE = "streaming_moments.pipelines.command_line"
@@ -115,7 +115,7 @@ _FOLDERS = {name: folder for folder, own in _COMMANDS.items() for name in own}
 _ALIASES = {"show": "topics"}
 
 
-class LateGroup(click.Group):
+class LateGroup(CommandGroup):
     """Imports a command at its first use, so that no command waits for imports of others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -130,18 +130,6 @@ class LateGroup(click.Group):
         begun()
         command: click.Command = getattr(module, own)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of that name; an error names the nearest one."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            near = get_close_matches(args[0], {*_FOLDERS, *_ALIASES} - {args[0]}, n=1)
-            if not near:
-                raise
-            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""

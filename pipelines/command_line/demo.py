@@ -25,6 +25,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_line.new_folders.writing import require_new
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -111,7 +112,11 @@ class CostTable:
         "streaming-moments demo --shards addresses",
     ),
 )
-@click.option("--folder", help="Folder for shards, store and proportions [a temporary folder].")
+@click.option(
+    "--folder",
+    metavar="FOLDER",
+    help="Folder for shards, store and proportions [a temporary folder].",
+)
 @click.option(
     "--shards",
     "only_shards",
@@ -163,9 +168,7 @@ def _whole_path(console: Console, folder: str | None, run: Run) -> Path:
 
 
 def _new_folder(folder: str) -> Path:
-    place = Path(folder)
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise InvalidInput(f"{folder} is not an empty folder; give the demo a new one")
+    place = require_new(Path(folder))
     place.mkdir(parents=True, exist_ok=True)
     return place
 

@@ -46,11 +46,9 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "streaming-moments"
-        code = _failed(
-            f"error: {error.format_message().rstrip('.')}. See `{where} --help`.",
-            given,
-            ExitCode.INPUT,
-        )
+        said = error.format_message().rstrip(".")
+        said = said if said.endswith("?") else f"{said}."
+        code = _failed(f"error: {said} See `{where} --help`.", given, ExitCode.INPUT)
     except Unfinished as error:
         code = _failed(f"unfinished: {error.said(of_commands)}", given, ExitCode.UNFINISHED)
     except StreamingMomentsError as error:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     JobSetup,
@@ -35,15 +35,25 @@ from streaming_moments.storage.shards import ShardFormat
 )
 @shards_argument
 @click.option("--output", required=True, type=STORE_URL, help="Folder for the lists, as Parquet.")
-@click.option("--source", default="source", show_default=True, help="Column of the first end.")
-@click.option("--target", default="target", show_default=True, help="Column of the other end.")
+@click.option(
+    "--source", default="source", show_default=True, metavar="NAME", help="Column of the first end."
+)
+@click.option(
+    "--target", default="target", show_default=True, metavar="NAME", help="Column of the other end."
+)
 @click.option(
     "--directed",
     is_flag=True,
     help="Only the target is a neighbour of the source, not the reverse.",
 )
 @click.option("--parts", type=COUNT, help="Files to write [by the bytes of SHARDS].")
-@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
+@click.option(
+    "--format",
+    "kind",
+    metavar="FORMAT",
+    type=OneOf(tuple(FORMATS)),
+    help=f"Format of the shards: {', '.join(FORMATS)} [by suffix].",
+)
 @job_options
 def neighbours(
     shards: tuple[str, ...],

@@ -44,15 +44,19 @@ from streaming_moments.printing.plural import of_number
     "--init",
     "folder",
     type=click.Path(path_type=Path),
+    metavar="FOLDER",
     help="Write a new folder with configuration and schedule; run nothing.",
 )
 @click.option(
     "--shards",
     multiple=True,
+    metavar="PATTERN",
     help="With --init: pattern of the shards, quoted; repeatable [example documents].",
 )
 @click.option(
-    "--results", help="With --init: folder or URL for store and reports [the new folder]."
+    "--results",
+    metavar="FOLDER",
+    help="With --init: folder or URL for store and reports [the new folder].",
 )
 def nightly(
     config: str | None,

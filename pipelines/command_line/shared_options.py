@@ -47,6 +47,7 @@ from streaming_moments.pipelines.terminal import (
     tell,
     unheard,
 )
+from streaming_moments.storage.files.noted_options import NotedOptions
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.formats import ReadLimits
 
@@ -89,7 +90,7 @@ def _day(value: str) -> date:
         raise click.BadParameter(f"{value!r} is not a day; write for example 2026-11-21") from error
 
 
-def _json_object(value: str) -> dict[str, Any]:
+def _json_object(value: str) -> NotedOptions:
     try:
         parsed = json.loads(value)
     except ValueError:
@@ -97,7 +98,7 @@ def _json_object(value: str) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         # the value may hold a secret and is not repeated
         raise click.BadParameter("not a JSON object; write for example '{\"anon\": true}'")
-    return parsed
+    return NotedOptions(parsed)
 
 
 TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numbers)

@@ -54,7 +54,7 @@ from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.sites.merge import merge
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.model_options import finds_number
-from streaming_moments.pipelines.reports.kinds.registry import advice_on, record_noun
+from streaming_moments.pipelines.reports.kinds.registry import record_noun, warnings_on
 from streaming_moments.pipelines.reports.outside_words import share_outside, slow_tokeniser
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.printing.plural import of_number
@@ -135,8 +135,11 @@ class Store:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Sentences on how to lower `outside_share`; empty if it is below 5%."""
-        return advice_on(self.snapshot, self.outside_share, of_stores)
+        """Sentences on what would improve models: more documents, or a lower `outside_share`.
+
+        Empty from 1,000 effective documents on, with a share below 5%.
+        """
+        return warnings_on(self.snapshot, self.outside_share, of_stores)
 
     def update(
         self,

@@ -350,7 +350,7 @@ def config_of(content: Mapping[str, Any], where: str) -> NightlyConfig:
     >>> config_of({**content, "refit": {"topic": 5}}, "night.toml")
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: night.toml: [refit] has no key 'topic', did you mean \
+    streaming_moments.errors.InvalidInput: night.toml: [refit] has no key 'topic'; did you mean \
 'topics'?
     """
     return from_toml(NightlyConfig, content, where)

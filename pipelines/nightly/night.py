@@ -7,8 +7,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from fsspec.utils import get_protocol
-
 from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
 from streaming_moments.models.alpha0 import AUTO, WITHOUT_HALVES
 from streaming_moments.models.base import Model
@@ -43,8 +41,8 @@ from streaming_moments.printing.remedies import Sayable
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
-from streaming_moments.storage.files.backends import is_local
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.noted_options import without_effect
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
@@ -100,7 +98,8 @@ def nightly(
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            output.require_writable()  # or a night would fail at its end
+            if output.is_local:  # a bucket shows only by a file that stays what it allows
+                output.require_room()  # or a night would fail at its end
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
@@ -269,11 +268,8 @@ def unused_options(config: NightlyConfig) -> Iterator[str]:
     """Name the keys of [storage_options] where no path of a night is a URL that would use them."""
     merged = () if config.merge is None else config.merge.from_
     places = (config.store, config.output, *config.shards, *merged)
-    if config.storage_options and all(is_local(get_protocol(place)) for place in places):
-        yield (
-            f"[storage_options] {', '.join(config.storage_options)} has no effect, "
-            "because all paths are local; remove the section, or write URLs such as s3://BUCKET"
-        )
+    if line := without_effect("[storage_options]", config.storage_options, places):
+        yield line
 
 
 def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:

@@ -24,7 +24,6 @@ from streaming_moments.printing.remedies import Spell, of_commands
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
-from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.operations.staleness import Staleness, staleness
 from streaming_moments.storage.store.store import MomentStore
@@ -123,7 +122,7 @@ def status_of(store: MomentStore) -> Status:
         **kept_facts(store),
         vocabulary=basis.vocabulary,
         basis=basis.fingerprint,
-        warning=_warning(histogram, store.policy),
+        warning=few_documents(store, of_commands),
         advice=tuple(map(str, advice_of(store, outside))),
         counted_at=counted_at(store),
         tokeniser=None if store.policy is None else store.policy.tokeniser,
@@ -348,17 +347,20 @@ def _radius_text(radius: float | None) -> str:
 def spelled(status: Status, store: MomentStore, spell: Spell) -> Status:
     """Return the status with remedies that `spell` words, for commands, Python or a night."""
     advice = tuple(one.said(spell) for one in advice_of(store, status.outside_share))
-    warning = _warning(store.length_histogram(), store.policy, spell)
-    return replace(status, warning=warning, advice=advice)
+    return replace(status, warning=few_documents(store, spell), advice=advice)
 
 
-def _warning(
-    histogram: LengthHistogram, policy: TokenPolicy | None, spell: Spell = of_commands
-) -> str:
-    """Return a warning about topics from documents of these lengths."""
+def few_documents(store: MomentStore, spell: Spell) -> str:
+    """Return a warning that topics from few effective documents are rough; empty for enough."""
+    histogram, policy = store.length_histogram(), store.policy
     effective = histogram.effective_documents
     if not histogram.n_documents or effective >= FEW_DOCUMENTS:
         return ""
+    if not effective:
+        return (
+            "no document has three words of the vocabulary, which topics need; count longer "
+            "documents, or create a store with a larger vocabulary"
+        )
     cut = spell("create", "passage_words", "200")
     found = f"{effective:,.1f} effective documents are few, below {FEW_DOCUMENTS:,}"
     if policy is None:
@@ -368,7 +370,7 @@ def _warning(
     elif effective < histogram.n_documents / 2 and histogram.is_pooled:
         return (
             f"{found}, because a few long ones among {histogram.n_documents:,} dominate the "
-            "third moment; lower their weight with `rebase --length-weights even`"
+            f"third moment; lower their weight with {spell('rebase', 'length_weights', 'even')}"
         )
     elif effective < histogram.n_documents / 2:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from ipaddress import ip_address
@@ -26,6 +27,7 @@ from streaming_moments.pipelines.quantities import Count
 from streaming_moments.pipelines.service.limits import LimitsSection
 from streaming_moments.pipelines.toml_files import from_toml, read_toml
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.noted_options import without_effect
 
 _LOCAL_NAMES = frozenset({"localhost"})
 
@@ -175,10 +177,20 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
     >>> service_of({"store": "s", "listen": {"prot": 8000}}, "service.toml")
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: service.toml: [listen] has no key 'prot', did you mean \
+    streaming_moments.errors.InvalidInput: service.toml: [listen] has no key 'prot'; did you mean \
 'port'?
     """
     return from_toml(ServiceConfig, content, where)
+
+
+def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
+    """Return why [storage_options] has no effect; empty without options, or if a URL uses them.
+
+    Pages show documents of the counted shards.
+    """
+    read = shards if config.storage_options and config.sample_documents else ()
+    places = (config.store, config.inbox, config.documents, *read)
+    return without_effect("[storage_options]", config.storage_options, places)
 
 
 def night_of(config: ServiceConfig) -> NightlyConfig | None:

@@ -65,9 +65,15 @@ _S3_KEYS = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, here and for the workers of "
     "a cluster"
 )
-_OPTIONS = "correct the name of this option in --storage-options or [storage_options]"
+_SILENT = ("no answer from", "EndpointConnectionError", "ConnectTimeoutError")
+_ENDPOINT = "check the endpoint in AWS_ENDPOINT_URL or the storage options, and that it is running"
+_OPTIONS = "correct or remove this option in --storage-options or [storage_options]"
 BACKENDS = (
-    Backend(frozenset({"file", "local"}), "link"),
+    Backend(
+        frozenset({"file", "local"}),
+        "link",
+        remedies=(("Truncated", "write it again, because its end is missing"),),
+    ),
     Backend(frozenset({"memory"}), "step"),
     Backend(
         frozenset({"s3", "s3a"}),
@@ -86,7 +92,7 @@ BACKENDS = (
             ("NoCredentialsError", _S3_KEYS),
             ("PartialCredentialsError", _S3_KEYS),
             ("ProfileNotFound", "set AWS_PROFILE to a profile of ~/.aws/config, or unset it"),
-            ("EndpointConnectionError", "check AWS_ENDPOINT_URL, and that the storage runs there"),
+            *((name, _ENDPOINT) for name in _SILENT),
             ("Invalid endpoint", "begin AWS_ENDPOINT_URL with http:// or https://"),
             ("AioSession.__init__() got an unexpected keyword", _OPTIONS),
         ),
@@ -109,7 +115,11 @@ BACKENDS = (
         buckets=True,
         errors=(("azure.core.exceptions", "AzureError"),),
     ),
-    Backend(frozenset({"http", "https"}), errors=(("aiohttp", "ClientError"),)),
+    Backend(
+        frozenset({"http", "https"}),
+        errors=(("aiohttp", "ClientError"),),
+        remedies=(("ClientSession._request() got an unexpected keyword", _OPTIONS),),
+    ),
 )
 _ANY_OTHER = Backend()
 # Keys under which file systems report the time of writing.

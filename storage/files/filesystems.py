@@ -25,7 +25,10 @@ from streaming_moments.storage.files.backends import (
     storage_errors,
 )
 from streaming_moments.storage.files.finding import find_each
+from streaming_moments.storage.files.noted_options import NotedOptions
+from streaming_moments.storage.files.silence import watched
 from streaming_moments.storage.files.urls import (
+    check_the,
     is_signed,
     require_no_user,
     shard_name,
@@ -101,15 +104,18 @@ def open_file_system(
         raise ShardError(
             shard_name(url), "chains several file systems; give the URL of the file itself"
         )
+    if isinstance(storage_options, NotedOptions):
+        storage_options.used = True
     # Without cached listings an instance never ages, and a new client costs 0.3 s for each shard.
     options = client_options(get_protocol(url), storage_options or {})
     options["use_listings_cache"] = False
     try:
-        return url_to_fs(url, **options)  # type: ignore[no-any-return]
+        fs, path = url_to_fs(url, **options)
     except (ImportError, ValueError) as error:
         reason = f"cannot be opened ({one_line(error, storage_options)}); check the protocol"
         failure = ShardError(shard_name(url), f"{reason} and that its package is installed")
         _raise_from(error, url, failure)
+    return watched(fs), path
 
 
 def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:
@@ -167,13 +173,19 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
     ...     raise FileNotFoundError("a.txt")
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.ShardError: /corpus/a.txt: does not exist; check the URL
+    streaming_moments.errors.ShardError: /corpus/a.txt: does not exist; check the path
     """
     name = shard_name(url)
     try:
         yield
     except FileNotFoundError as error:
-        _raise_from(error, url, ShardError(name, "does not exist; check the URL"))
+        why, absent = error.__cause__, isinstance(error.__cause__, FileNotFoundError)
+        if _is_web(url) and isinstance(why, Exception) and not (absent or _is_404(why)):
+            # the client of the web says so of every error, such as a refused connection
+            reason = f"cannot be read ({one_line(why, storage_options)})"
+            do = remedy_of(why) or "check the URL, and that its server answers"
+            _raise_from(why, url, ShardError(name, f"{reason}; {do}"))
+        _raise_from(error, url, ShardError(name, f"does not exist; {check_the(url)}"))
     except PermissionError as error:
         reason = f"cannot be read without permission ({one_line(error, storage_options)})"
         _raise_from(error, url, ShardError(name, f"{reason}; {remedy_of(error)}"))
@@ -189,7 +201,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
 def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
     """Raise an error whose cause can be pickled and hides signatures of URLs."""
     cause: Exception | None = error
-    if url.lower().startswith(("http://", "https://")):
+    if _is_web(url):
         # a client's error holds the request, which cannot be pickled and has the whole URL
         error.__cause__ = error.__context__ = None
         cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
@@ -197,6 +209,14 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
         raise failure from cause
     finally:
         failure.__context__ = None
+
+
+def _is_404(error: Exception) -> bool:
+    return getattr(error, "status", None) == 404
+
+
+def _is_web(url: str) -> bool:
+    return url.lower().startswith(("http://", "https://"))
 
 
 _OF_THE_DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)

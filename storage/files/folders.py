@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import mimetypes
 import os
 import uuid
@@ -32,7 +31,8 @@ from streaming_moments.storage.files.filesystems import (
     require_bucket,
     url_of,
 )
-from streaming_moments.storage.files.urls import require_no_secret, shard_name
+from streaming_moments.storage.files.silence import NoAnswer
+from streaming_moments.storage.files.urls import check_the, require_no_secret, shard_name
 
 CLOCK = "clock"
 
@@ -109,18 +109,6 @@ class Folder:
             require_bucket(self._file_system, self._path, self.url)
         except ShardError as error:
             raise StoreError(str(error)) from error
-
-    def require_writable(self) -> None:
-        """Create a local folder; StoreError if that fails, or if it cannot be written.
-
-        Other storages are not asked, because only a write shows what they allow.
-        """
-        if not self.is_local:
-            return
-        with self._errors("write", "*"):
-            os.makedirs(self.url, exist_ok=True)
-            if not os.access(self.url, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), self.url)
 
     @contextlib.contextmanager
     def removed_if_empty(self) -> Iterator[None]:
@@ -241,11 +229,11 @@ class Folder:
         return self._written(place, info)
 
     def require_room(self) -> None:
-        """Raise StoreError if the storage cannot be written now, as a full disk cannot."""
+        """Create the folder; StoreError if it cannot be written now, as on a full disk."""
         if not self.is_local:
             self.clock()
             return
-        with self._errors("write", CLOCK):
+        with self._errors("write", "*"):
             local_files.require_room(self._place(CLOCK))
 
     def delete(self, names: Sequence[str]) -> None:
@@ -360,10 +348,12 @@ class Folder:
     def explain(self, error: BaseException) -> str:
         """Return an error's type and first line, without the values of the storage options.
 
-        A refusal of the disk has no type.
+        A refusal of the disk has no type, nor has silence.
         """
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
-        known = isinstance(error, OSError) and text == error.strerror
+        known = isinstance(error, NoAnswer) or (
+            isinstance(error, OSError) and text == error.strerror
+        )
         return text if known else f"{type(error).__name__}: {text}"
 
     @cached_property
@@ -407,9 +397,13 @@ class Folder:
             yield
         except StoreError:
             raise
+        except IsADirectoryError as error:
+            raise StoreError(
+                f"{self.url}/{name} is a folder; give the name of a file in it, or another one"
+            ) from error
         except NotADirectoryError as error:
             raise StoreError(
-                f"{self.url} is not a folder: it is a file, or within a file; check the URL"
+                f"{self.url} is not a folder: it is a file, or within a file; {check_the(self.url)}"
             ) from error
         except Exception as error:
             remedy = remedy_of(error) or (

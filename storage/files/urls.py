@@ -159,6 +159,11 @@ def is_signed(url: str) -> bool:
     return url.lower().startswith(("http://", "https://")) and _unsigned(query) != query
 
 
+def check_the(place: str) -> str:
+    """Return what to check about a place: its path, or its URL."""
+    return f"check the {'URL' if '://' in place else 'path'}"
+
+
 def without_secrets(text: str) -> str:
     """Mask the user information and the signatures of all URLs in a text.
 

@@ -205,8 +205,8 @@ class Format(Protocol):
         """
         raise ShardError(
             source.url,
-            f"is of format {self.name}, which has no columns {', '.join(columns)}; give Parquet, "
-            "JSON Lines, CSV or TSV",
+            f"is of format {self.name}, which has no columns, as {', '.join(columns)}; give "
+            "Parquet, JSON Lines, CSV or TSV",
         )
 
     def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:

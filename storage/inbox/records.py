@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.nearest import guess
 from streaming_moments.printing.remedies import Spell
 from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.inbox.batches import Piece, Submission
@@ -225,8 +225,7 @@ class RecordShape:
     def _require_fields(self, record: Mapping[str, object], place: int) -> None:
         for name in record:
             if name not in self.fields:
-                near = get_close_matches(str(name), self.fields, n=1)
-                told = f"did you mean {near[0]!r}?" if near else f"only {', '.join(self.fields)}"
+                told = guess(str(name), self.fields, f"only {', '.join(self.fields)}")
                 raise RecordRefused(place, str(name)[:_SHOWN], f"there is no such field; {told}")
         for name in self.required:
             if name not in record:

@@ -13,6 +13,7 @@ from streaming_moments.errors import StoreError
 from streaming_moments.statistics.base import Foundation
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import json_object, seal, unseal
+from streaming_moments.storage.files.urls import check_the
 from streaming_moments.storage.log.layout import FORMAT_FILE
 from streaming_moments.storage.log.schema import Count, Extensible, checked
 
@@ -150,7 +151,7 @@ def read_format(folder: Folder) -> StoreFormat:
         folder.require_bucket()
         raise StoreError(
             f"there is no store at {folder.url}",
-            "check the URL, or create one with {create}",
+            f"{check_the(folder.url)}, or create one with {{create}}",
         )
     content = json_object(data, where)
     needed = content.get("min_reader")

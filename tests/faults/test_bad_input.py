@@ -105,7 +105,7 @@ def plant(root):
 
 # what is wrong: the command, of which {x} is x in the folder; what it must name; the remedy
 CASES = {
-    "missing shard": ("update {store} {absent.txt}", "absent.txt", "check the URL"),
+    "missing shard": ("update {store} {absent.txt}", "absent.txt", "check the path"),
     "missing shard among others": ("update {store} {one.txt} {gone.txt}", "gone.txt", "check"),
     "empty shard": ("update {store} {empty.txt}", "empty.txt: is empty", "leave it out"),
     "binary garbage as Parquet": (
@@ -122,7 +122,7 @@ CASES = {
     "no JSON": ("update {store} {broken.jsonl}", "line 1 is not JSON", "correct or delete it"),
     "number as text": ("update {store} {number.jsonl}", "line 1", "expected a string"),
     "wrong JSON field": ("update {store} {other.jsonl}", "body", "choose|give|name"),
-    "truncated gzip": ("update {store} {cut.jsonl.gz}", "cut.jsonl.gz", "check that it is intact"),
+    "truncated gzip": ("update {store} {cut.jsonl.gz}", "cut.jsonl.gz", "its end is missing"),
     "gzip of another magic": ("update {store} {magic.jsonl.gz}", "magic.jsonl.gz", "check"),
     "damaged zstd": ("update {store} {damaged.jsonl.zst}", "damaged.jsonl.zst", "check"),
     "fewer pairs than said": ("update {numbers} {count.dat}", "line 1", "mend|write"),
@@ -189,8 +189,8 @@ CASES = {
     "unknown protocol": ("status nosuch://bucket/store", "nosuch", "check|install|known"),
     "shard of unknown protocol": ("update {store} nosuch://a.txt", "nosuch", "check|install|known"),
     "password in the URL": ("status ftp://me:hushhush@host/s", "password", "storage options"),
-    "no store": ("update {no-store} {one.txt}", "no-store", "check the URL, or create one"),
-    "file as store": ("status {note.txt}", "note.txt is not a folder", "check the URL"),
+    "no store": ("update {no-store} {one.txt}", "no-store", "check the path, or create one"),
+    "file as store": ("status {note.txt}", "note.txt is not a folder", "check the path"),
     "store there already": ("create {store} {one.txt}", "is already a store", "at another URL"),
     "file as output": ("transform {store} {one.txt} --output {note.txt}", "note.txt", "check"),
     "compaction after less than none": (

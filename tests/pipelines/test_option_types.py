@@ -125,6 +125,6 @@ def test_a_name_that_no_tag_may_have_is_refused_before_the_store_is_opened(name)
 
 def test_what_takes_auto_too_says_so():
     ran = CliRunner().invoke(cli, ["refit", "nowhere", "--topics", "many"])
-    assert "'many' is not a valid integer, nor 'auto', nor 'predict'." in ran.output
+    assert "'many' is not a whole number, nor 'auto', nor 'predict'." in ran.output
     ran = CliRunner().invoke(cli, ["refit", "nowhere", "--seed", "many"])
-    assert "'many' is not a valid integer.\n" in ran.output
+    assert "'many' is not a whole number.\n" in ran.output

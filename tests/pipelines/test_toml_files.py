@@ -42,10 +42,10 @@ def refusal(read, content):
         ({"cluster": {"scheduler": ""}}, "[cluster] scheduler is '': write text that is not empty"),
         ({"cluster": {"workers": True}}, "[cluster] workers is true: write a whole number"),
         ({"cluster": {"memory": True}}, "[cluster] memory: 'true' is not a size above 0"),
-        ({"cluster": {"wrokers": 3}}, "[cluster] has no key 'wrokers', did you mean 'workers'?"),
-        ({"cluster": {"x": 3}}, "[cluster] has no key 'x', only scheduler, workers, memory, "),
+        ({"cluster": {"wrokers": 3}}, "[cluster] has no key 'wrokers'; did you mean 'workers'?"),
+        ({"cluster": {"x": 3}}, "[cluster] has no key 'x'; only scheduler, workers, memory, "),
         ({"cluster": 3}, "[cluster] is 3: write a section with keys of its own"),
-        ({"cluter": {}}, "the top level has no key 'cluter', did you mean 'cluster'?"),
+        ({"cluter": {}}, "the top level has no key 'cluter'; did you mean 'cluster'?"),
         ({"tag": "a/b"}, "tag: "),
         ({"sample_documents": "yes"}, "sample_documents is 'yes': write true or false"),
         ({"sample_documents": 1}, "sample_documents is 1: write true or false"),
@@ -60,7 +60,7 @@ def test_a_problem_names_section_key_and_value(read, least, keys, told):
 def test_a_misspelled_key_is_not_missing_as_well(read, least):
     rest = {key: value for key, value in least.items() if key != "store"}
     assert refusal(read, rest | {"stoer": "s"}) == (
-        "the top level has no key 'stoer', did you mean 'store'?"
+        "the top level has no key 'stoer'; did you mean 'store'?"
     )
     # a key that resembles nothing does not stand for the missing one
     assert refusal(read, rest | {"x": "s"}).endswith("; the top level lacks 'store'")
@@ -68,13 +68,13 @@ def test_a_misspelled_key_is_not_missing_as_well(read, least):
 
 def test_a_misspelled_key_of_a_section_is_not_missing_as_well():
     told = refusal(config_of, NIGHT | {"merge": {"form": ["berlin"]}})
-    assert told == "[merge] has no key 'form', did you mean 'from'?"
+    assert told == "[merge] has no key 'form'; did you mean 'from'?"
     rest = {key: value for key, value in NIGHT.items() if key != "refit"}
     assert refusal(config_of, rest) == "the section [refit] is missing"
     told = refusal(config_of, rest | {"refitt": {"topics": 5}})
-    assert told == "the top level has no key 'refitt', did you mean 'refit'?"
+    assert told == "the top level has no key 'refitt'; did you mean 'refit'?"
     told = refusal(config_of, NIGHT | {"refit": {"topic": 5}})
-    assert told == "[refit] has no key 'topic', did you mean 'topics'?"
+    assert told == "[refit] has no key 'topic'; did you mean 'topics'?"
 
 
 WRONG = ("x", -1, 1.5, True, [], {}, "", [1, "x"], float("nan"), 10**30, date(2026, 1, 1), [""])
@@ -130,12 +130,12 @@ def test_what_does_not_go_together_names_its_section(read, content, told):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"refien": 1}, "[refit] has no key 'refien', did you mean 'refine'?"),
-        ({"further": {}}, "[refit] has no key 'further', only "),
+        ({"refien": 1}, "[refit] has no key 'refien'; did you mean 'refine'?"),
+        ({"further": {}}, "[refit] has no key 'further'; only "),
         (
             {"refien": 1, "polihs": 1},
-            "[refit] has no key 'refien', did you mean 'refine'?; "
-            "[refit] has no key 'polihs', did you mean 'polish'?",
+            "[refit] has no key 'refien'; did you mean 'refine'? "
+            "[refit] has no key 'polihs'; did you mean 'polish'?",
         ),
         ({"refine": -1}, "[refit] refine"),
         ({"refine": True}, "[refit] refine is true: write a whole number"),

@@ -287,10 +287,10 @@ def test_links_are_followed_to_files_and_refused_to_folders(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("absent.txt", "does not exist; check the URL"),
-        ("absent/", "does not exist; check the URL"),
+        ("absent.txt", "does not exist; check the path"),
+        ("absent/", "does not exist; check the path"),
         ("*.parquet", "matches nothing; check the pattern"),
-        ("empty", "holds no files; check the URL"),
+        ("empty", "holds no files; check the path"),
         ("pipe", "is neither a file nor a folder"),
     ],
 )

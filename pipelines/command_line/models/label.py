@@ -28,7 +28,7 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @click.argument("topic", type=Whole(0))
 @click.argument("text", required=False)
-@click.option("--model", help="Name or tag of the model [the latest].")
+@click.option("--model", metavar="NAME", help="Name or tag of the model [the latest].")
 @click.option("--remove", is_flag=True, help="Remove the label.")
 @click.option("--message", default="", help="Message for the log.")
 @storage_option

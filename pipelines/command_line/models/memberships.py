@@ -31,7 +31,7 @@ from streaming_moments.storage.store.store import MomentStore
 )
 @store_argument
 @click.option("--output", required=True, type=STORE_URL, help="Folder for the Parquet file.")
-@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option("--model", "name", metavar="NAME", help="Name of the model [the latest].")
 @click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
 @storage_option
 @json_option

@@ -30,7 +30,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--output", required=True, metavar="FILE", type=STORE_URL, help="Path or URL of the page."
 )
-@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option("--model", "name", metavar="NAME", help="Name of the model [the latest].")
 @click.option("--version", type=VERSION, help="Version [the latest].")
 @click.option(
     "--documents/--no-documents",

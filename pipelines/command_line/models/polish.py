@@ -38,7 +38,9 @@ from streaming_moments.storage.store.store import MomentStore
 )
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
-@click.option("--model", "parent", help="Name of the model to start from [the latest].")
+@click.option(
+    "--model", "parent", metavar="NAME", help="Name of the model to start from [the latest]."
+)
 @click.option(
     "--passes",
     type=OrAuto(COUNT),

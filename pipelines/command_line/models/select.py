@@ -65,7 +65,9 @@ from streaming_moments.storage.store.store import MomentStore
 @refine_option
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
 @window_options
-@click.option("--plot", "plot_file", help="Draw coherence and spectrum to this PNG file.")
+@click.option(
+    "--plot", "plot_file", metavar="FILE", help="Draw coherence and spectrum to this PNG file."
+)
 @cluster_options
 @storage_option
 @json_option

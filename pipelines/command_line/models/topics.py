@@ -11,7 +11,7 @@ import click
 from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.drawing import as_svg
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import (
     console,
     json_option,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     ),
 )
 @store_argument
-@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option("--model", "name", metavar="NAME", help="Name of the model [the latest].")
 @words_option
 @click.option(
     "--relevance",
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 @click.option(
     "--over-time",
     "period",
-    type=click.Choice(PERIODS),
+    type=OneOf(PERIODS),
     help="Also show the share of each topic in each of these periods.",
 )
 @click.option(
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
 @click.option(
     "--plot",
     "plot_file",
+    metavar="FILE",
     help="With --over-time: draw the shares to this file; of a latent tree: draw it as SVG.",
 )
 @storage_option

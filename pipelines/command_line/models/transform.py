@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     JobSetup,
@@ -49,8 +49,10 @@ from streaming_moments.storage.store.store import MomentStore
     type=STORE_URL,
     help="Folder for the results, one Parquet file per shard.",
 )
-@click.option("--model", "name", help="Name of the model [the latest].")
-@click.option("--id-column", help="Column or field of document ids [file names, or numbers].")
+@click.option("--model", "name", metavar="NAME", help="Name of the model [the latest].")
+@click.option(
+    "--id-column", metavar="NAME", help="Column or field of document ids [file names, or numbers]."
+)
 @click.option("--passages", is_flag=True, help="Write a row per passage instead of per document.")
 @click.option(
     "--top-documents",
@@ -68,7 +70,7 @@ from streaming_moments.storage.store.store import MomentStore
 )
 @click.option(
     "--method",
-    type=click.Choice([*METHODS, *DECODINGS]),
+    type=OneOf([*METHODS, *DECODINGS]),
     help="For topics: fixed-point or gibbs; for sequences: viterbi or posterior [the first].",
 )
 @click.option("--seed", type=SEED, help="Seed of the Gibbs sampler.")

@@ -14,15 +14,20 @@ from streaming_moments.storage.files.backends import remedy_of
 _Result = TypeVar("_Result")
 
 
+def require_new(folder: Path) -> Path:
+    """Return a folder that may be filled; InvalidInput if it is a file or holds anything."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidInput(f"{folder} exists and is not an empty folder; give another name")
+    return folder
+
+
 def write_new_folder(folder: Path, write: Callable[[Path], _Result], last: str) -> _Result:
     """Let a function write files into a new folder, and return its result.
 
     The file `last` is the last one that comes into an existing folder. InvalidInput if the folder
     holds anything or cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInput(f"{folder} exists and is not an empty folder; give another name")
-    whole = folder.resolve()
+    whole = require_new(folder).resolve()
     try:
         whole.parent.mkdir(parents=True, exist_ok=True)
         # a shell stays in its own folder, so only the files go there

@@ -38,6 +38,7 @@ _BY_SIGNAL = 128  # plus its number: shells report the signal that ended a proce
 
 @click.command(
     cls=GroupedCommand,
+    events=True,
     examples=(
         "streaming-moments accumulate service.toml",
         "streaming-moments accumulate service.toml --once --json",

@@ -17,12 +17,13 @@ from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.every_command import UNTIL_CLOSED
 from streaming_moments.pipelines.command_line.new_folders.service import write_folder
 from streaming_moments.pipelines.command_line.new_folders.writing import files_of
-from streaming_moments.pipelines.service.config import night_of, read_service
+from streaming_moments.pipelines.service.config import night_of, read_service, unused_options
 from streaming_moments.pipelines.terminal import event_logger, say
 
 
 @click.command(
     cls=GroupedCommand,
+    events=True,
     examples=(
         "streaming-moments serve service.toml",
         "streaming-moments serve --init shop",
@@ -33,6 +34,7 @@ from streaming_moments.pipelines.terminal import event_logger, say
     "--init",
     "folder",
     type=click.Path(path_type=Path),
+    metavar="FOLDER",
     help="Write a new folder with configuration, night, token and examples; start nothing.",
 )
 @click.option(
@@ -77,6 +79,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
             "no tokens are configured, so any process on this machine may do everything; "
             "other machines are refused"
         )
+    if unused := unused_options(wanted, (one.url for one in service.view.store.ledger())):
+        log.warning(unused)
     server = server_of(create_app(service, log), wanted, say)
 
     def ended(number: int, frame: FrameType | None) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from streaming_moments.pipelines.command_help import CommandGroup
+from streaming_moments.pipelines.command_help import CommandGroup, OneOf
 from streaming_moments.pipelines.command_line.shared_options import json_option, print_json
 from streaming_moments.pipelines.service.tokens import Role, add_token, read_tokens, remove_token
 from streaming_moments.pipelines.terminal import say
 
-_ROLES = click.Choice([role.name.lower() for role in Role])
+_ROLES = OneOf([role.name.lower() for role in Role])
 
 
 @click.group(cls=CommandGroup)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, OneOf
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -32,7 +32,7 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @click.option(
     "--by",
-    type=click.Choice(["day", "month", "year", "all"]),
+    type=OneOf(["day", "month", "year", "all"]),
     default="day",
     show_default=True,
     help="Merge segments of the same day, month or year, or all.",

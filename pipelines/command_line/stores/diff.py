@@ -32,7 +32,11 @@ _SHOWN = 20
 @store_argument
 @click.argument("before", type=VERSION)
 @click.argument("after", type=VERSION)
-@click.option("--model", help="Name or tag of the models to compare [all models of both versions].")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Name or tag of the models to compare [all models of both versions].",
+)
 @storage_option
 @json_option
 def diff(

@@ -19,7 +19,7 @@ from streaming_moments.pipelines.reports.status import (
     size_row,
     version_row,
 )
-from streaming_moments.printing.remedies import Remedy
+from streaming_moments.printing.remedies import Remedy, Spell
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
 
@@ -71,6 +71,11 @@ def common_details(facts: Facts) -> Rows:
     ]
 
 
+def enough(store: MomentStore, spell: Spell) -> str:
+    """Return no warning."""
+    return ""
+
+
 def no_warnings(facts: Facts) -> list[str]:
     """Return no warnings."""
     return []
@@ -95,6 +100,7 @@ class KindReports:
     records : text after the number of documents in a plan
     advice : `advice(store, share)`: remedies that lower the share of tokens outside the vocabulary,
         a sentence each; None if tokens are never outside
+    few : `few(store, spell)`: a warning that the store has few records; empty for enough
     details : names and values that `status --verbose` adds
     warnings : why models may be poor, a sentence each
     """
@@ -112,6 +118,7 @@ class KindReports:
     planned_rows: Callable[[Any, str, str, int], Rows] = planned_rows
     records: str = ""
     advice: Callable[[MomentStore, float | None], tuple[Remedy, ...]] | None = None
+    few: Callable[[MomentStore, Spell], str] = enough
     details: Callable[[Facts], Rows] = common_details
     warnings: Callable[[Facts], list[str]] = no_warnings
 

@@ -9,6 +9,7 @@ from streaming_moments.pipelines.reports.kinds.base import Facts, KindReports, R
 from streaming_moments.pipelines.reports.outside_words import advice_of, share_outside
 from streaming_moments.pipelines.reports.status import (
     details_of,
+    few_documents,
     rows_of,
     status_of,
     warnings_of,
@@ -63,6 +64,7 @@ COUNTS = KindReports(
     planned_rows=_planned_rows,
     records=" (passages)",
     advice=advice_of,
+    few=few_documents,
     details=details_of,
     warnings=warnings_of,
 )

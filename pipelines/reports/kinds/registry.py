@@ -99,6 +99,12 @@ def advice_on(
     return () if advice is None else tuple(one.said(spell) for one in advice(store, share))
 
 
+def warnings_on(store: MomentStore, share: float | None, spell: Spell) -> tuple[str, ...]:
+    """Why models of a store may be poor, and what to do, as `status` warns; empty if nothing is."""
+    few = KIND_REPORTS[store.kind].few(store, spell)
+    return (*[few] * bool(few), *advice_on(store, share, spell))
+
+
 def outside_lines(store: MomentStore, share: float | None) -> list[str]:
     """Lines on the share of tokens outside the vocabulary of documents, with the remedies."""
     if share is None or KIND_REPORTS[store.kind].advice is None or store.basis.table is not None:

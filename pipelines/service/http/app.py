@@ -13,7 +13,6 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -43,6 +42,7 @@ from streaming_moments.pipelines.service.http.routes import CALLS, Call
 from streaming_moments.pipelines.service.record_schema import Intake
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.pipelines.service.service_log import ServiceLog
+from streaming_moments.printing.nearest import guess
 from streaming_moments.storage.counting.tokenisers.base import TokeniserMissing
 
 if TYPE_CHECKING:
@@ -169,8 +169,7 @@ class _Answers:
         if error.status_code == 405:
             detail = f"{path!r} allows only {' and '.join(sorted(headers['Allow'].split(', ')))}"
         else:
-            near = get_close_matches(path, [call.path for call in CALLS], n=1, cutoff=0.8)
-            told = f"did you mean {near[0]!r}?" if near else "/docs lists all calls"
+            told = guess(path, (call.path for call in CALLS), "/docs lists all calls")
             detail = f"there is no path {path!r}; {told}"
         return self._failed(Problem(error.status_code, detail, headers=headers), request.scope)
 

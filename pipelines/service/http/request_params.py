@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic_core import to_json
@@ -14,6 +13,7 @@ from streaming_moments.pipelines.service.http.bodies import JSON, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.pipelines.service.tokens import Principal
+from streaming_moments.printing.nearest import guess
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 _SHOWN = 40
@@ -56,9 +56,8 @@ def require_known(request: Request, known: Collection[str]) -> None:
     """
     for given in request.query_params:
         if given not in known:
-            name, near = given[:_SHOWN], get_close_matches(given, known, n=1)
-            only = f"only {', '.join(known)}" if known else "none"
-            told = f"did you mean {near[0]!r}?" if near else f"the call takes {only}"
+            name, only = given[:_SHOWN], f"only {', '.join(known)}" if known else "none"
+            told = guess(given, known, f"the call takes {only}")
             raise Problem(422, f"there is no parameter {name!r}; {told}", name)
 
 

@@ -194,8 +194,8 @@ class Basis:
             raise InvalidInput(f"max topics is {max_topics}; it must be at least 1")
         if max_topics > core:
             raise InvalidInput(
-                f"{max_topics} topics cannot be separated by {core} core words; "
-                "ask for fewer topics or a larger vocabulary"
+                f"{max_topics} topics cannot be separated by {core} core words",
+                "give a smaller {create.max_topics}, or a larger {create.vocabulary_size}",
             )
         if length_weights not in WEIGHTINGS:
             raise InvalidInput(

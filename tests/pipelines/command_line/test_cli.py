@@ -406,3 +406,23 @@ def test_status_tells_the_time_by_the_clock_here(run, made, monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_storage_options_that_no_path_uses_are_named_and_their_values_are_not(run, made, shards):
+    options = ("--storage-options", '{"key": "hushhush", "anon": true}')
+    warned = (
+        "warning: --storage-options key, anon has no effect, because all paths are local; remove "
+        "it, or write URLs such as s3://BUCKET\n"
+    )
+    assert run("log", made, *options)[2] == warned
+    assert run("status", made, "--json", "--quiet", *options)[2] == warned
+    code, _, err = run("update", made, shards, "--workers", 1, *options)
+    assert (code, err.endswith(warned)) == (0, True)
+    assert run("log", made, "--storage-options", "{}")[2] == ""
+    # a client got them, whatever it made of them
+    code, _, err = run("plan", "http://127.0.0.1:9/a.txt", "--topics", 2, *options)
+    assert code == 2
+    assert "got an unexpected keyword argument 'key'); correct or remove this option" in err
+    code, _, err = run("plan", "http://127.0.0.1:9/a.txt", "--topics", 2)
+    assert code == 2
+    assert re.search(r"Cannot connect .*; check the URL, and that its server answers\n$", err)

@@ -54,7 +54,7 @@ def test_the_shards_of_the_demo_are_written_alone(run, tmp_path, monkeypatch):
     (tmp_path / "addresses" / "mine").write_text("mine")
     code, out, err = run("demo", "--shards", "addresses")
     assert (code, out) == (2, "")
-    assert "addresses is not an empty folder; give the demo a new one" in err
+    assert "addresses exists and is not an empty folder; give another name" in err
 
 
 def test_without_a_person_the_path_is_printed(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from command_runs import exit_code_of
 
 from streaming_moments.pipelines.command_line import commands
 from streaming_moments.pipelines.command_line.every_command import cli
@@ -112,10 +113,22 @@ def test_the_list_of_commands_says_what_each_says_itself():
         assert f" {name} {' '.join(line.split())}" in shown
 
 
-def test_a_slip_is_named():
-    ran = CliRunner().invoke(cli, ["updat", "store"])
-    assert "No such command 'updat'. Did you mean 'update'?" in ran.output
-    assert "Did you mean" not in CliRunner().invoke(cli, ["quench", "store"]).output
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("updat store", "No such command 'updat'; did you mean 'update'? See `streaming-mo"),
+        ("quench store", "No such command 'quench'. See `streaming-moments --help`."),
+        ("token ad store", "No such command 'ad'; did you mean 'add'? See `streaming-moments to"),
+        ("create --jsn s t", "No such option '--jsn'; did you mean '--json'? See `streaming-mom"),
+        ("log --until 3 s", "No such option '--until'; '--until' is an option of `refit` and `sel"),
+        ("log --schedular t s", "'--scheduler' is an option of `compact`, `create` and 13 more."),
+        ("log --zzzz s", "No such option '--zzzz'. See `streaming-moments log --help`."),
+        ("log -z s", "No such option '-z'. See `streaming-moments log --help`."),
+    ],
+)
+def test_a_slip_is_named_with_what_is_near_it(given, said, capsys):
+    assert exit_code_of(*given.split()) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_each_command_is_in_a_file_of_its_name():
@@ -131,3 +144,22 @@ def test_each_command_is_in_a_file_of_its_name():
         for name in own
     }
     assert files == known | shared
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            "create s t --seed",
+            "'--seed' requires an argument. See `streaming-moments create --help",
+        ),
+        ("create s t --topics 3", "No such option '--topics'; did you mean '--max-topics'? See"),
+        ("refit s --model gaussian-mixture", "is unknown; did you mean 'gaussian_mixture'? See"),
+        ("create s t --kind photos", "'photos' is not one of 'counts', 'views', 'sequences', "),
+        ("token creat", "No such command 'creat'; choose among add, list, remove. See"),
+        ("status s --topcs 3", "'--topics' is an option of `plan`, `refit` and `select`. See"),
+    ],
+)
+def test_a_wrong_line_is_answered_with_what_is_right(given, said, capsys):
+    assert exit_code_of(*given.split()) == 2
+    assert said in capsys.readouterr().err

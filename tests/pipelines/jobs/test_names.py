@@ -78,7 +78,7 @@ def test_forget_takes_no_other_file_where_the_counted_one_is_gone(run, store, fo
     literal.unlink()
     code, _, err = run("forget", store.url, literal)
     assert (code, names(store)) == (2, ["a1.txt", "a[1].txt"])
-    assert "a[1].txt: does not exist; check the URL" in err
+    assert "a[1].txt: does not exist; check the path" in err
 
 
 @pytest.fixture

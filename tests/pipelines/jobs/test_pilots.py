@@ -14,6 +14,7 @@ from streaming_moments.pipelines.jobs.grow import grow
 from streaming_moments.pipelines.jobs.rebase import pilot_of, rebase
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.planning import trial
+from streaming_moments.pipelines.reports.kinds.registry import advice_on
 from streaming_moments.pipelines.reports.outside_words import advice_of, drawn_of, pilot_line
 from streaming_moments.pipelines.reports.status import status_of
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -252,12 +253,25 @@ def test_few_words_outside_and_those_that_are_too_common_need_no_advice(embedded
     store = create_store(str(tmp_path / "store"), texts, source="a", max_topics=2, pilot=pilot)
     store = store.update(texts, source="a")
     assert store.outside_share == pytest.approx(1 / 3)
-    assert store.advice == ()
+    assert advice_on(store.snapshot, store.outside_share) == ()
+    assert [*store.advice] == [status_of(store.snapshot).warning]
+    assert store.advice[0].startswith("no document has three words of the vocabulary")
     assert "33.3% are words in more than 50% of the passages" in pilot_line(store.snapshot)
     assert advice_of(store.snapshot, None) == ()
     [rarer] = advice_of(store.snapshot, 0.3834)
     assert str(rarer).startswith("`create --min-documents 1` would count"), "no file to read again"
     assert advice_of(store.snapshot, 0.3833) == ()
+
+
+def test_python_warns_of_few_documents_as_status_does(run, tmp_path):
+    pilot = PilotOptions(min_documents=2)
+    texts = ["the sea ship sails"] * 40 + ["the law tax court"] * 40
+    store = create_store(str(tmp_path / "s"), texts, source="a", max_topics=2, pilot=pilot)
+    [few] = store.update(texts, source="a").advice
+    rough = "80.0 effective documents are few, below 1,000, so topics from them are rough"
+    cut = "count more documents, or cut long ones by a new store with"
+    assert few == f"{rough}; {cut} `CountingOptions(passage_words=200)`"
+    assert f"warning: {rough}; {cut} `create --passage-words 200`" in run("status", store.url)[1]
 
 
 @pytest.mark.usefixtures("small_pilots")

@@ -55,23 +55,23 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({**LEAST, "stoer": "s"}, "the top level has no key 'stoer', did you mean 'store'?"),
+        ({**LEAST, "stoer": "s"}, "the top level has no key 'stoer'; did you mean 'store'?"),
         (
             with_section("metrics", textfile="s3://bucket/a.prom"),
             r"\[metrics\] textfile: s3://bucket/a.prom is not a local file named \*.prom",
         ),
         (with_section("metrics", textfile="/var/a.txt"), "/var/a.txt is not a local file"),
-        (with_section("metrics", file="/var/a.prom"), "no key 'file', did you mean 'textfile'"),
+        (with_section("metrics", file="/var/a.prom"), "no key 'file'; did you mean 'textfile'"),
         (
             with_section("refit", topcis=5),
-            r"\[refit\] has no key 'topcis', did you mean 'topics'\?",
+            r"\[refit\] has no key 'topcis'; did you mean 'topics'\?",
         ),
         (
             with_section("gates", min_topic_wieght=0.1),
-            r"\[gates\] has no key 'min_topic_wieght', did you mean 'min_topic_weight'\?",
+            r"\[gates\] has no key 'min_topic_wieght'; did you mean 'min_topic_weight'\?",
         ),
-        (with_section("rebase", captured=0.1), r"'captured', did you mean 'min_captured'\?"),
-        (with_section("create", topics=3), r"\[create\] has no key 'topics', did you mean '"),
+        (with_section("rebase", captured=0.1), r"'captured'; did you mean 'min_captured'\?"),
+        (with_section("create", topics=3), r"\[create\] has no key 'topics'; did you mean '"),
         ({"store": "s"}, "the top level lacks 'shards'"),
         (
             with_section("refit", topics=0),
@@ -91,7 +91,7 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
         ({**LEAST, "lock_expiry": "soon"}, "lock_expiry: .*'soon' is not a time"),
         ({**LEAST, "shards": []}, "shards: .* at least 1"),
         (with_section("merge", **{"from": []}), r"\[merge\] from: "),
-        (with_section("merge", form=["a"]), r"\[merge\] has no key 'form', did you mean 'from'"),
+        (with_section("merge", form=["a"]), r"\[merge\] has no key 'form'; did you mean 'from'"),
         (
             {**LEAST, "merge": {"from": "a"}, "rebase": {"min_captured": 0.1}},
             r"\[rebase\] counts all documents again, .* leave it out",

@@ -1,6 +1,8 @@
 """nightly --init: a folder in which a night runs as it is, and what schedules it."""
 
+import builtins
 import configparser
+import errno
 import json
 import os
 import re
@@ -125,9 +127,16 @@ def test_a_folder_of_reports_that_cannot_be_written_ends_the_night_at_once(run, 
     config.write_text(text.replace('"reports"', '"file/reports"'), encoding="utf-8")
     code, out, err = run("nightly", "night.toml")
     assert (code, out) == (2, "")
-    assert "file/reports is not a folder: it is a file, or within a file; check the URL" in err
+    assert "file/reports is not a folder: it is a file, or within a file; check the path" in err
     config.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    made = builtins.open
+
+    def closed(path, *how, **named):
+        if "reports" in str(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return made(path, *how, **named)
+
+    monkeypatch.setattr(builtins, "open", closed)  # root may write everywhere
     code, out, err = run("nightly", "night.toml")
     assert (code, out) == (2, "")
     assert "Permission denied" in err

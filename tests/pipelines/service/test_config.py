@@ -12,6 +12,7 @@ from streaming_moments.pipelines.service.config import (
     night_of,
     read_service,
     service_of,
+    unused_options,
 )
 
 SECRET = {"key": "planted-secret"}
@@ -103,10 +104,10 @@ def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ({"listen": {"prot": 1}}, "[listen] has no key 'prot', did you mean 'port'?"),
+        ({"listen": {"prot": 1}}, "[listen] has no key 'prot'; did you mean 'port'?"),
         (
             {"keep": {"zzz": 1}},
-            "[keep] has no key 'zzz', only keys, documents",
+            "[keep] has no key 'zzz'; only keys, documents",
         ),
         (
             {"listen": {"key": "k"}},
@@ -161,3 +162,14 @@ def test_what_belongs_together_is_given_together():
 def test_no_secret_is_shown():
     assert "planted-secret" not in repr(of(storage_options=SECRET))
     assert of(storage_options=SECRET).storage_options == SECRET
+
+
+def test_storage_options_that_neither_paths_nor_shards_use_are_named():
+    given = {"store": "s", "storage_options": {"key": "hushhush"}}
+    config = service_of(given, "s.toml")
+    line = unused_options(config, ["/shards/a"])
+    assert line.startswith("[storage_options] key has no effect, because all paths are local")
+    assert "hushhush" not in line
+    assert not unused_options(config, ["/shards/a", "s3://shards/b"])
+    assert not unused_options(service_of({"store": "s"}, "s.toml"), ["/shards/a"])
+    assert not unused_options(service_of(given | {"inbox": "s3://b/i"}, "s.toml"), [])

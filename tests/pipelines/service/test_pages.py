@@ -5,6 +5,8 @@ import json
 import re
 
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.counting_options import PilotOptions
+from streaming_moments.pipelines.interface.opening import create_store
 from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.quality.drift import Drift
@@ -96,6 +98,18 @@ def test_health_tells_drift_rates_and_the_ledger(place, start, planted, visited,
     assert page.locator("[aria-label=Shards] tbody tr").count() == 6
     assert "No night has run yet" in page.content()
     assert "All is well" in page.locator("#state").inner_text()
+
+
+def test_the_only_version_is_not_compared_with_itself(serve_at, tmp_path):
+    pilot, texts = PilotOptions(min_documents=2), ["the sea ship sails", "the sea ship sank"] * 20
+    store = create_store(str(tmp_path / "s"), texts, source="a", max_topics=2, pilot=pilot)
+    with serve_at(tmp_path / "s") as client:
+        for source, offered in (("a", False), ("b", True)):
+            store = store.update(texts, source=source)
+            client.service.current.look()
+            page = client("GET", "/versions").text
+            assert f"Version {store.version} is the latest" in page
+            assert ("Compare two versions" in page) == offered
 
 
 def test_two_versions_are_compared(client):

@@ -72,3 +72,10 @@ def test_a_file_is_as_young_as_its_latest_name(tmp_path):
     assert linked(tmp_path)
     [named] = Folder.at(str(tmp_path / "here")).files("")
     assert (named.modified - alone.modified).days in (29, 30)
+
+
+def test_a_file_in_place_of_a_folder_is_refused_by_name(tmp_path):
+    (tmp_path / "page").mkdir()
+    with pytest.raises(StoreError, match=r"/page is a folder; give the name of a file in it"):
+        Folder.at(str(tmp_path)).write("page", b"text")
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]

@@ -368,7 +368,7 @@ def test_a_folder_of_empty_files_is_empty(tmp_path: Path) -> None:
 
 def test_a_missing_and_a_forbidden_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shard = Shard(f"{tmp_path}/a.txt", 3)
-    with pytest.raises(ShardError, match="does not exist; check the URL"):
+    with pytest.raises(ShardError, match="does not exist; check the path"):
         list(read_shard(shard, ShardFormat(), VOCABULARY, POLICY))
 
     def forbidden(*_: object, **__: object) -> None:

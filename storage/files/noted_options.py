@@ -1,0 +1,41 @@
+"""Options of fsspec that no path uses, because all are local."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fsspec.utils import get_protocol
+
+from streaming_moments.storage.files.backends import is_local
+
+
+class NotedOptions(dict[str, Any]):
+    """Options of fsspec that note whether a client of this process got them.
+
+    A store on a local disk may name shards elsewhere, so the paths of a command do not show it.
+    """
+
+    used = False
+
+
+def without_effect(
+    where: str, options: Mapping[str, Any] | None, places: Iterable[str | None]
+) -> str:
+    """Return why options have no effect, or nothing if a place is a URL that uses them.
+
+    Examples
+    --------
+    >>> without_effect("[storage_options]", {"key": "a secret"}, ["store", "s3://bucket/a"])
+    ''
+    >>> without_effect("[storage_options]", {"key": "a secret"}, ["store", None])
+    '[storage_options] key has no effect, because all paths are local; remove it, or write URLs \
+such as s3://BUCKET'
+    """
+    local = (is_local(get_protocol(place)) for place in places if place is not None)
+    if not options or not all(local):
+        return ""
+    return (
+        f"{where} {', '.join(options)} has no effect, because all paths are local; remove it, or "
+        "write URLs such as s3://BUCKET"
+    )

@@ -1,0 +1,148 @@
+"""Silence of an object store: logged after two seconds, and ended early before its first answer."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import fsspec
+
+SILENCE = "streaming_moments.storage.silence"  # the log of these lines
+SAID_AFTER = 2.0  # seconds
+FIRST_ANSWER = 6.0  # seconds; an endpoint that has answered is asked as long as the client does
+_ATTEMPTS = 5  # of botocore for a connection, unless the user sets others
+_NAME = "streaming-moments"
+_DEFAULT = {"mode": "legacy"}  # retries of botocore that nobody has set
+
+
+class NoAnswer(ConnectionError):
+    """An endpoint has not answered any request."""
+
+
+@dataclass
+class _Watch:
+    """What one client of S3 has heard from its endpoint; used in the loop of the client only.
+
+    endpoint : URL of the endpoint, or what to call it
+    attempts : how often the client tries to connect
+    limit : most seconds to the first answer; None where options or the environment set their own
+    """
+
+    endpoint: str
+    attempts: int
+    limit: float | None
+    answered: bool = False
+    since: float | None = None
+    reason: str = ""
+    due: asyncio.TimerHandle | None = None
+
+    def sent(self, **_: Any) -> None:
+        """Wait for the first answer; an upload may take long later."""
+        if not self.answered:
+            self._wait()
+
+    def received(self, exception: Exception | None, **_: Any) -> None:
+        """Note an answer."""
+        if exception is None:
+            self.answered, self.since, self.reason = True, None, ""
+            if self.due is not None:
+                self.due.cancel()
+                self.due = None
+
+    def failed(self, caught_exception: Exception | None, **_: Any) -> float | None:
+        """Return the seconds until a request is sent again; None if the client decides.
+
+        Raises NoAnswer if the first answer takes too long.
+        """
+        if not isinstance(caught_exception, _unreachable()):
+            return None
+        self._wait()
+        self.reason = _reason(caught_exception)
+        if self.answered or self.limit is None or self.since is None:
+            return None
+        waited = monotonic() - self.since
+        if waited >= FIRST_ANSWER:
+            raise NoAnswer(f"no answer from {self.endpoint} for {waited:.0f} s{self.reason}")
+        # the last of the attempts is when the time is over
+        return min(FIRST_ANSWER / (_ATTEMPTS - 1), FIRST_ANSWER - waited)
+
+    def _wait(self) -> None:
+        if self.since is None:
+            self.since = monotonic()
+            self.due = asyncio.get_running_loop().call_later(SAID_AFTER, self._say)
+
+    def _say(self) -> None:
+        self.due = None
+        most = f"{self.attempts} times"
+        if self.limit is not None and not self.answered:
+            most = f"{self.limit - SAID_AFTER:.0f} s more"
+        logging.getLogger(SILENCE).warning(
+            "no answer %s from %s%s; trying again, for up to %s",
+            "any more" if self.answered else "yet",
+            self.endpoint,
+            self.reason,
+            most,
+        )
+
+
+def watched(fs: fsspec.AbstractFileSystem) -> fsspec.AbstractFileSystem:
+    """Log when the endpoint of S3 is silent, and limit its first answer; other clients unchanged.
+
+    Raises nothing itself. The user's own timeouts and retries have no limit but theirs.
+    """
+    if "s3" not in fs.protocol or "set_session" in vars(fs):
+        return fs
+    begin, seen = fs.set_session, list[object]()
+
+    async def begun(*given: Any, **named: Any) -> Any:
+        client = await begin(*given, **named)
+        if client not in seen:
+            seen[:] = [client]
+            _watch(fs, client)
+        return client
+
+    fs.set_session = begun
+    return fs
+
+
+def _watch(fs: fsspec.AbstractFileSystem, client: Any) -> None:
+    url, config = client.meta.endpoint_url, client.meta.config
+    hidden = url in (fs.endpoint_url, (fs.client_kwargs or {}).get("endpoint_url"))
+    own = {"connect_timeout", "read_timeout", "retries"} & {*fs.config_kwargs}
+    watch = _Watch(
+        "the endpoint in the storage options" if hidden else url,
+        (config.retries or {}).get("total_max_attempts", _ATTEMPTS),
+        None if own or config.retries != _DEFAULT else FIRST_ANSWER + config.connect_timeout,
+    )
+    events = client.meta.events
+    for event, heard in (
+        ("before-send.s3", watch.sent),
+        ("response-received.s3", watch.received),
+        ("needs-retry.s3", watch.failed),
+    ):
+        events.register_first(event, heard, unique_id=f"{_NAME} {event}")
+
+
+def _unreachable() -> tuple[type[Exception], ...]:
+    from botocore import exceptions
+
+    return (
+        exceptions.ConnectionError,
+        exceptions.ConnectionClosedError,
+        exceptions.HTTPClientError,
+    )
+
+
+def _reason(error: Exception) -> str:
+    inner = getattr(error, "kwargs", {}).get("error")
+    of_system = getattr(inner, "os_error", None) or inner
+    if isinstance(of_system, socket.gaierror):
+        return " (its host is unknown)"
+    if getattr(of_system, "errno", None) == errno.ECONNREFUSED:
+        return " (the connection is refused)"
+    return ""

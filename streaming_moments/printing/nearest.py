@@ -1,0 +1,45 @@
+"""Which known name an unknown one may mean, for messages that guess at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_ALIKE = 0.75  # two letters of eight that changed places; below it most guesses were wrong
+_SHORTEST = 3  # letters of a name at an end of a longer one
+
+
+def nearest(given: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like another name; None if none is near.
+
+    A longer name that begins or ends with the other is near. Dashes before options and slashes
+    around paths count for nothing.
+
+    Examples
+    --------
+    >>> nearest("--schedular", ["--scheduler", "--shards"]), nearest("--quench", ["--quiet"])
+    ('--scheduler', None)
+    >>> nearest("file", ["textfile"])
+    'textfile'
+    """
+    plain, names = _plain(given), {_plain(one): one for one in known}
+    near = get_close_matches(plain, names, 1, _ALIKE)
+    if not near and len(plain) >= _SHORTEST:
+        near = [one for one in names if one.startswith(plain) or one.endswith(plain)]
+    return names[near[0]] if near else None
+
+
+def guess(given: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Ask whether the nearest known name was meant; `otherwise` if none is near.
+
+    Examples
+    --------
+    >>> guess("topcis", ["seed", "topics"]), guess("fish", ["seed"], "only seed")
+    ("did you mean 'topics'?", 'only seed')
+    """
+    near = nearest(given, known)
+    return otherwise if near is None else f"did you mean {near!r}?"
+
+
+def _plain(name: str) -> str:
+    return name.strip("-/")
