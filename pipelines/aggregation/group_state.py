@@ -50,7 +50,7 @@ class Group:
     alone: bool = False  # holds only shards suspected of killing workers
     dates: DateRange | None = None
     context_deaths: int = 0
-    # that the tokeniser took, and all reading with it, of all threads
+    # thread time of the tokeniser, and of all reading including the tokeniser
     seconds: tuple[float, float] = (0.0, 0.0)
 
     def may_take(self, bundle: Bundle, running: Sized) -> bool:

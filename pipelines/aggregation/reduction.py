@@ -56,11 +56,10 @@ class Reduction:
     to which others have added since. Only files of a run without losses are sealed. Every writer of
     these files writes the same content, because no sums change after such a run.
 
-    Workers also die for outside reasons. Other workers then recount their part, so one death ends
-    nothing. It is charged to the row blocks that the dead worker was writing, because a block that
-    needs too much memory kills each of its writers. Closing any block may need too much memory, at
-    another block each time. So the number of all such deaths is bounded, too, while no run gets
-    further.
+    If a worker dies, others recount its part, so a single death does not end the job. The death is
+    charged to the row blocks that the worker was writing, because a block that needs too much
+    memory kills each of its writers. If writing needs too much memory, workers can also die at
+    another block each time. So the number of all deaths is bounded as long as no run gets further.
 
     written : segment and files of each finished row block
     fruitless : consecutive runs that lost sums without anything to recount

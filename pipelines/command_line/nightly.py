@@ -162,7 +162,7 @@ def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
     ]
 
 
-# what a line for people does not hold: lines of their own, or details that the page has
+# values that the line of a step leaves out: they get a line of their own, or are on the page
 _LINES = frozenset({"told", "warnings", "why"})
 _ELSEWHERE = _LINES | {"undecided", "url", "published", "alpha0", "method", "version"}
 _COUNTED = {

@@ -99,7 +99,7 @@ def _shards_in(arg: Any) -> Sequence[Shard]:
 
 
 def _placed(arg: Any, places: Mapping[str, Shard]) -> Any:
-    """Argument whose partitions are read from where they were put."""
+    """Argument of a task, whose partitions are read from the memory of the worker."""
     if isinstance(arg, Shard):
         return places.get(arg.url, arg)
     if isinstance(arg, Bundle):

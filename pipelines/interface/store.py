@@ -274,7 +274,7 @@ class Store:
         memory: int | None = None,
         verbose: int | bool = 0,
     ) -> Store:
-        """Add what other stores on the same foundation hold, without their documents.
+        """Add the statistics of other stores on the same foundation, without their documents.
 
         The sum is bit for bit that of one store that counted all their documents. A later call
         takes only what has changed since.

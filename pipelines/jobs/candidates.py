@@ -218,7 +218,7 @@ class Selection:
 
     @property
     def why_separable(self) -> str:
-        """Describe the numbers for naming topics and for prediction in a line.
+        """Describe in a line how many topics are separable, and how many predict best.
 
         Examples
         --------
@@ -235,7 +235,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         return f"{number} {are} separable: {self.search.reasons()}"
 
     def _beside(self, one: Candidate) -> str:
-        # a fit may search for the only alpha0 again, so the model tells which it has
+        # the fit may search for a single alpha0 again, so the model reports the final value
         several = len({one.alpha0 for one in self.candidates}) > 1
         return f", alpha0 {one.alpha0:g}" if several else ""
 

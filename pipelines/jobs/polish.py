@@ -176,7 +176,7 @@ def polish(
         drawn = drawn_records(
             marked, reading, family.second.joined, run, plan.in_flight, skip_bad_shards
         )
-        # one thread, so that no number of them changes a bit
+        # one thread, so that the bits do not depend on the number of threads
         with threadpool_limits(1):
             model = family.second.start(model, drawn, store.foundation, passes)
     elsewhere = model is not given
@@ -199,9 +199,9 @@ def polish(
         total = work.summed(number, [_SUM])
         if not total.expected.documents:
             raise InvalidInput(
-                f"no records to polish with in {of_number(total.shards, 'shard')} that could be "
-                f"read and {len(total.bad)} that could not be; give shards with records like those "
-                "of the store"
+                f"there are no records to polish with: {of_number(total.shards, 'shard')} could be "
+                f"read and {len(total.bad)} could not; give shards with records like those of the "
+                "store"
             )
         sums, earlier, before = total.expected, before, model
         model = family.after(number, before, sums, store.foundation, alpha)

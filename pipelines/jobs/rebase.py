@@ -248,7 +248,7 @@ def _gathered(
             known = Ledger({**known.tables, segment.reference.id: table_of(shards)})
             counted += len(shards)
         except ShardsAlreadyCounted as conflict:
-            # another rebase of the same lineage was faster with these
+            # another rebase of the same lineage has already counted these shards
             again = [shard for shard in gathered.shards if shard.url not in conflict.urls]
             waiting.extendleft(reversed(gathering.bundles(again)))
             store = store.latest()

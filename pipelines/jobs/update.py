@@ -48,7 +48,7 @@ class UpdateResult:
     copies : shards counted now whose content is counted under another name as well, with that name
     forgotten : shards left out, each with "forgotten" or "purged" as the reason
     unrecorded : shards of `bad` that the next commit names; empty at the end
-    seconds : time of all threads that the tokeniser took, and all reading with it
+    seconds : thread time of the tokeniser, and of all reading including the tokeniser
     """
 
     store: MomentStore

@@ -206,7 +206,7 @@ def _with_changes(
     history: NightHistory,
     bars: Sequence[float | None],
 ) -> ReportPage:
-    """Topics, with their fate since the model that was published before."""
+    """Topics, with what happened to them since the model that was published before."""
     matching = report.matching
     assert matching is not None
     night = _before(report, history)

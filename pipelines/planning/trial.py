@@ -169,7 +169,7 @@ def try_out(
 
 
 def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOptions) -> Reading:
-    """The reading with the stop words and phrases of the first chunks, if these are sought."""
+    """Return the reading with stop words and phrases from the first chunks, if these are wanted."""
     policy, more = reading.policy, reading.storage_options
     if policy is None or not (policy.seeks_languages or policy.phrase_words):
         return reading

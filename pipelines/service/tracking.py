@@ -34,7 +34,7 @@ class Tracker:
 
         `store` is at a version at least as late as the answer needs.
         """
-        # a claim that is renewed between two looks names the place
+        # look twice, because the claim may be renewed meanwhile; the new claim names the place
         found = self._found(receipt, store) or self._found(receipt, store)
         if found is None:
             return None
@@ -48,7 +48,7 @@ class Tracker:
             if claim is None:
                 return None
             after, digest = claim.after, claim.digest
-        # a seal between the two looks may have included pending documents
+        # in this order, because pending documents may be sealed at this moment
         return self._sealed(receipt, after, store) or self._waiting(receipt, digest)
 
     def _sealed(self, receipt: str, after: int, store: MomentStore) -> Receipt | None:
@@ -58,7 +58,7 @@ class Tracker:
             return None
         sealed = self.seals.read_anew(sealed.number)  # a purge may have removed shards from it
         left = Deletions(self.seals).left_of(receipt, sealed)
-        # documents deleted here may still count in an earlier version, or after another purge
+        # even if all documents were deleted from the inbox, this version may still count them
         if left:
             return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
         if self._counted_anyway(receipt, sealed, store):
@@ -73,7 +73,7 @@ class Tracker:
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
             whole = next((shard.nbytes for shard in sealed.shards if shard.day == day), None)
-            # as it was sealed, with all documents deleted since
+            # the ledger has the shard in the size in which it was sealed, before the deletions
             if record is not None and (whole is None or record.size == whole):
                 return True
         return False

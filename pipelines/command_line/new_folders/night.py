@@ -24,7 +24,7 @@ _NIGHT = """\
 # Relative paths start at the folder in which the command runs. Other sections and all keys:
 # "A night in detail" and "Configuration" of the documentation.
 store = {store}              # the first night creates it
-shards = [                   # a night counts those that are new
+shards = [                   # a night counts the new ones
 {shards}
 ]
 output = {output}           # a report and a page for each night, and index.html
@@ -33,20 +33,22 @@ output = {output}           # a report and a page for each night, and index.html
 languages = ["auto"]         # removes the stop words of the languages that it finds
 {sizes}
 # text_column = "text"       # of Parquet, JSON Lines and CSV
-# passage_words = 200        # cuts long documents into passages of so many words
+# passage_words = 200        # cuts long documents into passages of this many words
 
 [refit]
 {topics}
 
 [gates]                      # a model beyond a bound is not published
-max_held_out_drop = 0.05     # how much worse it may predict held-out words, in nats
+max_held_out_drop = 0.05     # largest drop of the held-out log-likelihood, in nats
 # min_documents = 1000
 """
-_SIZES = "max_topics = 32              # the most that a refit may find"
-_TOPICS = 'topics = [5, 10, 20]         # compares these, takes the best; "auto": takes longer'
+_SIZES = "max_topics = 32              # largest number of topics of later fits"
+_TOPICS = (
+    'topics = [5, 10, 20]         # compares these numbers; "auto" compares more, and takes longer'
+)
 # of the example documents
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
-_FEW_TOPICS = 'topics = [2, 3, 4, 6]        # compares these, takes the best; "auto": compares more'
+_FEW_TOPICS = 'topics = [2, 3, 4, 6]        # compares these numbers; "auto" compares more'
 _ENVIRONMENT = """\
 # Variables of the scheduled night, as NAME=value. Remove the # where you need one.
 # AWS_ACCESS_KEY_ID=
@@ -97,7 +99,7 @@ def configuration(
     place = "" if results is None else f"{_absolute(results).rstrip('/')}/"
     sources = [(_absolute(one), "") for one in shards] or [_EXAMPLES]
     if sealed is not None:
-        sources.append((sealed, "what the service got; the first night finds nothing here"))
+        sources.append((sealed, "documents from the service; none before the first night"))
     own = bool(shards)
     text = _NIGHT.format(
         store=_text(f"{place}store"),

@@ -37,7 +37,7 @@ def merge(
     compact_after: int = COMPACT_AFTER,
     include_forgotten: bool = False,
 ) -> MergeResult:
-    """Add what other stores on the same foundation hold; a commit for each that has changed.
+    """Add the statistics of other stores on the same foundation; a commit for each changed store.
 
     Stores between which shards have moved both ways share a commit.
 

@@ -31,9 +31,9 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# holds a version up to which no rollback counts deleted documents
+# file with a version; no rollback up to it made the store count deleted documents again
 _HONOURED = "deletions-honoured.json"
-_VERSIONS = 50  # seconds between two notes of it
+_VERSIONS = 50  # seconds between two writes of that file
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 

@@ -18,7 +18,7 @@ WIDTHS = (1280, 390)
         ("GET", "/topics/99", 404, "99"),
         ("GET", "/topics/x", 404, "x"),
         ("GET", "/v1/receipts/none", 422, "none"),
-        ("POST", "/time", 405, "does not take this method"),
+        ("POST", "/time", 405, "does not accept this method"),
         ("GET", "/time?by=year", 422, "year"),
         ("POST", "/versions/0/rollback", 403, ""),
     ],
@@ -56,7 +56,7 @@ def test_a_browser_without_a_token_is_asked_for_one(serve, place):
         assert "Basic" in page.headers["WWW-Authenticate"]
         assert page.headers["Content-Type"].startswith("text/html")
         told = client("GET", "/versions/0/rollback", auth=("me", made), headers=BROWSER)
-        assert (told.status_code, "The token is not for this" in told.text) == (403, True)
+        assert (told.status_code, "The role of the token is too low" in told.text) == (403, True)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
