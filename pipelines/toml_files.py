@@ -106,7 +106,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]
     unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
-    # a value that may be of several types has an error for each, in one line
+    # a value with several allowed types has an error for each type; join them in one line
     wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):
@@ -144,7 +144,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     return [*unknown, *lacking, *others.values()]
 
 
-# What to write, by the type of an error of pydantic; names in braces are of its context.
+# Description of a valid value, by the type of an error of pydantic, whose context fills the braces.
 _WANTED = {
     "int": "a whole number",
     "float": "a number",

@@ -83,7 +83,7 @@ class Gathering:
 
     @property
     def slots(self) -> int:
-        """Most tasks that run or wait on the cluster at a time."""
+        """Largest number of tasks that run or wait on the cluster at a time."""
         return self.run.cluster.workers * self.plan.reads_in_flight
 
     @property

@@ -1,4 +1,4 @@
-"""State of a group of shards before its commit: what is counted, and what remains."""
+"""State of a group of shards before its commit: counted shards, and remaining ones."""
 
 from __future__ import annotations
 

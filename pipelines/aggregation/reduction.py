@@ -42,8 +42,10 @@ from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-_LOSSES = 10  # tolerated losses: in a row without a death, or for one row block
-_DEATHS = 20  # tolerated deaths at any blocks while no further block was written
+_LOSSES = 10  # tolerated losses: consecutive ones without a dead worker, or those of one row block
+_DEATHS = (
+    20  # tolerated deaths of workers, at any blocks, during which no further block was written
+)
 _UNEVEN = 1.05  # bound on the rows that a worker adds up, relative to its even share
 
 
@@ -254,7 +256,7 @@ async def _collect(
         for piece, (start, stop) in enumerate(pairwise(edges))
         if start < stop
     ]
-    # none may still write into the sums if another one fails
+    # wait for all, so that none still writes into the sums after another one has failed
     for outcome in await asyncio.gather(*collected, return_exceptions=True):
         if outcome is not None:
             raise outcome

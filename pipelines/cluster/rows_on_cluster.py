@@ -31,7 +31,7 @@ from streaming_moments.storage.operations.windows import StatisticsSource
 # Largest bytes of a small job in addition to its process. A task of Dask costs some milliseconds,
 # more than a step on so little data, and a fit has a thousand steps.
 SMALL = 512 << 20
-# of a row block that is read: its files, and its sum
+# copies of a row block in memory while it is read: its files, and its sum
 _READ_COPIES = 2
 
 
@@ -186,7 +186,7 @@ class OnCluster:
             return total
 
     def _added(self, left: Future[Any], right: Future[Any]) -> Future[Any]:
-        # before further strips: one sum of two is left
+        # with priority over further strips, because an addition frees one of two sums
         return self.run.cluster.client.submit(operator.add, left, right, pure=False, priority=1)
 
     def over(

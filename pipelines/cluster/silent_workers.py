@@ -1,4 +1,4 @@
-"""Silent workers: one that is alive and does not answer is restarted, not waited for."""
+"""Restart silent workers: processes that are alive but do not answer."""
 
 from __future__ import annotations
 

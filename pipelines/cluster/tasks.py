@@ -36,7 +36,7 @@ class FinishedTasks:
     def add(self, future: Future[Any]) -> None:
         """Add a future."""
 
-        # callbacks of Dask need a turn of another thread
+        # callbacks of Dask run in another thread, which may be late
         async def wait() -> None:
             with suppress(CancelledError):
                 await future.exception()
@@ -106,7 +106,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            # a successful future needs no turn of the client's loop to report it
+            # a successful future reports it without waiting for the loop of the client
             if future.status != "finished":
                 failure = _asked(cluster, future.exception, wait)
                 if failure is not None:
@@ -125,7 +125,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
                 silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:
-            # it had finished, its result went with its worker, and it failed when made again
+            # its worker died with the result, and the task failed when it ran again
             if future.status != "error":
                 raise
 

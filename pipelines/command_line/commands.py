@@ -53,8 +53,8 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "site."
         ),
         "merge": (
-            "Add to STORE what each OTHER store holds, without its documents; later what has "
-            "changed."
+            "Add the statistics of each OTHER store to STORE, later only changes; reads no "
+            "documents."
         ),
         "pull-model": "Copy a model that HUB has fitted to STORE, which has the same foundation.",
     },

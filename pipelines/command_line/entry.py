@@ -72,7 +72,7 @@ def _unexpected(error: Exception, arguments: list[str]) -> int:
 
 
 def _failed(message: str, arguments: list[str], code: int) -> int:
-    # beside a server, each line of the log is an event
+    # as the child of a server, the command logs events
     told = event_logger().error if UNTIL_CLOSED in arguments else tell
     for line in traceback.format_exc().splitlines() if DEBUG in arguments[:1] else ():
         told(shown(line))

@@ -1,4 +1,4 @@
-"""The group of all commands, and the options that stand before any of them."""
+"""The group of all commands, and the options before the name of a command."""
 
 from __future__ import annotations
 

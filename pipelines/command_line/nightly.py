@@ -107,9 +107,9 @@ def nightly(
         try:
             report = run_nightly(wanted, run.cluster, told, run.progress)
         except Unfinished:
-            raise  # has an exit code of its own
+            raise  # the command has its own exit code for unreadable shards
         except StreamingMomentsError as error:
-            # a night has keys and no options
+            # name keys of the file, because a night has no options
             raise InvalidInput(error.said(of_nights)) from error
     if not json_output:
         say(_summary(report))
@@ -200,7 +200,7 @@ def _line_of(step: StepReport) -> str:
     told = []
     for name, value in step.values.items():
         found = len(value) if isinstance(value, list | tuple) else value
-        # a share of 0 is a finding
+        # a share of 0 is a result, so show it
         nothing = found is None or found == "" or (found == 0 and not isinstance(found, float))
         if name in _ELSEWHERE or nothing:
             continue

@@ -57,7 +57,7 @@ class Given:
 
     @classmethod
     def joined(cls, several: Iterator[Given]) -> Given:
-        """Collect all at once; raises InvalidInput without documents."""
+        """Return all parts as one; raises InvalidInput without documents."""
         listed = list(several)
         if len(listed) == 1:
             return listed[0]

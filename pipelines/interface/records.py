@@ -228,7 +228,9 @@ def _line(
             what = "decode" if isinstance(value, (bytes, bytearray)) else "correct or delete"
             raise ShardError(name, f"{where}: the text is {_kind(value)}, not a str; {what} it")
         record[column] = str(value)
-    if fields.date is not None and day is not None and day == day:  # a missing one may be a NaN
+    if (
+        fields.date is not None and day is not None and day == day
+    ):  # pandas may have NaN for a missing date
         if not isinstance(day, (str, datetime.date)):
             raise ShardError(name, f"{where}: the date is {_kind(day)}; give a date, or an ISO str")
         record[fields.date] = day if isinstance(day, str) else day.isoformat()
@@ -291,7 +293,7 @@ def _time(value: np.datetime64) -> Any:
 
 
 def _hash_of(known: Any) -> int:
-    # 1 and "1" differ
+    # with the type, because 1 and "1" are different ids
     digest = hashlib.blake2b(f"{type(known).__name__} {known}".encode(errors="replace"))
     return int.from_bytes(digest.digest()[:8], "little")
 

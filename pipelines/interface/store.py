@@ -156,7 +156,7 @@ class Store:
         verbose: int | bool = 0,
         compact_after: int = COMPACT_AFTER,
     ) -> Store:
-        """Count what is not counted yet, as `pipelines.update`.
+        """Count documents that are not counted yet, as `pipelines.update`.
 
         Forgotten documents are skipped with a warning, by name and by content.
 
@@ -277,7 +277,7 @@ class Store:
         """Add the statistics of other stores on the same foundation, without their documents.
 
         The sum is bit for bit that of one store that counted all their documents. A later call
-        takes only what has changed since.
+        adds only later changes.
 
         Parameters
         ----------

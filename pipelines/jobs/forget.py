@@ -229,7 +229,7 @@ def _taken(
             "two changed shards had the same content before; replace them in two updates"
         )
     copied = [copies[record.fingerprint] for record in given]
-    # a copy has the days of its original
+    # a copy of old content gets the days of the original
     formerly, _ = with_days(replace(gathering, names=names), copied)
     removed += gather_counted(formerly, copied)
     return gathering, _Taken(tuple(removed), dropped, again)

@@ -72,7 +72,7 @@ class PurgePlan:
 
     @property
     def purge(self) -> Purge:
-        """What the purge would delete."""
+        """Data that the purge would delete."""
         if not self.holdings.names:
             return Purge((), (), (), (), False)
         return planned_purge(self.store.commit, self.holdings)

@@ -44,7 +44,7 @@ class Night:
 
 
 class Better(Enum):
-    """Which values a bound accepts, and whether it accepts an unknown value."""
+    """Type of a bound: the values that it accepts, and whether it accepts an unknown value."""
 
     LESS = "at most the bound; an unknown value is rejected"
     LESS_THAN_BEFORE = "at most the bound; an unknown value is accepted, as on a first night"

@@ -1,4 +1,4 @@
-"""The section `[refit]` of a night: what it fits."""
+"""The section `[refit]` of a night: the model and its options."""
 
 from __future__ import annotations
 

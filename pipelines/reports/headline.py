@@ -9,7 +9,7 @@ from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.printing.plural import plural
 from streaming_moments.quality.differences import largest_change
 
-_POINT = 0.001  # a smaller difference of a share is no change
+_POINT = 0.001  # smaller differences of a share do not count as a change
 _NONE = "no model is published yet"
 _NAMED = 5  # parts that a headline names at most
 

@@ -186,7 +186,7 @@ def _breaking(text: object) -> Markup:
 def _points(change: TopicChange) -> str:
     """Format the change of a share in points of percent, if it is meaningful."""
     if change.before is None or change.now is None:
-        return _signed(change.step)  # it is new, or gone
+        return _signed(change.step)  # the topic is new, or gone
     return _step((change.step, change.bar))
 
 

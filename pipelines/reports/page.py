@@ -68,7 +68,7 @@ class Gate:
 
     @property
     def side(self) -> str:
-        """Which side of the bound is allowed; empty if it is unknown.
+        """Return "at least" or "at most", the allowed side of the bound; empty if unknown.
 
         Examples
         --------

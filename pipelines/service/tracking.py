@@ -24,7 +24,7 @@ _FAR = 1000  # number of seals to search, from the first that may contain the re
 
 @dataclass(frozen=True)
 class Tracker:
-    """Looks receipts up; `seals` is the log of the inbox."""
+    """Finder of receipts; `seals` is the log of the inbox."""
 
     seals: SealLog
     _headers: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)

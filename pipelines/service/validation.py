@@ -24,7 +24,7 @@ _MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
 
 @dataclass(frozen=True)
 class Countable:
-    """Judges whether the store can count lines of documents."""
+    """Check whether the store can count lines of documents."""
 
     store: MomentStore
 

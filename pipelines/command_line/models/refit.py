@@ -64,8 +64,8 @@ def refit(
 ) -> None:
     """Fit a model to STORE, without reading any document, and save it there.
 
-    Without --topics, the command chooses the fewest topics after which one more hardly predicts
-    held-out word pairs better.
+    Without --topics, the command chooses a number of topics: the smallest at which one more topic
+    hardly improves the prediction of held-out word pairs.
     """
     opened = MomentStore.open(store, version, storage_options).writable()
     source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     "by_origin",
     is_flag=True,
     help="Of a hub: also show the share of each topic at each of its origins, and with --over-time "
-    "what has changed at each.",
+    "the changes at each.",
 )
 @click.option(
     "--plot",

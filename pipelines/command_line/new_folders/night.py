@@ -46,7 +46,7 @@ _SIZES = "max_topics = 32              # largest number of topics of later fits"
 _TOPICS = (
     'topics = [5, 10, 20]         # compares these numbers; "auto" compares more, and takes longer'
 )
-# of the example documents
+# values for the example documents
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
 _FEW_TOPICS = 'topics = [2, 3, 4, 6]        # compares these numbers; "auto" compares more'
 _ENVIRONMENT = """\
@@ -128,7 +128,7 @@ def write_night_folder(
         if not shards:
             write_examples(staged / "documents", today)
         environment = staged / "environment"
-        environment.touch(mode=0o600)  # it may hold keys
+        environment.touch(mode=0o600)  # users may write secrets into it
         environment.write_text(_ENVIRONMENT, encoding="utf-8")
         place = staged / "schedule"
         place.mkdir()

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 
 _LOOK = 0.2  # seconds between two checks whether to end
-_BY_SIGNAL = 128  # plus its number: shells report the signal that ended a process in this way
+_BY_SIGNAL = (
+    128  # plus the number of a signal: the exit code that shells report for a process ended by it
+)
 
 
 @click.command(
@@ -83,7 +85,7 @@ def accumulate(
     with running(session, wanted.storage_options or None) as run:
         beating = Beating(sys.stdout.fileno(), run.progress) if until_closed else None
         told = run if beating is None else replace(run, progress=beating)
-        # beside a server, each line of the log is an event
+        # as the child of a server, the command logs events
         log = event_logger().bind(store=wanted.store).info if until_closed else tell
         accumulator = Accumulator.of(wanted, told, log)
         if once or beating is None:

@@ -78,7 +78,7 @@ def merge(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Add to STORE what each OTHER store holds, without its documents; later what has changed.
+    """Add the statistics of each OTHER store to STORE, later only changes; reads no documents.
 
     The result is that of one STORE that counted all shards. Every OTHER is an origin with a name,
     and is only read. It was made by `create --like`.

@@ -106,7 +106,7 @@ def create(
         return
     if not shards:
         raise click.MissingParameter(param_type="argument", param_hint="'SHARDS...'")
-    # before the shards are looked at, whose errors would hide that of the place
+    # checked before the shards are read, because their errors would hide this one
     require_absent(Folder.at(store, job.storage_options))
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
     shape, counting, read_as = with_kind(

@@ -1,4 +1,4 @@
-"""Outputs: what the models write for shards, one line each."""
+"""Registry of the outputs that models write for shards, one line each."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _COPIES = 2  # copies of the model, one in transit
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """How a model reads shards and what it writes; arguments as in `transform`.
+    """Options for reading shards with a model; arguments as in `transform`.
 
     `replace` deletes files of another model in the output folder first.
     """

@@ -20,7 +20,7 @@ Refused: TypeAlias = InvalidInput | ForeignStatistics
 
 @dataclass(frozen=True)
 class MergeResult:
-    """Result of a merge: the store at its latest version, and what was pulled of each origin."""
+    """Result of a merge: the store at its latest version, and the pull of each origin."""
 
     store: MomentStore
     pulls: tuple[Pull, ...]
@@ -42,7 +42,7 @@ def merge(
     Stores between which shards have moved both ways share a commit.
 
     The sum is bit for bit that of one store that counted all their shards. Their documents are not
-    read. A later call takes only what has changed since, and may follow one that was interrupted.
+    read. A later call adds only later changes, and can also continue an interrupted call.
 
     Parameters
     ----------

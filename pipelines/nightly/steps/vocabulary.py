@@ -44,7 +44,7 @@ def rebased(
             heard = replace(run, tell=lambda line: told.append(str(line)))
             result = rebase(store, heard, None, allow_missing)
         except ShardsMissing as missing:
-            # the old lineage is as good as before, and the gates judge its model
+            # continue with the old lineage; the gates judge its model
             found["failed"] = str(missing)
             return store, (*reasons, f"not rebased: {missing}")
         found |= {
@@ -103,7 +103,7 @@ def grown(
     new = [record for record in store.ledger() if record.url not in known]
     share, usual = outside_of(new), outside_of([*base.ledger()])
     if config.growth is None and lineage.like:
-        section = None  # it would no longer add up with the others
+        section = None  # with new words the store would no longer add up with the other sites
     if section is None or share is None or store.basis.table is not None:
         return Growth(store)
     risen = not section.outside_rise or (usual is not None and share - usual > section.outside_rise)
@@ -125,7 +125,7 @@ def grown(
             try:
                 result = grow(store, brought, run, room)
             except ShardError as error:
-                # the vocabulary is as good as before, and the gates judge its model
+                # continue with the old vocabulary; the gates judge its model
                 why_not = str(error)
             else:
                 store, words = result.store, result.words

@@ -1,4 +1,4 @@
-"""Reports of kinds, one line each."""
+"""Registry of the reports of each kind, one line each."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Door:
         view = self.service.view
         tokens = view.tokens
         if TOKENS in view.problems:
-            # no one is admitted with tokens that may have been removed since
+            # refuse all tokens, because some may have been removed meanwhile
             raise Problem(503, "the token file cannot be read; see the log", retry_after=_AGAIN)
         if tokens is None:
             host = request.headers.get("host", "").lower()

@@ -127,7 +127,7 @@ def json_in(content: bytes, most: int) -> object:
 
 
 def _several_in(content: bytes, most: int) -> object:
-    """As `json_in`; an object of a list with a repeated name becomes `Unreadable`."""
+    """Parse as `json_in`, but replace objects of a list with a repeated name by `Unreadable`."""
     _require_flat(content, most)
     try:
         found: object = from_json(content, allow_inf_nan=False)

@@ -119,7 +119,7 @@ def problem_of(error: Exception) -> Problem:
             "the storage has no space left, and nothing is acknowledged; send it again later",
             retry_after=_AGAIN_LATER,
         )
-    if isinstance(error, TokeniserMissing):  # its message names the machine
+    if isinstance(error, TokeniserMissing):  # hide its message, which names the machine
         return Problem(
             503,
             "the service lacks the tokeniser of the store, or has another version of it; its log "

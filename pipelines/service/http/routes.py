@@ -193,7 +193,7 @@ CALLS: tuple[Call, ...] = (
         "POST",
         "/v1/deletions",
         Role.ADMIN,
-        "Delete more documents than an address can name.",
+        "Delete more documents than a URL can list.",
         submitting.forget_several,
         Forgetting,
         202,

@@ -1,4 +1,4 @@
-"""Child process that accumulates; killed when it hangs, and restarted when it dies."""
+"""Child process that accumulates: kill it when it hangs, and restart it when it dies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard,
 
 _FIRST, _LONGEST = 1.0, 60.0  # seconds before a restart
 _LOOK = 0.5  # seconds between two checks of a silent child
-_ENDING = 30.0  # seconds to end a cycle; the next process finishes that of a killed one
+_ENDING = 30.0  # seconds for the end of a cycle; after a kill, the next process finishes the cycle
 
 
 @contextmanager
@@ -115,7 +115,7 @@ class _Watch:
                 if self.over() and not lifeline.closed:
                     until = monotonic() + self.ending
                     lifeline.close()
-                    # before it reads its standard input
+                    # also ends a child that does not read its standard input yet
                     child.terminate()
                 if select.select([said], [], [], _LOOK)[0]:
                     if not os.read(said.fileno(), 1 << 12):

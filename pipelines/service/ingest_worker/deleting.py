@@ -89,7 +89,7 @@ class Deleting:
         """
         store, folder = self.store(), self._inbox.folder
         version = store.version
-        # shards of a deletion in progress are replaced by it
+        # a deletion in progress replaces its shards itself
         begun, ledger = self.deletions.begun(), store.ledger()
         paths = {folder.shard(path): path for path in cut_shards(folder) if path not in begun}
         records = [record for name in paths if (record := ledger.find(name)) is not None]
@@ -179,7 +179,7 @@ class Rollbacks:
         return False
 
     def _found_first(self, store: MomentStore) -> bool:
-        """As `found`, for an inbox without the note, which earlier versions did not write."""
+        """Do the same as `found`, for an inbox of an earlier version, which has no note."""
         if cut_shards(self.inbox.folder):
             return True
         note_honoured(self.inbox, store.version)

@@ -98,7 +98,7 @@ def fails_alone(
     except ShardError as error:
         kind = _Unforeseen if isinstance(error.__cause__, TokeniserFailed) else ShardError
         return kind(url, error.reason)
-    except Exception as error:  # error of a reader, which would end every cycle
+    except Exception as error:  # any error of a reader, because it would end every cycle
         return _Unforeseen(url, f"{type(error).__name__}: {error}")
     return None
 

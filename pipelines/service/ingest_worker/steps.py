@@ -88,7 +88,7 @@ class Steps:
             found = act()
         except LockHeld:
             raise
-        except Exception as error:  # any error: other steps must not wait for its repair
+        except Exception as error:  # any error, because other steps must not wait for its repair
             self._fail(step, error)
             return None
         if found is not None or (idle_is_fine and step in self._failing):
