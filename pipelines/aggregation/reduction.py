@@ -227,7 +227,7 @@ def write_block(
             sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
     else:
         sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)
-    # views, because written arrays are read-only; totals may be large and are no part of a block
+    # views, because written arrays become read-only; the block is written without the totals
     arrays = {name: array[:] for name, array in sums.items()}
     return writer.write_block(foundation.statistics(block, foundation.totals({}), arrays))
 

@@ -255,7 +255,7 @@ class ProcessSums(WorkerPlugin):
             self._released.add(owner)
 
     def keep_only(self, owners: Set[str]) -> None:
-        """Delete the sums of jobs without a client; an owner begins with the name of its client."""
+        """Delete the sums of jobs without a client; the name of an owner begins with its client."""
         with self._lock:
             for owner in list(self._held):
                 if owner.partition("/")[0] not in owners:

@@ -281,7 +281,7 @@ class RowsHere(OnCluster):
             result = function(*call)
             self.run.progress.advance(step, number, len(calls))
             yield result
-            del result  # the caller decides how long the result lives
+            del result  # only the caller should hold the result, so that its memory can be freed
 
 
 def rows_for(nbytes: int) -> type[OnCluster]:

@@ -189,7 +189,7 @@ def run_in_turn(
             result = required(value, step)
             progress.advance(step, next(done), len(calls))
             yield index, result
-            del value, result  # the caller decides how long the result lives
+            del value, result  # only the caller should hold the result, to free its memory early
 
 
 def completed(
@@ -221,7 +221,7 @@ def completed(
             result = outcome_of(cluster, future, keep)
             start(1)
             yield index, result
-            del future, result  # the caller decides how long the result lives
+            del future, result  # only the caller should hold the result, to free its memory early
     finally:
         cancel(cluster, places)
 

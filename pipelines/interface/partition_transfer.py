@@ -27,10 +27,10 @@ class Partition(Protocol):
 
     @property
     def shard(self) -> Shard:
-        """Its record in a ledger."""
+        """Record of the part in a ledger."""
 
     def content(self, client: Client) -> Future[Any]:
-        """Its documents, `Encoded`, or the `ShardError` of a bad partition."""
+        """Documents of the part as `Encoded`, or the `ShardError` of a bad partition."""
 
 
 @dataclass(frozen=True)

@@ -212,7 +212,7 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
 
 
 def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
-    """All names in any version."""
+    """Names of all shards in any version."""
     counted = {url for table in ledger.tables.values() for url in table["url"].to_pylist()}
     left_out = {url for commit in log for url, _ in commit.skipped}
     return counted | left_out | {one.url for commit in log for one in commit.forgotten.shards}

@@ -87,12 +87,12 @@ class Night:
 
     @property
     def needs_attention(self) -> bool:
-        """Whether it failed, its model was rejected, or it has warnings."""
+        """Whether the run failed, its model was rejected, or it has warnings."""
         return self.outcome not in ("published", "nothing new") or bool(self.warnings)
 
     @property
     def why(self) -> str:
-        """Why it failed or its model was rejected, in one line; empty otherwise."""
+        """Why the run failed or its model was rejected, in one line; empty otherwise."""
         return self.error.partition("\n")[0] or "; ".join(self.reasons)
 
 

@@ -150,7 +150,7 @@ class RefitSection:
 
     @property
     def topical(self) -> bool:
-        """Whether it is a model of topics."""
+        """Whether the model of the section is a model of topics."""
         return issubclass(self.family, TopicModel)
 
     def options(self, topics: int, alpha0: float | Literal["auto"]) -> FitOptions:

@@ -34,7 +34,7 @@ from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, 
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# fields of `OutputOptions` that do not change how records are read, or that users must not omit
+# options that `idle` never lists: every model uses them, or checks them elsewhere
 _OF_ALL = frozenset({"method", "name", "labels", "replace"})
 _OF_DOCUMENTS = frozenset({"seed", "id_column", "passages", "top_documents", "foreign_below"})
 

@@ -155,7 +155,7 @@ class Call:
 
     @property
     def of_programs(self) -> bool:
-        """Whether it refuses unknown parameters in the query, which pages ignore."""
+        """Whether the call refuses unknown parameters in the query; calls for pages ignore them."""
         return self.path.startswith("/v1/")
 
     @property

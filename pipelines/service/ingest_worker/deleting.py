@@ -203,7 +203,7 @@ def read_honoured(inbox: Inbox) -> int | None:
 
 
 def note_honoured(inbox: Inbox, version: int) -> None:
-    """Record such a version."""
+    """Record the version up to which no rollback counts deleted documents."""
     inbox.folder.write(_HONOURED, seal({"version": version}))
 
 

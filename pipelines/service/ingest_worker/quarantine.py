@@ -42,7 +42,7 @@ Reasons: TypeAlias = tuple[tuple[str, str], ...]
 class _Unforeseen(ShardError):
     """Reading a shard failed unexpectedly, or the tokeniser failed on a document.
 
-    It holds documents of several callers, so it waits for a mended reader or tokeniser.
+    The shard holds documents of several callers, so it stays until the reader or tokeniser works.
     """
 
 
