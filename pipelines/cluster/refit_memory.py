@@ -25,7 +25,7 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 # Sums of a strip during the addition: the sum so far, the sum of a block, and the new sum.
 _SUMS_COPIES = 3
-_FEWER = remedy("raise {option.memory} or ask for fewer")
+_FEWER = remedy("raise {option.memory}, or ask for fewer topics or states")
 
 
 @dataclass(frozen=True)

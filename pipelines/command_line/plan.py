@@ -116,7 +116,7 @@ class Plan:
     "--workers", type=Whole(1), multiple=True, help="Number of workers to estimate for; repeatable."
 )
 @click.option(
-    "--memory", type=Bytes(), help="Memory budget of a worker, such as 4GB [a comfortable one]."
+    "--memory", type=Bytes(), help="Memory budget of a worker, such as 4GB [enough for all jobs]."
 )
 @click.option(
     "--network",

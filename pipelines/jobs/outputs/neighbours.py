@@ -148,7 +148,7 @@ def _delete(url: str, storage_options: Mapping[str, object] | None) -> None:
 def _delete_others(
     output: str, written: Sequence[str], storage_options: Mapping[str, object] | None
 ) -> None:
-    """Delete lists of an earlier grouping, with other names or without nodes."""
+    """Delete files of an earlier call, which have other names or no nodes any more."""
     fs, path = open_file_system(output, storage_options)
     kept = {url.rsplit("/", 1)[-1] for url in written}
     for found in fs.ls(path, detail=False):
