@@ -93,7 +93,7 @@ class PassContext:
         number: int,
         keep_going: bool,
     ) -> PassContext:
-        """Return the context; a task makes it, so that it outlives any worker."""
+        """Return the context. A task calls this, so that Dask can repeat it if a worker dies."""
         reader = passes_of(type(model)).reader(model, reading.store.foundation)
         return cls(reading, reader, work, number, keep_going)
 

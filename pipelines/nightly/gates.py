@@ -175,7 +175,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "max_mean_move",
-        "furthest move of a mean, in spreads",
+        "largest move of a mean, in standard deviations",
         Better.LESS_THAN_BEFORE,
         _Distance,
         _move,
@@ -183,7 +183,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "max_perplexity",
-        "perplexity of a symbol held out",
+        "perplexity of a held-out symbol",
         Better.LESS,
         _Perplexity,
         _perplexity,
@@ -192,7 +192,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "max_behind",
-        "nats a pair behind Chow-Liu's tree",
+        "log-likelihood of a pair below Chow-Liu's tree, in nats",
         Better.LESS,
         _Distance,
         lambda night: getattr(night.model, "behind", None),

@@ -42,7 +42,7 @@ def _keys_of(model: Any) -> set[str]:
 
 
 def _by_fit(name: str) -> dict[str, Any]:
-    """Return the arguments that let the fit of a model find an option itself, by option."""
+    """Return, for each option that a fit can find itself, the argument that requests this."""
     own = fields(MODELS[name].Options)
     return {one.name: one.metadata[FOUND] for one in own if FOUND in one.metadata}
 

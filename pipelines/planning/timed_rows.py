@@ -46,7 +46,7 @@ class Timed:
     brought = prepared
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Return known values of all blocks, otherwise rows of the first block for missing ones."""
+        """Return known values of all blocks; without these, repeat rows of the first block."""
         found = self._on_all(step, function, shared)
         if step in self.known:
             return self.known[step]

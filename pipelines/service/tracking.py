@@ -115,7 +115,7 @@ def receipt_of(
 ) -> Receipt:
     """Return the state of a receipt that is in a seal, with documents in some shards.
 
-    The note holds for its version; the ledger shows whether it still does.
+    The note of the seal is about an earlier version; the ledger shows what `store` counts.
     """
     documents = sealed.documents_of(receipt)
     noted = read_counted(inbox, sealed.number)

@@ -70,7 +70,7 @@ Type=oneshot
 WorkingDirectory={folder}
 EnvironmentFile={folder}/environment
 ExecStart={command} nightly night.toml
-# 10: nothing new tonight
+# 10: no new shards
 SuccessExitStatus=10
 """
 _TIMER = """\
@@ -79,7 +79,7 @@ Description=Topics of the day, every night
 
 [Timer]
 OnCalendar=*-*-* 03:15:00
-# after a night switched off, at the next start
+# if the machine was off at that time, run at its next start
 Persistent=true
 
 [Install]

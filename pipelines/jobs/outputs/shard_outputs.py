@@ -140,7 +140,7 @@ def write_each(
 
     run, cluster = job.run, job.run.cluster
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    # made by tasks, so that they outlive any worker
+    # made by tasks, so that Dask can make them again if a worker dies
     submit = cluster.client.submit
     reading = submit(ReadingContext.of, job.store, limits, run.storage_options, pure=False)
     held = submit(OutputContext, reading, job.model, folder, asked, pure=False)

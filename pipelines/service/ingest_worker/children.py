@@ -25,11 +25,11 @@ _ENDING = 30.0  # seconds for the end of a cycle; after a kill, the next process
 def kept_running(
     arguments: Sequence[str], tell: Callable[[str], None], heard: Heard, patience: timedelta
 ) -> Iterator[None]:
-    """Run this program with other arguments, and restart it when it ends, until the context ends.
+    """Run this program as a child, and restart the child when it ends, until the context ends.
 
-    The child's standard input stays open as long as this process lives, and the child ends with it.
-    On its standard output it reports that it is alive: `heard` notes that, and after `patience` of
-    silence it is killed. `tell` gets a line when it ended unexpectedly.
+    The standard input of the child stays open as long as this process lives; when it closes, the
+    child ends. The child writes heartbeats to its standard output, and `heard` records them. After
+    `patience` without a heartbeat the child is killed. `tell` gets a line about an unexpected end.
     """
     over = threading.Event()
     watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over.is_set, _ENDING)
@@ -55,12 +55,11 @@ def watched(
     patience: timedelta,
     over: Callable[[], bool],
 ) -> int:
-    """Run this program with other arguments until it ends or is asked to; returns its exit code.
+    """Run this program as a child until the child ends by itself or `over`; return its exit code.
 
-    A child that is silent for too long is killed. A killed child is always restarted.
-    The exit code gives the reason of one that ends by itself; below 0 it is the
-    signal, as of `subprocess`. When `over` is true, it is asked to end, and completes its cycle.
-    Other arguments as of `kept_running`.
+    A child without a heartbeat for too long is killed. A killed child is always restarted. A
+    negative exit code is the number of a signal, as in `subprocess`. When `over` returns True, the child is
+    asked to end, and completes its cycle. Other arguments as in `kept_running`.
     """
     watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over, math.inf)
     return watch.keep(watch.begin(), lambda code: code < 0)

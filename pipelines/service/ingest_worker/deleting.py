@@ -82,7 +82,7 @@ class Deleting:
         return plan.documents
 
     def delete_again(self) -> int:
-        """Remove documents from the latest version that it counts again although they were deleted.
+        """Delete documents again that were deleted, but that the latest version counts.
 
         Returns the number of shards with such documents. Raises the error of the first shard that
         fails, after all others are done.
@@ -143,7 +143,7 @@ class Deleting:
 
 @dataclass
 class Rollbacks:
-    """Finds rollbacks since deletions were last carried out.
+    """Finds rollbacks that happened after the latest deletion.
 
     `inbox` has the note of the last version that was checked.
     """

@@ -133,7 +133,7 @@ def outcomes(
 
 
 def due_again(log: SealLog) -> tuple[SealedShard, ...]:
-    """Set-aside shards to count again; deletes notes of deleted ones."""
+    """Return set-aside shards to count again; delete notes about deleted shards."""
     folder, due = log.inbox.folder, list[SealedShard]()
     for note in all_set_aside(folder):
         if len(due) == _RETRIED:

@@ -53,7 +53,7 @@ _FAILING: TypeAdapter[tuple[FailingStep, ...]] = TypeAdapter(tuple[FailingStep, 
 
 @dataclass
 class Steps:
-    """Tries steps; each may fail alone.
+    """Runs the steps of a cycle; a failing step does not stop the others.
 
     inbox : holds the notes of failing steps
     tell : called with a line for each failure
@@ -74,10 +74,10 @@ class Steps:
         return self._next.get(step, -math.inf) <= self.clock()
 
     def attempt(self, step: str, act: Callable[[], T], idle_is_fine: bool = True) -> T | None:
-        """Try a step if it is due; None if it is not due or fails, which `failed` then lists.
+        """Run a step if it is due; None if it is not due or fails. `failed` lists failed steps.
 
         step : one of `NAMES`, or "delete" with an identity
-        act : does it; returns None if there was nothing to do
+        act : function that does the step; returns None if there was nothing to do
         idle_is_fine : whether a failed step counts as repaired if there was nothing to do
 
         Raises LockHeld if another process holds the lock for the steps.

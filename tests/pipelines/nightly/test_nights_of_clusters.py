@@ -96,7 +96,7 @@ def test_the_cluster_that_moved_is_told_and_its_model_rejected(nights, store):
     # a third of its rows have moved by four, most of which is seen of its mean
     assert moves[mover].length > STEP / DAYS / 2
     assert max(one.spreads for one in moves if one is not moves[mover]) < 0.5
-    assert reports[2].reasons[0].startswith("furthest move of a mean, in spreads: ")
+    assert reports[2].reasons[0].startswith("largest move of a mean, in standard deviations: ")
     for report in reports[1:]:
         assert store.models[report.model].labels == {1: f"the sea {NASTY}"}
         assert [one.label for one in report.topics] == [None, f"the sea {NASTY}", None]
