@@ -236,7 +236,7 @@ def plan_update(
     held = layout.row_blocks if free >= whole else min(layout.row_blocks, free // block)
     passes = -(-layout.row_blocks // held)
     sums = whole if passes == 1 else -(-layout.row_blocks // passes) * block
-    # memory without the sums goes to the lumps first, then to larger row groups
+    # lumps get the memory that the sums leave; the rest allows larger row groups
     spare = max(0, free - sums) // threads
     lump = min(_MOST_LUMP, _LEAST_LUMP + int(spare / 2 / SLACK / 2))
     left = max(0, (memory - PROCESS_BYTES - sums) // threads - task(lump, 0))

@@ -265,7 +265,7 @@ def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) 
 
 
 def unused_options(config: NightlyConfig) -> Iterator[str]:
-    """Name the keys of [storage_options] where no path of a night is a URL that would use them."""
+    """Return a warning if [storage_options] has keys, but all paths of the night are local."""
     merged = () if config.merge is None else config.merge.from_
     places = (config.store, config.output, *config.shards, *merged)
     if line := without_effect("[storage_options]", config.storage_options, places):

@@ -58,8 +58,8 @@ def watched(
     """Run this program as a child until the child ends by itself or `over`; return its exit code.
 
     A child without a heartbeat for too long is killed. A killed child is always restarted. A
-    negative exit code is the number of a signal, as in `subprocess`. When `over` returns True, the child is
-    asked to end, and completes its cycle. Other arguments as in `kept_running`.
+    negative exit code is the number of a signal, as in `subprocess`. When `over` returns True, the
+    child is asked to end, and completes its cycle. Other arguments as in `kept_running`.
     """
     watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over, math.inf)
     return watch.keep(watch.begin(), lambda code: code < 0)

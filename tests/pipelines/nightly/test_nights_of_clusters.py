@@ -83,7 +83,7 @@ def test_the_cluster_that_moved_is_told_and_its_model_rejected(nights, store):
     reports = [report for report, _ in nights]
     assert reports[0].candidates[0].n_topics == CLUSTERS
     assert [one.outcome for one in reports] == ["published", "published", "rejected"]
-    gate = next(one for one in reports[2].gates if one.name.startswith("furthest move"))
+    gate = next(one for one in reports[2].gates if one.name.startswith("largest move"))
     assert reports[0].gates[0].value is None
     both = [states_of(store.load_any_model(one.model)) for one in reports[1:]]
     kept = reports[2].matching.kept
