@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.rebase import rebase as rebase
     from streaming_moments.pipelines.jobs.refit import coherence as coherence
     from streaming_moments.pipelines.jobs.refit import refit as refit
+    from streaming_moments.pipelines.jobs.rename import rename as rename
     from streaming_moments.pipelines.jobs.select import select as select
     from streaming_moments.pipelines.jobs.sites.merge import merge as merge
     from streaming_moments.pipelines.jobs.update import update as update

@@ -39,6 +39,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "with a law."
         ),
         "rebase": "Give STORE a new vocabulary and basis, and count its shards again.",
+        "rename": "Give counted shards of STORE that have moved from OLD to NEW their new names.",
         "rollback": "Restore STORE, or one tag, to an earlier state by a new commit.",
         "status": "Show what STORE holds, and what to do next.",
         "update": "Count the SHARDS that STORE has not counted yet.",

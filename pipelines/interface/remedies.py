@@ -16,7 +16,15 @@ from streaming_moments.printing.remedies import ANY, of_commands
 # Arguments of methods of a store that commands have as options; those of `_SWITCHES` are True.
 METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "update": ("id_column", "skip_bad_shards", "unique", "include_forgotten", "memory"),
+        "update": (
+            "id_column",
+            "skip_bad_shards",
+            "unique",
+            "include_forgotten",
+            "include_moved",
+            "memory",
+        ),
+        "rename": ("memory",),
         "forget": ("origin", "allow_again", "memory"),
         "merge": ("unique", "least_documents", "include_forgotten", "memory"),
         "refit": ("topics", "alpha0", "method", "seed", "refine", "alpha", "name", "memory"),
@@ -39,7 +47,15 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 _SWITCHES = frozenset(
-    {"skip_bad_shards", "unique", "include_forgotten", "allow_again", "passages", "replace"}
+    {
+        "skip_bad_shards",
+        "unique",
+        "include_forgotten",
+        "include_moved",
+        "allow_again",
+        "passages",
+        "replace",
+    }
 )
 _OTHERS = {
     "create": "create_store(...)",

@@ -49,6 +49,7 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
 from streaming_moments.pipelines.jobs.polish import polish_stored
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, scored_refit
+from streaming_moments.pipelines.jobs.rename import rename
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.sites.merge import merge
@@ -152,6 +153,7 @@ class Store:
         skip_bad_shards: bool = False,
         unique: bool = False,
         include_forgotten: bool = False,
+        include_moved: bool = False,
         memory: int | None = None,
         verbose: int | bool = 0,
         compact_after: int = COMPACT_AFTER,
@@ -172,7 +174,7 @@ class Store:
             Where to count; by default threads of this process.
         id_column : str, optional
             Column or key of the ids, which must not repeat within a call.
-        skip_bad_shards, unique, include_forgotten : bool
+        skip_bad_shards, unique, include_forgotten, include_moved : bool
             As in `pipelines.update`.
         memory : int, optional
             Budget of a worker process in bytes.
@@ -207,6 +209,7 @@ class Store:
                         skip_bad_shards,
                         unique=unique,
                         include_forgotten=include_forgotten,
+                        include_moved=include_moved,
                     )
                     at = dataclasses.replace(at, snapshot=done.store)
                     share = done.tokeniser_share
@@ -261,6 +264,35 @@ class Store:
             given = Given.joined(at._given(documents, source, None, run, apart=True, by=by))
             left = forget(at.snapshot, given.shards, given.on(run), allow_again=allow_again)
             return dataclasses.replace(at, snapshot=left)
+
+    def rename(
+        self,
+        old: str,
+        new: str,
+        *,
+        client: Client | None = None,
+        memory: int | None = None,
+        verbose: int | bool = 0,
+    ) -> Store:
+        """Tell the store that counted shards have moved; updates then know their new names.
+
+        Reads no shard, and changes no statistics.
+
+        Parameters
+        ----------
+        old, new : str
+            Path or URL of a file, or of a folder, before and after the move.
+        client, memory, verbose
+            As in `update`.
+
+        Raises
+        ------
+        InvalidInput, BoundExceeded, StoreError
+            As `pipelines.rename`.
+        """
+        at = dataclasses.replace(self, snapshot=self.snapshot.latest())
+        with self._running(client, memory, verbose) as run:
+            return dataclasses.replace(at, snapshot=rename(at.snapshot, old, new, run))
 
     def merge(
         self,

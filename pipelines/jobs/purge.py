@@ -27,12 +27,12 @@ from streaming_moments.storage.log.commits import Commit, SegmentReference
 from streaming_moments.storage.log.content_marks import tells_content
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of
 from streaming_moments.storage.operations.compaction import linked_groups
-from streaming_moments.storage.operations.purge_records import (
+from streaming_moments.storage.operations.purges.purge_records import (
     begin_purge,
     committed_names,
     end_purges,
 )
-from streaming_moments.storage.operations.purging import (
+from streaming_moments.storage.operations.purges.purging import (
     Holdings,
     Purge,
     Replacement,
@@ -43,7 +43,7 @@ from streaming_moments.storage.operations.purging import (
     require_no_copies,
     require_no_origin,
 )
-from streaming_moments.storage.operations.traces import Trace, erase_unnamed, traces_of
+from streaming_moments.storage.operations.purges.traces import Trace, erase_unnamed, traces_of
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard, files_of, fingerprint
 from streaming_moments.storage.store.changes import Recount, segments_of

@@ -17,8 +17,13 @@ from streaming_moments.errors import (
 )
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.compare import Compared, compare
-from streaming_moments.pipelines.jobs.forgotten import Reasons, tell_forgotten, without_forgotten
+from streaming_moments.pipelines.jobs.listed.compare import Compared, compare
+from streaming_moments.pipelines.jobs.listed.forgotten import (
+    Reasons,
+    tell_forgotten,
+    without_forgotten,
+)
+from streaming_moments.pipelines.jobs.listed.moved import Moved, refusal_of_moved, without_moved
 from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.parts import first_byte
@@ -84,6 +89,7 @@ def update(
     unique: bool = False,
     include_forgotten: bool = False,
     others_again: bool = False,
+    include_moved: bool = False,
 ) -> UpdateResult:
     """Count the shards that were not counted before, except forgotten ones.
 
@@ -115,6 +121,9 @@ def update(
     others_again : bool
         Whether to recount all other shards of a segment if there is no other way to find old
         content; otherwise that is an error.
+    include_moved : bool
+        Count a shard again that has moved since it was counted. By default it is bad: its file name
+        and content are those of a counted shard whose file is gone. See `rename`.
 
     Raises
     ------
@@ -144,7 +153,15 @@ def update(
     if not include_forgotten:
         left, forgotten = without_forgotten(store.commit.forgotten, compared.new, run)
         compared = replace(compared, new=left)
-    result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), forgotten=forgotten)
+    moved: tuple[Moved, ...] = ()
+    if not include_moved:
+        left, moved = without_moved(store.ledger(), compared.new, run)
+        compared = replace(compared, new=left)
+    if moved and not skip_bad_shards:
+        raise refusal_of_moved(moved)
+    bad = tuple(one.error for one in moved)
+    result = UpdateResult(store, 0, compared.same, 0, 0, 0, bad, forgotten=forgotten)
+    result = replace(result, unrecorded=bad)
     if compared.new or compared.changed:
         # imported here so that an update without new shards starts faster
         from streaming_moments.pipelines.aggregation.aggregation import gathering_on
@@ -153,6 +170,10 @@ def update(
             gathering = replace(gathering, keep_going=skip_bad_shards)
             again = include_forgotten
             result = _updated(result, gathering, compared, old, unique, again, others_again)
+    elif bad:
+        from streaming_moments.pipelines.aggregation.group_runner import Gathered
+
+        result = _committed(result, Gathered(None, (), ()), last=True)
     tell_forgotten(result.forgotten, run)
     return result
 

@@ -103,6 +103,7 @@ class UpdateSection:
 
     skip_bad_shards: bool = True
     unique: bool = False
+    include_moved: bool = False
     compact_after: Number = COMPACT_AFTER
     compact_by: Bucket = "day"
     max_document_bytes: Size = 8 << 20

@@ -265,7 +265,7 @@ def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) 
 
 
 def unused_options(config: NightlyConfig) -> Iterator[str]:
-    """Return a warning if [storage_options] has keys, but all paths of the night are local."""
+    """Yield a warning if [storage_options] has keys, but all paths of the night are local."""
     merged = () if config.merge is None else config.merge.from_
     places = (config.store, config.output, *config.shards, *merged)
     if line := without_effect("[storage_options]", config.storage_options, places):
@@ -350,7 +350,14 @@ def _updated(
         section = config.update
         told = found["told"] = list[str]()
         run = replace(run, tell=lambda line: told.append(str(line)))
-        result = update(store, listed, run, section.skip_bad_shards, unique=section.unique)
+        result = update(
+            store,
+            listed,
+            run,
+            section.skip_bad_shards,
+            unique=section.unique,
+            include_moved=section.include_moved,
+        )
         store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
         result = replace(result, store=store)
         if (slow := slow_tokeniser(store, result.tokeniser_share, "shards")) is not None:

@@ -138,10 +138,17 @@ def receipt_of(
         return Receipt(receipt, "refused", documents, reason=left_out[0])
     if noted.version is None:
         return Receipt(receipt, "accepted", documents)
-    reason = (
-        f"version {noted.version} counted them, but version {store.version} does not: the store "
-        "was rolled back or forgot their shard; an update of the inbox's sealed shards counts them"
-    )
+    if noted.version == store.version:
+        reason = (
+            f"version {noted.version} counted them, but not as {names[0]}: the inbox or the store "
+            "has moved; run `streaming-moments inbox assign`"
+        )
+    else:
+        reason = (
+            f"version {noted.version} counted them, but version {store.version} does not: the "
+            "store was rolled back or forgot their shard; an update of the inbox's sealed shards "
+            "counts them"
+        )
     return Receipt(receipt, "uncounted", documents, reason=reason)
 
 

@@ -24,7 +24,7 @@ from streaming_moments.storage.files.backends import (
     require_bucket_name,
     storage_errors,
 )
-from streaming_moments.storage.files.finding import find_each
+from streaming_moments.storage.files.listings.finding import find_each
 from streaming_moments.storage.files.noted_options import NotedOptions
 from streaming_moments.storage.files.silence import watched
 from streaming_moments.storage.files.urls import (

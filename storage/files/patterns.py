@@ -13,7 +13,7 @@ from fsspec.utils import get_protocol, glob_translate
 
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.files.filesystems import open_file_system, require_bucket, url_of
-from streaming_moments.storage.files.finding import glob_each
+from streaming_moments.storage.files.listings.finding import glob_each
 from streaming_moments.storage.files.parts import DOCUMENT, whole_of
 from streaming_moments.storage.files.urls import is_of_origin, shard_name, single_slashed
 

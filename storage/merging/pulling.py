@@ -37,7 +37,7 @@ from streaming_moments.storage.merging.sources import (
     require_not_purged,
     sources_of,
 )
-from streaming_moments.storage.operations.traces import erase_unnamed
+from streaming_moments.storage.operations.purges.traces import erase_unnamed
 from streaming_moments.storage.segments.blocks import require_apart
 from streaming_moments.storage.store.changes import require_bound
 from streaming_moments.storage.store.garbage import sweep, unswept

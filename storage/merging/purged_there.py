@@ -13,7 +13,7 @@ from streaming_moments.storage.log.commits import Commit, SegmentReference
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.log.origins import name_in, name_there
 from streaming_moments.storage.merging.sources import Source
-from streaming_moments.storage.operations.purging import (
+from streaming_moments.storage.operations.purges.purging import (
     holdings_of,
     ledger_of_all,
     planned_purge,

@@ -12,13 +12,13 @@ from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.log.origins import names_of
-from streaming_moments.storage.operations.purging import (
+from streaming_moments.storage.operations.purges.purging import (
     Holdings,
     Purge,
     planned_purge,
     with_models,
 )
-from streaming_moments.storage.operations.traces import Trace, erase_unnamed, traces_beside
+from streaming_moments.storage.operations.purges.traces import Trace, erase_unnamed, traces_beside
 from streaming_moments.storage.store.garbage import find_garbage, sweep, unswept
 from streaming_moments.storage.store.store import MomentStore
 

@@ -142,19 +142,30 @@ def commit_compaction(
     sources : the summed segments
     segment : their sum; None if it counts no shard
     """
-    replaced = {(part.id, part.sign) for part in sources}
     written = () if segment is None else (segment.written,)
 
     def change(head: Commit) -> Commit:
-        present = {(part.id, part.sign) for part in head.segments}
-        if not replaced or not replaced <= present:
-            raise SegmentsChanged(
-                f"version {head.version} lacks some of the {len(replaced)} summed segments, as "
-                "another writer has rolled back or compacted the store; run compact again"
-            )
-        summed = () if segment is None else (placed(head.lineage, segment).reference,)
-        kept = [part for part in head.segments if (part.id, part.sign) not in replaced]
-        require_bound([*summed, *kept])
-        return head.successor("compact", message, segments=(*summed, *kept))
+        segments = with_sum(head, sources, segment)
+        return head.successor("compact", message, segments=segments)
 
     return store.extended(change, written)
+
+
+def with_sum(
+    head: Commit, sources: Sequence[SegmentReference], segment: Segment | None
+) -> tuple[SegmentReference, ...]:
+    """Return the segments of a version with the sum of some in their place.
+
+    Raises SegmentsChanged if the version lacks some of them.
+    """
+    replaced = {(part.id, part.sign) for part in sources}
+    present = {(part.id, part.sign) for part in head.segments}
+    if not replaced or not replaced <= present:
+        raise SegmentsChanged(
+            f"version {head.version} lacks some of the {len(replaced)} summed segments, as "
+            "another writer has rolled back or compacted the store; run the command again"
+        )
+    summed = () if segment is None else (placed(head.lineage, segment).reference,)
+    kept = [part for part in head.segments if (part.id, part.sign) not in replaced]
+    require_bound([*summed, *kept])
+    return (*summed, *kept)

@@ -12,7 +12,7 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 # operations that write documents of existing segments again
-_OTHER_SEGMENTS = frozenset({"compact", "rebase", "purge"})
+_OTHER_SEGMENTS = frozenset({"compact", "rename", "rebase", "purge"})
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,13 @@ from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.growth import store_of_era
 from streaming_moments.storage.operations.levels import commit_sum, read_for
 from streaming_moments.storage.operations.lineages import adopt, stage, stage_segment, staged_store
-from streaming_moments.storage.operations.purging import (
+from streaming_moments.storage.operations.purges.purging import (
     Replacement,
     commit_purge,
     holdings_of,
     ledger_of_all,
 )
-from streaming_moments.storage.operations.traces import erase_unnamed
+from streaming_moments.storage.operations.purges.traces import erase_unnamed
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.changes import Recount

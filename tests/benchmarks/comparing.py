@@ -17,7 +17,7 @@ from measure import Clock, peak_memory
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.compare import compare
+from streaming_moments.pipelines.jobs.listed.compare import compare
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger, table_of
 from streaming_moments.storage.log.record_files import table_from_parquet, table_to_parquet

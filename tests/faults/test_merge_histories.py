@@ -26,7 +26,7 @@ from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.growth import grow
 from streaming_moments.storage.operations.history import rollback
-from streaming_moments.storage.operations.purging import holdings_of, ledger_of_all
+from streaming_moments.storage.operations.purges.purging import holdings_of, ledger_of_all
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.garbage import collect, find_garbage

@@ -7,7 +7,7 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.growth import grow
 from streaming_moments.storage.operations.history import rollback, tag
-from streaming_moments.storage.operations.traces import traces_of
+from streaming_moments.storage.operations.purges.traces import traces_of
 from streaming_moments.storage.store.garbage import collect, find_garbage, named_by, unswept
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import (

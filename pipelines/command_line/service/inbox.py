@@ -5,11 +5,19 @@ from __future__ import annotations
 import click
 
 from streaming_moments.pipelines.command_help import CommandGroup
-from streaming_moments.pipelines.command_line.shared_options import json_option, print_json
+from streaming_moments.pipelines.command_line.shared_options import (
+    Session,
+    json_option,
+    print_json,
+    running,
+)
 from streaming_moments.pipelines.service.config import read_service
+from streaming_moments.pipelines.service.ingest_worker.locking import locked
+from streaming_moments.pipelines.service.ingest_worker.moved_inbox import rename_sealed
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.owners import Owner, assign, owner_of
+from streaming_moments.storage.store.store import MomentStore
 
 
 @click.group(cls=CommandGroup)
@@ -29,13 +37,21 @@ def assign_inbox(config: str, json_output: bool) -> None:
     options = wanted.storage_options or None
     owner = Owner.at(wanted.store, options)
     folder = Folder.at(wanted.inbox_url, options)
-    before = assign(folder, owner)
+    with (
+        locked(wanted, wanted.accumulate.lock_expiry) as journal,
+        running(Session(), options) as run,
+    ):
+        before = assign(folder, owner)
+        store = journal.fenced(MomentStore.open(wanted.store, storage_options=options).writable())
+        _, places = rename_sealed(store, folder, run)
     if json_output:
         was = None if before is None else before.url
-        print_json({"inbox": folder.url, "store": owner.url, "before": was})
+        print_json({"inbox": folder.url, "store": owner.url, "before": was, "renamed": places})
         return
     told = "no store" if before is None else before.url
     say(f"{folder.url} belongs to {owner.url} now (before: {told})")
+    for place in places:
+        say(f"what the store counted at {place} keeps its counts")
 
 
 @inbox.command(name="show", examples=("streaming-moments inbox show service.toml",))

@@ -15,7 +15,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
 )
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
-from streaming_moments.pipelines.jobs.forgotten import counted_or_forgotten
+from streaming_moments.pipelines.jobs.listed.forgotten import counted_or_forgotten
 from streaming_moments.pipelines.terminal import tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.listing import list_shards

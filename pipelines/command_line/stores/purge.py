@@ -24,8 +24,8 @@ from streaming_moments.pipelines.jobs.purge import purge as purge_shards
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.merging.withdrawal import plan_withdrawal, withdraw
-from streaming_moments.storage.operations.purging import Purge
-from streaming_moments.storage.operations.traces import beyond
+from streaming_moments.storage.operations.purges.purging import Purge
+from streaming_moments.storage.operations.purges.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
 
 

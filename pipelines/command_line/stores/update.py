@@ -65,6 +65,11 @@ _SHOWN = 20
     "--include-forgotten", is_flag=True, help="Count shards that were forgotten or purged as well."
 )
 @click.option(
+    "--include-moved",
+    is_flag=True,
+    help="Count shards again that have moved since they were counted; see `rename`.",
+)
+@click.option(
     "--replace", is_flag=True, help="Count changed shards again, in place of their old content."
 )
 @click.option(
@@ -93,6 +98,7 @@ def update(
     skip_bad_shards: bool,
     unique: bool,
     include_forgotten: bool,
+    include_moved: bool,
     replace: bool,
     old: tuple[str, ...],
     compact_after: int,
@@ -138,6 +144,7 @@ def update(
             old=copies if replace else None,
             unique=unique,
             include_forgotten=include_forgotten,
+            include_moved=include_moved,
         )
         final = compact_when_many(result.store, compact_after, run)
     share = outside_share(result.tokens, result.outside)

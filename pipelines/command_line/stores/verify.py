@@ -18,7 +18,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.option_types import VERSION
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.printing.plural import of_number
-from streaming_moments.storage.operations.traces import beyond
+from streaming_moments.storage.operations.purges.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
 
 

@@ -10,6 +10,7 @@ from streaming_moments.pipelines.nightly.journal import Journal
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.owners import Owner, require_owner
+from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.locks import Lock
 
 
@@ -17,9 +18,11 @@ from streaming_moments.storage.log.locks import Lock
 def locked(config: ServiceConfig, patience: timedelta = timedelta(0)) -> Iterator[Journal]:
     """Hold the lock of the store of a service, and renew it until the block ends.
 
-    `patience` is how long to wait for another holder, a cycle or a night, before LockHeld.
+    `patience` is how long to wait for another holder, a cycle or a night, before LockHeld. Without
+    a store nothing is written, as its disk may be missing, and a StoreError says so.
     """
     folder = Folder.at(config.store, config.storage_options or None)
+    read_format(folder)
     lock = Lock.acquire(folder, config.accumulate.lock_expiry, patience)
     journal = Journal(lock, lambda step: None)
     try:

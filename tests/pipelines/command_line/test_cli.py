@@ -234,7 +234,7 @@ def test_without_a_command_the_help_is_shown_as_it_is(run):
 
 def test_every_command_is_found_where_it_is_said_to_be(run):
     names = re.findall(r"^  ([a-z-]+)  ", run()[1].split("\nStores:")[1], re.MULTILINE)
-    assert len(names) == 37
+    assert len(names) == 38
     for name in names:
         assert run(name, "--help")[1].startswith(f"Usage: streaming-moments {name}")
 

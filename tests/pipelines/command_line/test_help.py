@@ -86,7 +86,7 @@ def completions(*words):
 
 
 def test_the_shell_completes_commands_options_and_choices(monkeypatch, capsys):
-    assert completions("re") == ["rebase", "refit"]
+    assert completions("re") == ["rebase", "refit", "rename"]
     assert completions("create", "store", "a.txt", "--len") == ["--length-weights"]
     assert completions("create", "store", "a.txt", "--kind", "v") == ["views", "vectors"]
     monkeypatch.setenv("_STREAMING_MOMENTS_COMPLETE", "zsh_source")

@@ -71,7 +71,7 @@ def test_an_update_with_nothing_to_do_starts_no_cluster(place):
     found = loaded("update", place / "store", *place.glob("*.jsonl"))
     # pandas is loaded by Arrow itself, where it is installed
     assert not found & (HEAVY - {"pandas"})
-    assert "streaming_moments.pipelines.jobs.compare" in found
+    assert "streaming_moments.pipelines.jobs.listed.compare" in found
 
 
 def test_a_night_with_nothing_to_do_starts_no_cluster(place):
@@ -121,7 +121,7 @@ def test_the_list_of_commands_says_what_each_says_itself():
         ("token ad store", "No such command 'ad'; did you mean 'add'? See `streaming-moments to"),
         ("create --jsn s t", "No such option '--jsn'; did you mean '--json'? See `streaming-mom"),
         ("log --until 3 s", "No such option '--until'; '--until' is an option of `refit` and `sel"),
-        ("log --schedular t s", "'--scheduler' is an option of `compact`, `create` and 13 more."),
+        ("log --schedular t s", "'--scheduler' is an option of `compact`, `create` and 14 more."),
         ("log --zzzz s", "No such option '--zzzz'. See `streaming-moments log --help`."),
         ("log -z s", "No such option '-z'. See `streaming-moments log --help`."),
     ],

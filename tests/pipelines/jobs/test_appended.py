@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.opening import open_store
-from streaming_moments.pipelines.jobs.compare import compare
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.listed.compare import compare
 from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.pipelines.jobs.update import update

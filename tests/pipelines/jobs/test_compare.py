@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.compare import compare
+from streaming_moments.pipelines.jobs.listed.compare import compare
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of
 from streaming_moments.storage.shards import Shard

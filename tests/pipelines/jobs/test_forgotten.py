@@ -17,7 +17,7 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.sealed import unseal
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.layout import commit_file
-from streaming_moments.storage.operations.traces import traces_of
+from streaming_moments.storage.operations.purges.traces import traces_of
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 

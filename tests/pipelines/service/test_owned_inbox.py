@@ -6,12 +6,16 @@ import time
 
 import pytest
 from click.testing import CliRunner
+from service_answers import due
 
+from streaming_moments.errors import ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.every_command import cli
+from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.storage.inbox.owners import InboxOfAnother, Owner, assign
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
 SOON = {"seal_after": "10ms"}
@@ -92,6 +96,69 @@ def test_a_store_that_has_moved_takes_its_inbox_by_a_command(serve_at, two, tmp_
     assert told == f"{inbox} belongs to {tmp_path}/moved now (before: {one})\n"
     with serve_at(tmp_path / "moved", inbox=str(inbox)) as client:
         assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "accepted"
+
+
+def test_a_service_that_has_moved_whole_counts_nothing_twice(
+    serve_at, two, embedded, planted, tmp_path
+):
+    one, _, inbox = two
+    accumulator = accumulator_of(one, inbox, embedded)
+    with serve_at(one, inbox=str(inbox)) as client:
+        receipt = client.send([{"text": planted[0], "id": 1}]).json()["receipt"]
+        assert due(accumulator).counted == 1
+    place = tmp_path / "there"
+    place.mkdir()
+    one, inbox = (path.rename(place / path.name) for path in (one, inbox))
+    store, run = MomentStore.open(str(one)), Run(embedded)
+    # a night or an update of the sealed shards, before anyone assigns the inbox
+    shards = list_shards([f"{inbox}/sealed/**/*.jsonl"])
+    with pytest.raises(ShardError, match="the inbox has moved; run `streaming-moments inbox"):
+        update(store, shards, run)
+    config = tmp_path / "service.toml"
+    config.write_text(f'store = "{one}"\ninbox = "{inbox}"\n')
+    told = CliRunner().invoke(cli, ["inbox", "assign", str(config)], catch_exceptions=False).output
+    assert told.splitlines()[1:] == [f"what the store counted at {two[2]} keeps its counts"]
+    renamed = store.latest()
+    assert [shard.url for shard in shards] == [
+        record.url for record in renamed.ledger() if record.url.endswith(".sealed.jsonl")
+    ]
+    assert (renamed.load(), update(renamed, shards, run).counted) == (store.load(), 0)
+    accumulator = accumulator_of(one, inbox, embedded)
+    with serve_at(one, inbox=str(inbox)) as client:
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
+        assert client("DELETE", "/v1/documents", params={"id": "1"}).status_code == 202
+        due(accumulator)
+    assert MomentStore.open(str(one)).commit.documents == store.commit.documents - 1
+
+
+def test_a_copy_of_a_service_takes_its_counts_along(two, embedded, planted, serve_at, tmp_path):
+    one, _, inbox = two
+    accumulator = accumulator_of(one, inbox, embedded)
+    with serve_at(one, inbox=str(inbox)) as client:
+        client.send([{"text": planted[0]}])
+        assert due(accumulator).counted == 1
+    copies = [shutil.copytree(path, tmp_path / "copy" / path.name) for path in (one, inbox)]
+    config = tmp_path / "service.toml"
+    config.write_text('store = "{}"\ninbox = "{}"\n'.format(*copies))
+    assert CliRunner().invoke(cli, ["inbox", "assign", str(config)]).exit_code == 0
+    store = MomentStore.open(str(copies[0]))
+    listed = list_shards([f"{copies[1]}/sealed/**/*.jsonl"])
+    assert update(store, listed, Run(embedded)).counted == 0
+
+
+def test_an_accumulator_writes_nothing_where_its_store_is_gone(two, embedded, planted, serve_at):
+    one, _, inbox = two
+    accumulator = accumulator_of(one, inbox, embedded)
+    with serve_at(one, inbox=str(inbox)) as client:
+        client.send([{"text": planted[0]}])
+        due(accumulator)
+        client.send([{"text": planted[1]}])
+        away = one.rename(one.with_name("away"))
+        with pytest.raises(StoreError, match="there is no store"):
+            due(accumulator)
+        assert not one.exists()
+        away.rename(one)
+        assert due(accumulator).counted == 1
 
 
 def test_a_new_store_at_the_place_of_the_old_does_not_get_its_inbox(

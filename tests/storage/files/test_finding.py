@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from s3_server import S3Server
 
-from streaming_moments.storage.files import pages
-from streaming_moments.storage.files.finding import find_each, glob_each
+from streaming_moments.storage.files.listings import pages
+from streaming_moments.storage.files.listings.finding import find_each, glob_each
 
 NAMES = ("a.txt", "b.jsonl", "t[1]/a.txt", "t1/sub/c.txt", ".hid/d.txt", "t1/.e", "u/v/w/x.txt")
 

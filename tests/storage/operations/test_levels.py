@@ -44,7 +44,7 @@ from streaming_moments.storage.operations.levels import (
     segments_to_replace,
     sums_gone,
 )
-from streaming_moments.storage.operations.traces import traces_of
+from streaming_moments.storage.operations.purges.traces import traces_of
 from streaming_moments.storage.operations.windows import Window, WindowedStore
 from streaming_moments.storage.store.garbage import find_garbage
 from streaming_moments.storage.store.store import MomentStore

@@ -8,7 +8,7 @@ from synced_folder import Synced
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.log.forgotten import Forgotten
-from streaming_moments.storage.operations.purge_records import (
+from streaming_moments.storage.operations.purges.purge_records import (
     begin_purge,
     committed_names,
     end_purges,

@@ -12,7 +12,7 @@ from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.history import tag
 from streaming_moments.storage.operations.lineages import stage
-from streaming_moments.storage.operations.purging import (
+from streaming_moments.storage.operations.purges.purging import (
     Holdings,
     Purge,
     Replacement,

@@ -32,7 +32,7 @@ from streaming_moments.storage.operations.compaction import commit_compaction
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.history import difference, rollback, tag
-from streaming_moments.storage.operations.traces import traces_of
+from streaming_moments.storage.operations.purges.traces import traces_of
 from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.garbage import collect, find_garbage, unswept
 from streaming_moments.storage.store.store import MomentStore

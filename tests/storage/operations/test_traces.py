@@ -8,10 +8,10 @@ from synced_folder import Synced
 
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.ledger import ShardRecord
-from streaming_moments.storage.operations import traces
-from streaming_moments.storage.operations.purge_records import begin_purge
-from streaming_moments.storage.operations.purging import Replacement, commit_purge
-from streaming_moments.storage.operations.traces import beyond, erase_unnamed, traces_of
+from streaming_moments.storage.operations.purges import traces
+from streaming_moments.storage.operations.purges.purge_records import begin_purge
+from streaming_moments.storage.operations.purges.purging import Replacement, commit_purge
+from streaming_moments.storage.operations.purges.traces import beyond, erase_unnamed, traces_of
 from streaming_moments.storage.store.garbage import GarbageCommitted, sweep
 from streaming_moments.testing.small_store import (
     append,

@@ -8,7 +8,7 @@ import numpy as np
 
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.compare import looked_at
+from streaming_moments.pipelines.jobs.listed.compare import looked_at
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.patterns import names_among
 from streaming_moments.storage.listing import list_shards

@@ -11,7 +11,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import glob_translate
 
-from streaming_moments.storage.files.pages import each_below, is_paged
+from streaming_moments.storage.files.listings.pages import each_below, is_paged
 
 
 def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -27,8 +27,8 @@ from streaming_moments.storage.log.layout import (
 )
 from streaming_moments.storage.log.locks import LOCKS
 from streaming_moments.storage.log.record_files import table_from_parquet
-from streaming_moments.storage.operations.purge_records import PURGING, purge_records
-from streaming_moments.storage.operations.purging import holdings_of, ledger_of_all
+from streaming_moments.storage.operations.purges.purge_records import PURGING, purge_records
+from streaming_moments.storage.operations.purges.purging import holdings_of, ledger_of_all
 from streaming_moments.storage.store.garbage import (
     GarbageCommitted,
     collect,

@@ -69,14 +69,14 @@ def compare(
         longer = to_read & (begun | (listed.sizes > sizes)) & ~_flags(_not_files(listed.urls))
     grown, rewritten, waiting = _grown(ledger, listed.take(np.flatnonzero(longer)), run, form)
     unmarked = np.flatnonzero(to_read & ~longer)
-    found = _fingerprints(listed.take(unmarked), run)
+    found = fingerprints(listed.take(unmarked), run)
     told = pa.chunked_array([pa.array(found, pa.string())])
     other = _flags(pc.not_equal(told, counted.take(pa.array(unmarked))))
     changed = _changed(
         ledger,
         (listed.take(np.flatnonzero(differ)), marks.filter(pa.array(differ))),
         (listed.take(unmarked[other]), told.filter(pa.array(other))),
-        (rewritten, pa.chunked_array([pa.array(_fingerprints(rewritten, run), pa.string())])),
+        (rewritten, pa.chunked_array([pa.array(fingerprints(rewritten, run), pa.string())])),
     )
     same = len(listed) - len(new) - len(changed) - len(grown)
     return Compared(ShardTable.joined([new, grown]), same, changed, waiting)
@@ -105,7 +105,7 @@ def _grown(
     return ShardTable.of(parts), ShardTable.of(rewritten), waiting
 
 
-def _fingerprints(shards: ShardTable, run: Run) -> list[str]:
+def fingerprints(shards: ShardTable, run: Run) -> list[str]:
     return looked_at(fingerprint, shards, int(shards.sizes.sum()), run)
 
 

@@ -1,0 +1,40 @@
+"""The command that gives counted shards that have moved their new names."""
+
+from __future__ import annotations
+
+import click
+
+from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_line.shared_options import (
+    SHARD_URL,
+    JobSetup,
+    job_options,
+    print_version,
+    store_argument,
+)
+from streaming_moments.pipelines.jobs.rename import rename as rename_shards
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments rename store /data/2026/ /archive/2026/",
+        "streaming-moments rename store s3://old/corpus/ s3://new/corpus/",
+    ),
+)
+@store_argument
+@click.argument("old", type=SHARD_URL)
+@click.argument("new", type=SHARD_URL)
+@click.option("--message", default="", help="Message for the log.")
+@job_options
+def rename(store: str, old: str, new: str, message: str, job: JobSetup) -> None:
+    """Give counted shards of STORE that have moved from OLD to NEW their new names.
+
+    OLD and NEW are two files or two folders. Updates then do not count these shards again. Reads no
+    shard.
+    """
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
+    with job.running() as run:
+        after = rename_shards(opened, old, new, run, message)
+    print_version(after, f"shards of {old} are those of {new} now", job.json_output)

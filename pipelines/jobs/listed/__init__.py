@@ -1,0 +1,1 @@
+"""Listed shards: which are new, unchanged, changed, forgotten, or have moved."""

@@ -1,0 +1,150 @@
+"""Find new shards that are counted ones at another place, so that no document counts twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.listed.compare import fingerprints
+from streaming_moments.printing.remedies import remedy
+from streaming_moments.storage.files.filesystems import open_file_system, shard_errors
+from streaming_moments.storage.files.parts import SEALED_NAME, STANDARD_INPUT, whole_of
+from streaming_moments.storage.files.urls import is_of_origin
+from streaming_moments.storage.log.content_marks import OF_CONTENT
+from streaming_moments.storage.log.ledger import Ledger
+from streaming_moments.storage.shard_table import ShardTable
+from streaming_moments.storage.shards import PARTITIONS
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A shard with the file name and content of a counted one, whose file is gone.
+
+    url : name of the shard
+    counted : name in the ledger of the shard that it was
+    """
+
+    url: str
+    counted: str
+
+    @property
+    def error(self) -> ShardError:
+        """Return the error of a shard that would count twice."""
+        if self.url.endswith(SEALED_NAME):
+            return ShardError(
+                self.url,
+                f"its documents are counted as {self.counted}, so the inbox has moved",
+                "run `streaming-moments inbox assign`, and they keep their counts",
+            )
+        old, new = _places(self.counted, self.url)
+        text = "run {rename} with {old} and {new}, or count it again by {update.include_moved}"
+        return ShardError(
+            self.url,
+            f"has moved, for {self.counted} has its name and content and no longer exists",
+            remedy(text, old=old, new=new),
+        )
+
+
+def without_moved(
+    ledger: Ledger, new: ShardTable, run: Run
+) -> tuple[ShardTable, tuple[Moved, ...]]:
+    """Return new shards without those that have moved since they were counted, and these.
+
+    Only contents that their fingerprints identify are compared. Documents that a service has sealed
+    are the same under any folder, even if their earlier file still exists.
+    """
+    alike = _alike(ledger, new)
+    if not alike:
+        return new, ()
+    gone = _gone(set().union(*alike.values()), run.storage_options)
+    left = {place: gone & names for place, names in alike.items() if gone & names}
+    candidates = new.take(np.array([*left], dtype=np.int64))
+    marks = fingerprints(candidates, run)
+    moved = dict[int, Moved]()
+    for place, shard, mark in zip(left, candidates, marks, strict=True):
+        records = (ledger.find(url) for url in sorted(left[place]))
+        same = [one.url for one in records if one is not None and one.fingerprint == mark]
+        if same:
+            moved[place] = Moved(shard.url, same[0])
+    kept = np.setdiff1d(np.arange(len(new)), np.array([*moved], dtype=np.int64))
+    return new.take(kept), tuple(moved.values())
+
+
+def refusal_of_moved(moved: Sequence[Moved]) -> InvalidInput | ShardError:
+    """Return the error of an update that stops because shards have moved."""
+    first = moved[0].error
+    if len(moved) == 1:
+        return first
+    text = "{number} shards have moved since they were counted, and would count twice: {first}"
+    return InvalidInput(remedy(text, number=f"{len(moved):,}", first=first))
+
+
+def _alike(ledger: Ledger, new: ShardTable) -> dict[int, set[str]]:
+    """Names of counted shards with the file name and size of new ones, by their places."""
+    if not len(new) or not len(ledger):
+        return {}
+    table = ledger.table.select(["url", "size", "fingerprint"])
+    # by size first, as it leaves few of many counted shards
+    table = table.filter(pc.is_in(table["size"], pa.array(np.unique(new.sizes))))
+    table = table.filter(pc.match_substring_regex(table["fingerprint"], OF_CONTENT))
+    known = defaultdict[tuple[str, int], set[str]](set)
+    for url, size in zip(table["url"].to_pylist(), table["size"].to_pylist(), strict=True):
+        if _is_file(url):
+            known[_file_name(url), size].add(url)
+    if not known:
+        return {}
+    names = map(_file_name, new.urls.to_pylist())
+    keys = zip(names, new.sizes.tolist(), strict=True)
+    return {place: known[key] for place, key in enumerate(keys) if key in known}
+
+
+def _file_name(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def _is_file(url: str) -> bool:
+    """Whether a name of the ledger is that of a whole file that this machine may have."""
+    beginnings = (PARTITIONS, STANDARD_INPUT)
+    named = url.startswith(beginnings) or url.endswith("/") or is_of_origin(url)
+    return not named and whole_of(url) == url
+
+
+def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[str]:
+    """Names of files that no longer exist, and of sealed shards; looks into each folder once."""
+    sealed = {url for url in urls if url.endswith(SEALED_NAME)}
+    folders = defaultdict[str, set[str]](set)
+    for url in urls - sealed:
+        folders[url.rpartition("/")[0]].add(url)
+    gone = sealed
+    for folder, held in folders.items():
+        fs, place = open_file_system(folder, storage_options)
+        with shard_errors(folder, storage_options):
+            try:
+                there = {_file_name(str(name)) for name in fs.ls(place, detail=False)}
+            except FileNotFoundError:
+                there = set()
+        gone |= {url for url in held if _file_name(url) not in there}
+    return gone
+
+
+def _places(counted: str, url: str) -> tuple[str, str]:
+    """The two folders that differ, above what the names have in common at their ends.
+
+    Examples
+    --------
+    >>> _places("/before/2026/a.txt", "/data/2026/a.txt")
+    ('/before/', '/data/')
+    """
+    old, new = counted.split("/"), url.split("/")
+    pairs = zip(reversed(old[:-1]), reversed(new[:-1]), strict=False)
+    same = 1 + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    same = min(same, len(old) - 1, len(new) - 1)
+    return "/".join(old[:-same]) + "/", "/".join(new[:-same]) + "/"

@@ -1,0 +1,50 @@
+"""Moved inbox: gives the sealed shards of an inbox that has moved their new names in the store."""
+
+from __future__ import annotations
+
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.listed.compare import fingerprints
+from streaming_moments.pipelines.jobs.rename import rename
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.parts import SEALED_NAME
+from streaming_moments.storage.inbox.seals import SEALED
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.store.store import MomentStore
+
+_LOOKED_AT = 5  # shards of a place whose contents are compared
+
+
+def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentStore, list[str]]:
+    """Rename what the store counted of this inbox at other places, and return these places.
+
+    An inbox at another place is this one if the latest of its counted shards that are here have the
+    content that was counted. Errors as in `rename`.
+    """
+    moved = []
+    for place in _places(store, inbox):
+        if _is_same(store, place, inbox, run):
+            store = rename(store, place, inbox.url, run)
+            moved.append(place)
+    return store, moved
+
+
+def _places(store: MomentStore, inbox: Folder) -> list[str]:
+    """Places of inboxes, by the names of counted shards, other than that of this inbox."""
+    own, between = inbox.shard(""), f"/{SEALED}/"
+    sealed = (one.url for one in store.ledger() if one.url.endswith(SEALED_NAME))
+    found = {url.rpartition(between)[0] for url in sealed if between in url}
+    return sorted(found - {own.rstrip("/")})
+
+
+def _is_same(store: MomentStore, place: str, inbox: Folder, run: Run) -> bool:
+    ledger = store.ledger()
+    paths = sorted(
+        (url.removeprefix(f"{place}/") for url in ledger.under(f"{place}/")), reverse=True
+    )
+    here = [path for path in paths if inbox.exists(path)][:_LOOKED_AT]
+    if not here:
+        return False
+    listed = list_shards([inbox.shard(path) for path in here], run.storage_options)
+    marks = dict(zip((one.url for one in listed), fingerprints(listed, run), strict=True))
+    records = [(ledger.find(f"{place}/{path}"), marks.get(inbox.shard(path))) for path in here]
+    return all(record is not None and record.fingerprint == mark for record, mark in records)

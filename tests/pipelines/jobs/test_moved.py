@@ -1,0 +1,189 @@
+"""Shards that have moved: no update counts them again, and a renaming gives them their names."""
+
+import shutil
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from streaming_moments import open_store
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.rename import rename
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.staleness import forgotten_since, staleness
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.testing.small_store import append, model_of, total
+from streaming_moments.testing.small_store import create as small
+from streaming_moments.testing.small_store import forget as small_forget
+
+pytestmark = pytest.mark.usefixtures("few_blocks")
+OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
+
+
+@pytest.fixture
+def corpus(tmp_path, planted):
+    """Four files of lines, in two folders."""
+    for number in range(4):
+        folder = tmp_path / "corpus" / f"{number % 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = planted[number * 100 : number * 100 + 100]
+        (folder / f"{number}.txt").write_text("\n".join(texts) + "\n")
+    return tmp_path / "corpus"
+
+
+@pytest.fixture
+def store(tmp_path, corpus, embedded):
+    """Two segments count the four files."""
+    listed = shards_of(corpus)
+    policy, run = TokenPolicy(), Run(embedded)
+    made = create(str(tmp_path / "store"), listed, ShardFormat(), policy, OPTIONS, run)
+    return update(update(made, listed[:3], run).store, listed, run).store
+
+
+def shards_of(folder):
+    return list_shards([f"{folder}/**/*.txt"])
+
+
+def urls(store):
+    return sorted(record.url for record in store.latest().ledger())
+
+
+def moved(folder, name="elsewhere"):
+    return folder.rename(folder.with_name(name))
+
+
+def test_an_update_counts_no_shard_again_that_has_moved(store, corpus, embedded):
+    run, before = Run(embedded), store.load()
+    place = moved(corpus)
+    with pytest.raises(InvalidInput, match="4 shards have moved since") as refused:
+        update(store, shards_of(place), run)
+    assert f"rename` with {corpus}/ and {place}/, or count it again by" in str(refused.value)
+    with pytest.raises(ShardError, match="has moved"):
+        update(store, shards_of(place)[:1], run)
+    assert store.latest().version == store.version
+    left = update(store, shards_of(place), run, skip_bad_shards=True)
+    assert ([error.url for error in left.bad], left.counted) == (
+        [shard.url for shard in shards_of(place)],
+        0,
+    )
+    assert {url for url, _ in left.store.commit.skipped} == {error.url for error in left.bad}
+    assert left.store.load() == before
+    twice = update(left.store, shards_of(place), run, include_moved=True)
+    assert (twice.counted, twice.documents) == (4, before.n_documents)
+
+
+def test_new_shards_beside_moved_ones_are_counted(store, corpus, embedded, planted):
+    place = moved(corpus)
+    (place / "new.txt").write_text("\n".join(planted[400:450]) + "\n")
+    found = update(store, shards_of(place), Run(embedded), skip_bad_shards=True)
+    assert (found.counted, found.documents, len(found.bad)) == (1, 50, 4)
+
+
+def test_a_copy_another_name_and_other_content_have_not_moved(store, corpus, embedded, planted):
+    run = Run(embedded)
+    shutil.copytree(corpus, corpus.with_name("copy"))
+    copied = update(store, shards_of(corpus.with_name("copy")), run)
+    assert (copied.counted, len(copied.copies)) == (4, 4)
+    (corpus / "0" / "0.txt").rename(corpus / "0" / "renamed.txt")
+    named = update(copied.store, shards_of(corpus), run)
+    assert (named.counted, named.already) == (1, 3)
+    other = corpus.with_name("other")
+    moved(corpus / "1").rename(other)
+    content = (other / "1.txt").read_text()
+    (other / "1.txt").write_text(content.replace("wa", "wb"))
+    found = update(named.store, shards_of(other), run, skip_bad_shards=True)
+    # the content of the other is counted under the copy's name as well, which is still there
+    assert ([Path(error.url).name for error in found.bad], found.counted) == (["3.txt"], 1)
+
+
+def test_a_renaming_changes_names_alone(store, corpus, embedded):
+    run, before, ledger = Run(embedded), store.load(), set(store.ledger())
+    place = moved(corpus)
+    after = rename(store, str(corpus), str(place), run)
+    assert after.load() == before
+    assert urls(after) == [shard.url for shard in shards_of(place)]
+    again = update(after, shards_of(place), run)
+    assert (again.counted, again.already, again.store.version) == (0, 4, after.version)
+    assert set(after.at(store.version).ledger()) == ledger
+    assert after.verify() == []
+    back = rename(after, f"{place}/", f"{corpus}/", run)
+    assert (set(back.ledger()), back.load()) == (ledger, before)
+
+
+def test_one_file_moves_without_its_neighbours(store, corpus, embedded):
+    run, before = Run(embedded), store.load()
+    file = corpus / "0" / "0.txt"
+    (corpus / "1" / "10").mkdir()
+    place = file.rename(corpus / "1" / "10" / "0.txt")
+    after = rename(store, str(file), str(place), run)
+    assert urls(after) == [shard.url for shard in shards_of(corpus)]
+    assert (update(after, shards_of(corpus), run).already, after.load()) == (4, before)
+
+
+def test_renamed_shards_can_be_forgotten_and_stay_so_when_they_move(store, corpus, embedded):
+    run, before = Run(embedded), urls(store)
+    gone = forget(store, shards_of(corpus / "0"), run)
+    place = moved(corpus)
+    after = rename(gone, str(corpus), str(place), run)
+    assert {one.url for one in after.commit.forgotten.shards} == {
+        shard.url for shard in shards_of(place / "0")
+    }
+    assert update(after, shards_of(place), run).counted == 0
+    last = forget(after, shards_of(place / "1"), run)
+    assert (len(last.ledger()), last.load().n_documents) == (0, 0)
+    nowhere = rename(last, str(place), str(corpus), run)
+    assert {one.url for one in nowhere.commit.forgotten.shards} == set(before)
+
+
+def test_a_model_is_not_stale_because_its_shards_have_moved(embedded):
+    fitted = append(small(), {"/before/a": 1, "/before/b": 2}).save_model("m", model_of(1))
+    # with a subtracted shard, whose segment is written again with the other
+    less = small_forget(fitted, {"/before/a": 1})
+    after = rename(less, "/before", "/after", Run(embedded))
+    assert (urls(after), after.load()) == (["/after/b"], total([2]))
+    gone = total([1]).n_documents
+    for one in (less, after):
+        assert (staleness(one, "m").forgotten, forgotten_since(one, "m")) == (gone, gone)
+
+
+def test_a_renaming_that_cannot_be_right_is_refused(store, corpus, embedded):
+    run = Run(embedded)
+    with pytest.raises(InvalidInput, match=r"no counted shard is named .*nowhere/.*such as"):
+        rename(store, str(corpus / "nowhere"), str(corpus), run)
+    with pytest.raises(InvalidInput, match="give two names"):
+        rename(store, str(corpus), str(corpus), run)
+    shutil.copytree(corpus, corpus.with_name("copy"))
+    both = update(store, shards_of(corpus.with_name("copy")), run).store
+    with pytest.raises(InvalidInput, match="counted under this name as well"):
+        rename(both, str(corpus), str(corpus.with_name("copy")), run)
+    assert both.latest().version == both.version
+
+
+def test_shards_of_an_object_store_move_as_well(store, corpus, embedded):
+    run, memory = Run(embedded), fsspec.filesystem("memory")
+    memory.put(f"{corpus}/", "/moved-before/", recursive=True)
+    counted = update(store, list_shards(["memory://moved-before/**/*.txt"]), run)
+    memory.mv("/moved-before/", "/moved-after/", recursive=True)
+    listed = list_shards(["memory://moved-after/**/*.txt"])
+    left = update(counted.store, listed, run, skip_bad_shards=True)
+    assert (len(left.bad), left.counted) == (len(listed), 0)
+    after = rename(left.store, "memory://moved-before", "memory://moved-after", run)
+    assert (update(after, listed, run).already, after.load()) == (4, counted.store.load())
+
+
+def test_the_command_and_the_store_in_python_rename(store, corpus, run):
+    place = moved(corpus)
+    code, _, said = run("update", store.url, f"{place}/**/*.txt")
+    assert (code, "has moved" in said, "`update --include-moved`" in said) == (2, True, True)
+    code, out, _ = run("rename", store.url, str(corpus), str(place))
+    # each of the two segments is a commit
+    assert (code, out) == (0, f"version 4: shards of {corpus} are those of {place} now\n")
+    code, out, _ = run("update", store.url, f"{place}/**/*.txt")
+    assert (code, out) == (0, "version 4: no new shards, 4 counted before\n")
+    after = open_store(store.url).rename(str(place), str(corpus))
+    assert sorted(record.url for record in after.snapshot.ledger()) == urls(store)
