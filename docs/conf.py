@@ -51,6 +51,8 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "remove_config_comments": True,
+    # only what an example prints, not the objects of matplotlib
+    "capture_repr": (),
     "show_memory": False,
     "write_computation_times": False,
     "min_reported_time": 1e6,
@@ -59,12 +61,18 @@ sphinx_gallery_conf = {
 
 html_theme = "furo"
 html_title = f"streaming-moments {release}"
+html_favicon = "static/icon.svg"
 html_static_path = ["static"]
+templates_path = ["templates"]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_sourcelink = False
 # no page loads anything from elsewhere
 html_theme_options = {"top_of_page_buttons": []}
+# addresses of pages that have moved, each with the present one
+MOVED = {"guides/other_data": "kinds/index"}
+CAPTION = 'class="caption" role="heading"', 'class="caption" role="heading" aria-level="2"'
 
 
 def skip_inherited(app, what, name, member, skip, options):
@@ -90,9 +98,27 @@ def unlink_shapes(app, doctree):
             link.replace_self(link.children)
 
 
+def set_heading_levels(app, page, template, context, doctree):
+    """Give captions of tables of contents a level: Sphinx writes headings without one."""
+    for part in ("body", "toctree"):
+        if isinstance(context.get(part), str):
+            context[part] = context[part].replace(*CAPTION)
+
+
+def redirect_moved(app, failed):
+    """Write a page at each old address that leads to the present one."""
+    for old, link in MOVED.items() if failed is None else ():
+        page = Path(app.outdir, f"{old}.html")
+        page.parent.mkdir(exist_ok=True)
+        refresh = f'<meta http-equiv="refresh" content="0; url={link}.html">'
+        text = f'This page has moved to <a href="{link}.html">{link}</a>.'
+        head = f'<!doctype html><html lang="en"><title>Moved</title>{refresh}'
+        page.write_text(f"{head}<main><h1>Moved</h1><p>{text}</p></main>", encoding="utf-8")
+
+
 def setup(app):
     """Write the pages of the reference from the code before Sphinx reads any page."""
-    generated = [path.stem for path in reference_pages.write(HERE / "reference")]
+    generated = [path.stem for path in reference_pages.write(Path(app.srcdir) / "reference")]
 
     def append_contents(app, name, source):
         source[0] = with_contents(name, source[0], generated)
@@ -102,3 +128,5 @@ def setup(app):
     # before napoleon reads them
     app.connect("autodoc-process-docstring", escape_types, priority=400)
     app.connect("doctree-read", unlink_shapes)
+    app.connect("html-page-context", set_heading_levels)
+    app.connect("build-finished", redirect_moved)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from streaming_moments.pipelines.terminal import (
     DETAILED,
@@ -44,14 +45,30 @@ class GroupedOption(click.Option):
     """An option that help shows under one or several headings.
 
     `sections` has the headings, each with the help that the option has there. None stands for the
-    help that it has everywhere.
+    help that it has everywhere. `values` returns values that the shell completes, if the type
+    has none.
     """
 
     def __init__(
-        self, *names: Any, sections: Mapping[str, str | None] | None = None, **settings: Any
+        self,
+        *names: Any,
+        sections: Mapping[str, str | None] | None = None,
+        values: Callable[[], Iterable[str]] | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__(*names, **settings)
-        self.sections = sections or {OPTIONS: None}
+        self.sections, self.values = sections or {OPTIONS: None}, values
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a value, among the known ones of the option or of its type."""
+        if self.values is None:
+            return super().shell_complete(ctx, incomplete)
+        return beginning_with(incomplete, self.values())
+
+
+def beginning_with(incomplete: str, values: Iterable[str]) -> list[CompletionItem]:
+    """Return the values that the shell can complete."""
+    return [CompletionItem(one) for one in values if one.startswith(incomplete.lower())]
 
 
 class _GuessingOptions(click.Command):
@@ -80,7 +97,7 @@ class GroupedCommand(_GuessingOptions):
         super().__init__(*names, **settings)
         self.examples, self.events = tuple(examples), events
         self.params += [
-            _flag("--quiet", "-q", QUIET, "Print results, warnings and errors only."),
+            _flag("--quiet", "-q", QUIET, "Print only requested data, warnings and errors."),
             _flag("--verbose", "-v", DETAILED, "Also print details."),
         ]
 

@@ -8,11 +8,16 @@ from types import MappingProxyType
 
 from streaming_moments.models.base import option
 from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
-from streaming_moments.storage.counting.languages import AUTO
+from streaming_moments.storage.counting.languages import AUTO, known_languages
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
-from streaming_moments.storage.counting.tokenisers.registry import spellings, tokeniser_called
+from streaming_moments.storage.counting.tokenisers.registry import (
+    known_names,
+    spellings,
+    tokeniser_called,
+)
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.formats import FORMATS
@@ -34,6 +39,8 @@ _SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
 class CountingOptions:
     """Options that define a document and its counts; the help of each field explains it."""
 
+    __repr__ = short_repr
+
     format: str | None = option(
         f"Format of the shards: {', '.join(FORMATS)} [by suffix].",
         None,
@@ -51,7 +58,7 @@ class CountingOptions:
         "Column of the counts of the token ids.", None, metavar="NAME", sections=_DATA
     )
     categories: tuple[str, ...] = option(
-        "Categorical column of a table, instead of texts; repeatable, or several with commas.",
+        "Column of categories, for a table instead of texts; repeatable, or several with commas.",
         (),
         metavar="NAME",
         sections=_DATA,
@@ -60,47 +67,54 @@ class CountingOptions:
         "Column or JSON field of dates.", None, metavar="NAME", sections=_DATA
     )
     date_pattern: str | None = option(
-        'Date in the URL of a shard, such as "%Y%m%d", or "none" [ISO dates].',
+        'Pattern of the date in the URL of a shard, such as "%Y%m%d"; none: URLs have no date '
+        "[ISO dates].",
         None,
         lambda pattern: DateSource(pattern=pattern),
+        values=lambda: ("none",),
         metavar="PATTERN",
         sections=_DATA,
     )
     languages: tuple[str, ...] = option(
-        "Remove the stop words of this language; repeatable. auto: of the languages that the "
-        "sample shows; none: of no language [auto].",
+        "Language whose stop words are removed; repeatable. auto: the languages of the "
+        "sample; none: no language [auto].",
         (AUTO,),
         TokenPolicy.for_languages,
         flag="--language",
+        values=known_languages,
         metavar="NAME",
         sections=_WORDS,
     )
     tokeniser: str = option(
-        f"What cuts texts into words: {spellings()}.",
+        f"Tokeniser, which splits texts into words: {spellings()}.",
         COMPILED,
         tokeniser_called,
+        values=known_names,
         metavar="NAME",
         sections=_WORDS,
     )
     stop_words: tuple[str, ...] = option(
-        "Remove this word as well; repeatable.",
+        "Also remove this word; repeatable.",
         (),
         flag="--stop-word",
         metavar="WORD",
         sections=_WORDS,
     )
     phrases: tuple[str, ...] = option(
-        "2 or 3: find phrases of at most this many words in the sample, and count each in place "
-        "of its words; or a phrase to count, repeatable.",
+        "2 or 3: find frequent phrases of up to this many words in the sample, and count each "
+        "as one word. Or a phrase to count; repeatable.",
         (),
+        values=lambda: ("2", "3"),
         metavar="PHRASE",
         sections=_WORDS,
     )
-    min_length: Count = option("Shortest word, in characters.", 2, sections=_WORDS)
+    min_length: Count = option("Leave out words of fewer characters.", 2, sections=_WORDS)
     passage_words: Count | None = option(
-        "Cut documents into passages of this many words.", None, sections=_WORDS
+        "Split documents into passages of this many words.", None, sections=_WORDS
     )
-    codocuments: bool = option("Store the counts that coherence needs.", True, sections=_SUMS)
+    codocuments: bool = option(
+        "Count documents with both words of a pair, which coherence needs.", True, sections=_SUMS
+    )
     halves: bool = option(
         "Store half of the documents separately, for error bars and held-out scores.",
         True,
@@ -137,27 +151,29 @@ class CountingOptions:
 class PilotOptions:
     """Options for vocabulary and basis from a pilot; the help of each field explains it."""
 
-    vocabulary_size: Count = option("Largest vocabulary, in words.", 10_000, sections=_WORDS)
+    __repr__ = short_repr
+
+    vocabulary_size: Count = option("Most words of the vocabulary.", 10_000, sections=_WORDS)
     core: Count = option(
-        "Largest number of core words, whose pairs are stored exactly.",
+        "Most core words, whose pairs are stored exactly.",
         DEFAULT_CORE,
         sections=_WORDS,
     )
     min_documents: Number = option(
-        "Leave out words of fewer passages of the sample.", 5, sections=_WORDS
+        "Leave out words that occur in fewer passages of the sample.", 5, sections=_WORDS
     )
     max_document_fraction: PositiveShare = option(
-        "Leave out words of a larger share of its passages.", 0.5, sections=_WORDS
+        "Leave out words that occur in a larger share of the passages.", 0.5, sections=_WORDS
     )
-    max_topics: Count = option("Largest number of topics of later fits.", 32, sections=_SAMPLE)
+    max_topics: Count = option("Most topics that later fits can have.", 32, sections=_SAMPLE)
     pilot_documents: Count = option(
-        f"Passages to sample; without this option up to {MOST_TIMES} times as many, until the "
-        "sample has enough words.",
+        f"Passages in the sample. Without this option, it grows up to {MOST_TIMES} times until it "
+        "has enough words.",
         PILOT_DOCUMENTS,
         sections=_SAMPLE,
     )
     length_weights: Weighting = option(
-        "even: long documents have a lower weight; pooled: all words weigh the same.",
+        "even: long documents are down-weighted; pooled: all words have the same weight.",
         "even",
         choices=WEIGHTINGS,
         sections=_SUMS,

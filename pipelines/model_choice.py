@@ -58,7 +58,7 @@ class Choice:
         return tuple(f"streaming-moments {one}" for one in every if one)
 
 
-_OTHER, _START = "guides/other_data", "start/first_store"
+_START, _KINDS = "start/first_store", "guides/kinds"
 CHOICES: tuple[Choice, ...] = (
     Choice(
         data="text",
@@ -78,7 +78,7 @@ CHOICES: tuple[Choice, ...] = (
         shards="documents/*.parquet",
         create="--length-weights pooled",
         refit="--model poisson --topics 10",
-        guide=_OTHER,
+        guide=f"{_KINDS}/index",
     ),
     Choice(
         data="text",
@@ -88,7 +88,7 @@ CHOICES: tuple[Choice, ...] = (
         shards="documents/*.parquet",
         create="--length-weights pooled",
         refit="--model independent --topics 10",
-        guide=_OTHER,
+        guide=f"{_KINDS}/index",
     ),
     Choice(
         data="sequences",
@@ -99,7 +99,7 @@ CHOICES: tuple[Choice, ...] = (
         create="--kind sequences --columns steps",
         refit="--model hmm --topics 5",
         estimator="MomentHMM(5)",
-        guide=_OTHER,
+        guide=f"{_KINDS}/sequences",
     ),
     Choice(
         data="vectors",
@@ -110,7 +110,7 @@ CHOICES: tuple[Choice, ...] = (
         create="--kind vectors --columns embedding",
         refit="--model gaussian_mixture --components 10",
         estimator="MomentGaussianMixture(10)",
-        guide=_OTHER,
+        guide=f"{_KINDS}/embeddings",
     ),
     Choice(
         data="vectors",
@@ -121,7 +121,7 @@ CHOICES: tuple[Choice, ...] = (
         create="--kind vectors --columns embedding",
         refit="--model factors --components 5",
         estimator="MomentFactors(5)",
-        guide=_OTHER,
+        guide=f"{_KINDS}/embeddings",
     ),
     Choice(
         data="graph",
@@ -131,7 +131,7 @@ CHOICES: tuple[Choice, ...] = (
         shards="edges/*.parquet",
         create="--kind edges --columns source,target",
         refit="--model blockmodel --topics 5",
-        guide=_OTHER,
+        guide=f"{_KINDS}/graphs",
     ),
     Choice(
         data="graph",
@@ -142,7 +142,7 @@ CHOICES: tuple[Choice, ...] = (
         create="--ids-column neighbours --min-documents 1 --max-document-fraction 1",
         refit="--model communities --topics 5",
         estimator="MomentCommunities(5)",
-        guide=_OTHER,
+        guide=f"{_KINDS}/graphs",
         before="neighbours 'edges/*.parquet' --output neighbours",
     ),
     Choice(
@@ -154,7 +154,7 @@ CHOICES: tuple[Choice, ...] = (
         create="--categories colour,size,price",
         refit="--model latent_tree --topics 2",
         estimator="MomentLatentTree(2)",
-        guide=_OTHER,
+        guide=f"{_KINDS}/tables",
     ),
     Choice(
         data="sets",
@@ -165,7 +165,7 @@ CHOICES: tuple[Choice, ...] = (
         create="--kind sets --columns items",
         refit="--model bernoulli_mixture --components 5",
         estimator="MomentBernoulliMixture(5)",
-        guide=_OTHER,
+        guide=f"{_KINDS}/tables",
     ),
     Choice(
         data="records",
@@ -176,7 +176,7 @@ CHOICES: tuple[Choice, ...] = (
         create="--kind views --columns title:text,author,year",
         refit="--model views --topics 5",
         estimator="MomentViews(5)",
-        guide=_OTHER,
+        guide=f"{_KINDS}/tables",
     ),
 )
 

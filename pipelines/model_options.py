@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, cast, get_args, get_type_hints
 
 import click
+from click.shell_completion import CompletionItem
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions
@@ -19,7 +20,13 @@ from streaming_moments.models.registry import (
 )
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.pipelines.command_help import SOME, GroupedOption, OneOf, in_section
+from streaming_moments.pipelines.command_help import (
+    SOME,
+    GroupedOption,
+    OneOf,
+    beginning_with,
+    in_section,
+)
 
 AUTO, FOUND = "auto", "found"
 _MODEL = "Model"
@@ -92,6 +99,12 @@ class OptionOf(click.ParamType[Any]):
         except InvalidInput as error:
             self.fail(f"{error}.", param, ctx)
         return found
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the words."""
+        return beginning_with(incomplete, self._auto)
 
 
 def field_option(

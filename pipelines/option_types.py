@@ -14,9 +14,15 @@ from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, g
 import click
 from annotated_types import Interval
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption, OneOf
+from streaming_moments.pipelines.command_help import (
+    GroupedCommand,
+    GroupedOption,
+    OneOf,
+    beginning_with,
+)
 from streaming_moments.pipelines.quantities import (
     Count,
     Number,
@@ -63,8 +69,21 @@ class Whole(click.ParamType[int]):
         if number < self.least:
             self.fail(f"{number} is too small; give at least {self.least}.", param, ctx)
         if self.most is not None and number > self.most:
-            self.fail(f"{number} is too large; give at most {self.most:,}.", param, ctx)
+            self.fail(f"{number} is too large; give at most {_bound_text(self.most)}.", param, ctx)
         return number
+
+
+def _bound_text(most: int) -> str:
+    """Format a bound as people read it.
+
+    Examples
+    --------
+    >>> _bound_text(4096), _bound_text(10**12), _bound_text((1 << 64) - 1)
+    ('4,096', '1 trillion', '2^64 - 1')
+    """
+    if most & (most + 1) == 0 and most > _LONG:
+        return f"2^{most.bit_length()} - 1"
+    return f"{most // 10**12:,} trillion" if most >= 10**12 else f"{most:,}"
 
 
 class OrAuto(click.ParamType[Any]):
@@ -76,6 +95,12 @@ class OrAuto(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the word, or the value of the other type."""
         return value if value == "auto" else self._other.convert(value, param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the word."""
+        return beginning_with(incomplete, ("auto",))
 
 
 Bytes = functools.partial(Parsed[int], "bytes", size_of)
@@ -219,6 +244,7 @@ def _option(
         one.name,
         cls=GroupedOption,
         sections=more.get("sections"),
+        values=more.get("values"),
         type=type_of(hint, choices),
         multiple=many,
         default=default,
@@ -239,4 +265,5 @@ def long_choice(name: str, choices: Sequence[str]) -> str | None:
     return name.upper() if len(choices) > _FEW else None
 
 
+_LONG = 10**12  # numbers with more digits are written as powers
 _FEW = 4  # choices that fit into the column of flags

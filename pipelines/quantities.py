@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
@@ -13,7 +13,8 @@ from streaming_moments.errors import InvalidInput
 
 _TOO_LARGE = 1 << 63  # bytes
 _LONGEST = timedelta(days=36_525)
-_MOST = 1 << 53  # up to this number every integer is a float
+_MOST = 10**12
+_BEYOND_PEOPLE = 1e15
 
 Number = Annotated[int, Interval(ge=0, le=_MOST)]
 Count = Annotated[int, Interval(ge=1, le=_MOST)]
@@ -81,12 +82,19 @@ def about(number: float) -> str:
     Examples
     --------
     >>> [about(number) for number in (870, 43_900_000_000, 4.6e18)]
-    ['870', '44 billion', '4,600,000 trillion']
+    ['about 870', 'about 44 billion', 'more than 1,000 trillion']
     """
+    if number >= _BEYOND_PEOPLE:
+        return "more than 1,000 trillion"
     for size, name in ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"), (1.0, "")):
         if number >= size:
-            return f"{float(f'{number / size:.2g}'):,.12g}{name}"
+            return f"about {float(f'{number / size:.2g}'):,.12g}{name}"
     return "0"
+
+
+def local_time(time: str) -> str:
+    """Format an ISO 8601 time in the local time zone, to the second."""
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
 def _parse_size(value: int | str) -> int:

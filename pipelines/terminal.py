@@ -41,8 +41,14 @@ def say(*lines: str, err: bool = False) -> None:
         click.echo(shown(line), err=err)
 
 
+def confirm(*lines: str) -> None:
+    """Print what a command did, unless it has `--quiet`."""
+    if not asked_for(QUIET):
+        say(*lines)
+
+
 def tell(line: object) -> None:
-    """Print a line on standard error."""
+    """Print a warning on standard error."""
     say(str(line), err=True)
 
 
@@ -59,8 +65,8 @@ def note(line: str) -> None:
 
 
 def detail(line: str) -> None:
-    """Print a line on standard error if the command has `--verbose`."""
-    if asked_for(DETAILED):
+    """Print a line that is not empty on standard error if the command has `--verbose`."""
+    if line and asked_for(DETAILED):
         tell(line)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -29,17 +29,38 @@ class UnknownKeys(ValueError):
 
     def __init__(self, keys: Iterable[str], known: Iterable[str]) -> None:
         keys, known = list(keys), list(known)
-        self.meant = {near for key in keys if (near := nearest(key, known)) is not None}
+        guesses = {key: nearest(key, known) for key in keys}
+        self.meant = {near for near in guesses.values() if near is not None}
         only = f"only {', '.join(known)}"
-        self.lines = [f"has no key {key!r}; {guess(key, known, only)}" for key in keys]
+        self.lines = [
+            f"has no key {key!r}; {guess(key, known, only)}" for key in keys if guesses[key]
+        ]
+        # the list of known keys once, however many keys are like none of them
+        if strange := ", ".join(repr(key) for key in keys if not guesses[key]):
+            self.lines.append(f"has no key {strange}; {only}")
         super().__init__("; ".join(self.lines))
 
 
-def read_toml(kind: type[T], path: str | Path) -> T:
+@dataclass(frozen=True)
+class OtherFile:
+    """A configuration that may be given by mistake in place of the wanted one.
+
+    marks : keys of the top level that only it has
+    what, command : what it configures, and the command that takes it
+    wanted : the configuration to give instead, with the name that such files have
+    """
+
+    marks: frozenset[str]
+    what: str
+    command: str
+    wanted: str
+
+
+def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -> T:
     """Read a TOML file into a dataclass.
 
     The InvalidInput names each key that is unknown, missing or has a wrong value, with its section,
-    and for an unknown key the nearest known one.
+    and for an unknown key the nearest known one. A file that looks like `other` is named as such.
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -50,6 +71,12 @@ def read_toml(kind: type[T], path: str | Path) -> T:
         ) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML ({error}); correct it") from error
+    # nothing else that is wrong with it would help
+    if other is not None and other.marks & content.keys():
+        raise InvalidInput(
+            f"{path} is the configuration of {other.what}, for `{other.command} {path}`; give that "
+            f"of {other.wanted}"
+        )
     return from_toml(kind, content, str(path))
 
 
@@ -106,6 +133,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]
     unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
+    strange = dict[str, tuple[list[str], Any]]()  # unknown keys by section, and its dataclass
     # a value with several allowed types has an error for each type; join them in one line
     wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
@@ -115,9 +143,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
         inside = f"[{'.'.join(section)}]" if section else _TOP
         cause = error.get("ctx", {}).get("error")
         if error["type"] in _UNKNOWN:
-            # a key that is a word of Python, such as `from`, ends with _ there
-            cause = UnknownKeys([key], (part.name.rstrip("_") for part in fields(owner)))
-        if isinstance(cause, UnknownKeys):
+            strange.setdefault(inside, ([], owner))[0].append(key)
+        elif isinstance(cause, UnknownKeys):
             unknown += [f"{inside} {line}" for line in cause.lines]
             meant |= {(inside, name) for name in cause.meant}
         elif error["type"] in _MISSING:
@@ -140,6 +167,11 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             item = (*section, key, *(part for part in place if isinstance(part, int)))
             wrong.setdefault(item, []).append(error)
             others[item] = " ".join([*words, _of_value(key, owner, wrong[item])])
+    for inside, (keys, owner) in strange.items():
+        # a key that is a word of Python, such as `from`, ends with _ there
+        found = UnknownKeys(keys, (part.name.rstrip("_") for part in fields(owner)))
+        unknown += [f"{inside} {line}" for line in found.lines]
+        meant |= {(inside, name) for name in found.meant}
     lacking = [line for place, line in missing.items() if place not in meant]
     return [*unknown, *lacking, *others.values()]
 

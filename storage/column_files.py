@@ -25,7 +25,7 @@ def write_columns(
     metadata: Metadata | None = None,
     end: Callable[[], Metadata] | None = None,
 ) -> str:
-    """Write parts, at least one, into a file and return its URL; raises as `parquet_output`.
+    """Write one or more parts into a file and return its URL; raises as `parquet_output`.
 
     parts : columns by name, each a `Column` or an Arrow array; names and types are equal in all
     end : called after all parts are written; returns further metadata

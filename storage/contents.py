@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 1 << 20
-_MOST_BLOCKS = 1 << 14  # in one file, so that the marks sent with each part of a shard are small
+# most blocks with marks in a file, so that the marks sent with each part of a shard are small
+_MOST_BLOCKS = 1 << 14
 _DIGEST_BYTES = 16
 
 
@@ -55,7 +56,7 @@ class ShardContent:
         return file if file is not None and file.path == path else None
 
     def is_of(self, states: Sequence[FileState]) -> bool:
-        """Whether the listed files can be the marked ones."""
+        """Whether the marks can belong to the listed files."""
         marked = [(file.path, file.size, file.etag) for file in self.files]
         return not marked or marked == [(s.path, s.size, s.etag) for s in states]
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 
 NO_PATTERN = "none"
 _UTC = "UTC"
@@ -114,9 +115,9 @@ class DateSource:
         Pattern of the day in a shard's URL, with %Y, %m and %d, such as "%Y%m%d"; "none" if URLs
         have no day. By default ISO dates are found, "2026-11-21" and "2026/11/21".
     zones : bool
-        Whether a text with a zone belongs to its day in UTC in every format. Stores of version
-        0.2.0 stay without: only JSON Lines use UTC there, Parquet and CSV the written day, as
-        documents must be subtracted by the rule that counted them.
+        Whether a text with a zone belongs to its day in UTC in every format. It is False for stores
+        of version 0.2.0: there only JSON Lines use UTC, and Parquet and CSV the written day.
+        Documents must be subtracted by the rule that counted them.
 
     Raises
     ------
@@ -132,6 +133,8 @@ class DateSource:
     >>> DateSource().in_url("s3://corpus/part-1.parquet") is None
     True
     """
+
+    __repr__ = short_repr
 
     column: str | None = None
     pattern: str | None = None

@@ -32,8 +32,9 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
 
-MOST_SHARDS = 4_000_000  # a coordinator needs up to 450 bytes for each to compare them
-_SHOWN = 5  # problems
+# most shards at once, as a coordinator needs up to 450 bytes for each to compare them
+MOST_SHARDS = 4_000_000
+_SHOWN = 5  # number of problems that an error lists
 
 
 class NothingMatches(ShardError):
@@ -74,8 +75,8 @@ def list_shards(
     counted : callable, optional
         Whether a name is in a ledger. Such a name is never a pattern, even if its file is deleted.
     tell : callable, optional
-        Called with a line if a name would match other files as a pattern, and for a pattern that
-        may match nothing and does.
+        Function that reports a line: a name that would match other files as a pattern, or a pattern
+        that matches nothing although that is allowed.
     most : int
         Largest number of shards.
     apart : callable, optional
@@ -108,7 +109,7 @@ def list_shards(
         if is_of_origin(url):
             raise InvalidInput(
                 f"{url} is counted by an origin, and only that site can read it",
-                "give it there by its name there, then run {merge} again",
+                "give it to the command there, by its name there, then run {merge} again",
             )
         if url == "-":
             raise InvalidInput(
@@ -221,7 +222,7 @@ def _expand_folder(
     if not files:
         raise ShardError(name, f"holds no files; {check_the(name)}")
     if chosen and texts:
-        # the texts may be documents, or a README beside the shards
+        # the texts may be documents, or READMEs of the shards
         raise ShardError(
             name,
             f"holds {chosen} shard files and {texts} text files, such as {shard_name(text)}; give "

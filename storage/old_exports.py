@@ -1,4 +1,4 @@
-"""Old exports: names that packages of 0.2 exported and only their modules have now."""
+"""Old exports: names that packages of version 0.2 exported, and that now only modules export."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streaming_moments.deprecation import warn_deprecated
 
 
 def old_exports(package: str, **modules: str) -> None:
-    """Let a package find the names of its modules, given with blanks between, with a warning."""
+    """Let a package export names of its modules, listed with blanks between, with a warning."""
     places = {name: module for module, names in modules.items() for name in names.split()}
 
     def find(name: str) -> Any:

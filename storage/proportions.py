@@ -72,7 +72,7 @@ class Summary:
     """Totals of one file of proportions.
 
     tokens, unknown : numbers of words in the vocabulary, and outside
-    foreign, empty : numbers of documents with too few known words, and with none
+    foreign, empty : numbers of documents with too few known words, and without known words
     weights : (k,) token-weighted mean proportions
     representatives : the documents with the largest share of each topic
     """
@@ -114,7 +114,8 @@ def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: fl
     known, unknown = counted.summed(lengths), counted.summed(counted.outside)
     if counted.documents < lengths.size:
         mixed = counted.summed(lengths[:, None] * proportions) / np.maximum(known, 1)[:, None]
-        # exactly equal to the first passage if there is one passage, or no known word
+        # a document with one passage, or without a known word, has exactly the values of its first
+        # passage
         alone = (counted.passages == 1) | (known == 0)
         proportions = np.where(alone[:, None], proportions[counted.begins], mixed)
     return _said(known, unknown, known < foreign_below * (known + unknown), proportions)
@@ -183,7 +184,7 @@ def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, S
             return None
         return url, Summary.from_json(found[_SUMMARY])
     except unreadable():
-        return None  # the file is replaced; an error of the folder appears then
+        return None  # the file is replaced, which raises any error of the folder
 
 
 def frame_of(
@@ -203,7 +204,7 @@ def frame_of(
 
 
 def proportions_file(shard_url: str) -> str:
-    """Return the name of a shard's output: its name, and a hash of its URL as names may repeat.
+    """Return the name of a shard's output: its name, and a hash of its URL, as names may repeat.
 
     Examples
     --------

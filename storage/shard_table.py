@@ -20,11 +20,12 @@ _SCHEMA = pa.schema(
         ("url", pa.string()),
         ("size", pa.int64()),
         ("etag", pa.string()),
-        # binary, as names on a local disk may not be UTF-8; null if the URL itself is read
+        # column of type binary, as names on a local disk may not be UTF-8; null if the URL itself
+        # is read
         ("read_at", pa.binary()),
     ]
 )
-_CHUNK = 1 << 14  # shards converted to objects at a time
+_CHUNK = 1 << 14  # number of shards that are converted to objects at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +63,7 @@ class ShardTable(Sequence[Shard]):
         columns = pa.concat_tables([_SCHEMA.empty_table(), *(one.columns for one in tables)])
         columns = columns.combine_chunks()
         names = _sources(columns)
-        order = pc.sort_indices(names)  # stable
+        order = pc.sort_indices(names)  # a stable sort
         names = names.take(order)
         last = np.ones(len(names), dtype=bool)
         if len(names):
@@ -128,7 +129,7 @@ class ShardTable(Sequence[Shard]):
         return repr(list(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # as rows, as Arrow pickles the whole table of a slice
+        # pickles rows, as Arrow would pickle the whole table of a slice
         return ShardTable.of, (list(self),)
 
 
@@ -144,7 +145,7 @@ def _batch_of(shards: Sequence[Shard]) -> pa.RecordBatch:
 def _sources(columns: pa.Table) -> pa.ChunkedArray:
     """Return the URL of each shard, with the raw bytes after a name that is not UTF-8.
 
-    The written form of such a name may be equal to another name.
+    The escaped form of such a name may be equal to another name.
     """
     urls, read_at = columns["url"], columns["read_at"]
     places = np.flatnonzero(read_at.is_valid().to_numpy())

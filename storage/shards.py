@@ -13,6 +13,7 @@ import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.printing.remedies import remedy
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.storage import formats
 from streaming_moments.storage.files.filesystems import (
     FileState,
@@ -31,7 +32,8 @@ _COLUMN_OPTIONS = (
     (_CATEGORIES, "a table of categories", "the categories"),
 )
 
-# Names of shards without files: always JSON Lines, passed to each task that reads them.
+# Beginning of the names of shards without files: their JSON Lines are passed to each task that
+# reads them.
 PARTITIONS = "partition://"
 
 
@@ -63,6 +65,8 @@ class ShardFormat:
     >>> ShardFormat().kind_of("s3://corpus/part-1.jsonl.gz")
     'jsonl'
     """
+
+    __repr__ = short_repr
 
     kind: str | None = None
     text_column: str = "text"
@@ -117,7 +121,7 @@ class ShardFormat:
         'text'
         """
         content = asdict(self)
-        # left out for documents, as in stores from before tables existed
+        # omitted for documents, as in stores of versions without tables
         if not self.categories:
             del content[_CATEGORIES]
         return content

@@ -1,6 +1,7 @@
 """Top documents: a file with the documents of largest share for each topic.
 
-For rows of numbers it holds the rows nearest to each mean. It is stored beside the other outputs.
+For rows of numbers it has the rows nearest to each mean. It is stored in the folder of the other
+outputs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from streaming_moments.storage.files.output_folders import TOP_DOCUMENTS, Output
 from streaming_moments.storage.files.outputs import put_whole
 from streaming_moments.storage.proportions import Provenance, unreadable
 
-_SHOWN = 200  # characters of each document
+_SHOWN = 200  # most characters of each document
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
 
 
@@ -83,7 +84,7 @@ def read_top_documents(
 def read_near_rows(
     folder: str, storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, tuple[tuple[NearRow, ...], ...]]:
-    """Read the model's name and the rows nearest to each mean, of `transform --top-documents`."""
+    """Read the model's name and the rows nearest to each mean from `transform --top-documents`."""
     model, _, rows = _read(folder, "nearest", NearRow, storage_options)
     return model, rows
 

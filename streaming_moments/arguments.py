@@ -1,4 +1,4 @@
-"""Errors of users' calls, with the names of arguments: wrong types, wrong names, remedies."""
+"""Errors for wrong arguments of users' calls: they name the argument, its type and the remedy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.printing.nearest import nearest
 from streaming_moments.printing.remedies import Spell, of_arguments
 
-# what code raises for values of unexpected types, besides the errors of numba
+# Exceptions that values of the wrong type cause in Python code; numba raises others.
 _OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
-_LOOKED_AT = 100  # values checked in a collection
-# one quantity, as calls of this package and of others name it
+_LOOKED_AT = 100  # number of values of a collection that are checked
+# Names that this package and other libraries use for the same quantity.
 _SAME = (
     frozenset(
         (
@@ -40,7 +40,7 @@ D = TypeVar("D", bound=Callable[..., Any])
 
 
 def checked(door: D, spell: Spell = of_arguments) -> D:
-    """Make a function, or the public methods of a class, name wrong arguments.
+    """Wrap a function, or the public methods of a class, so that errors name the wrong argument.
 
     An error caused by a wrong type becomes an `InvalidInput`, and an unknown name a `TypeError`
     with the name that fits. Arguments are checked only after a failure, so a function accepts every
@@ -85,9 +85,9 @@ def _naming_arguments(function: Callable[..., Any], spell: Spell) -> Callable[..
 
 
 def unknown_argument(function: Callable[..., Any], named: Iterable[str]) -> str:
-    """Message for the first name that a function has no argument of; empty without one.
+    """Message for the first name that is not an argument of a function; else empty.
 
-    A name of a field of options, such as `text_column`, is answered with the call that gives it.
+    For a field of an options class, such as `text_column`, the message shows the call that sets it.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def _refusal(
             what = f"of type {type(value).__name__}"
             if isinstance(value, str) and _choices(hint):
                 what = repr(value)
-            return f"{name} is {what}; {_called(function)} takes {_said(hint)}"
+            return f"{name} is {what}; {_called(function)} takes {_in_words(hint)}"
     held = (one for value in given.values() for one in _each(value))
     return next(filter(None, map(_refused_field, held)), None)
 
@@ -181,7 +181,7 @@ def _refused_field(one: Any) -> str | None:
         value, hint = getattr(one, name, None), hints.get(name, Any)
         if not fits(value, hint):
             what = type(value).__name__
-            return f"{name} of a {kind} is of type {what}; {kind} takes {_said(hint)}"
+            return f"{name} of a {kind} is of type {what}; {kind} takes {_in_words(hint)}"
     return None
 
 
@@ -228,7 +228,7 @@ def _members(protocol: type) -> set[str]:
 
 
 def _choices(hint: Any) -> bool:
-    """Whether a text can be of a type by its value only."""
+    """Whether a text has a type because of its value, as with `Literal` types."""
     parts = typing.get_args(hint) if _is_union(hint) else (hint,)
     return any(typing.get_origin(one) is typing.Literal for one in parts) and str not in parts
 
@@ -237,21 +237,21 @@ def _is_union(hint: Any) -> bool:
     return typing.get_origin(hint) in (typing.Union, UnionType)
 
 
-def _said(hint: Any) -> str:
+def _in_words(hint: Any) -> str:
     inner = typing.get_args(hint)
     if _is_union(hint):
-        return " or ".join(dict.fromkeys(map(_said, inner)))
+        return " or ".join(dict.fromkeys(map(_in_words, inner)))
     if typing.get_origin(hint) is typing.Literal:
         return " or ".join(map(repr, inner))
     if hint is NoneType:
         return "None"
     if isinstance(hint, TypeVar):
-        return _said(hint.__bound__)
+        return _in_words(hint.__bound__)
     origin = typing.get_origin(hint)
     if origin is type and inner:
-        return f"a class of {_said(inner[0])}"
+        return f"a class of {_in_words(inner[0])}"
     if inspect.isclass(origin) and issubclass(origin, Sequence) and origin is not tuple:
-        return f"a list of {_said(inner[0])}"
+        return f"a list of {_in_words(inner[0])}"
     if isinstance(hint, type) and not inner:
         return hint.__name__
     return str(hint).replace("typing.", "").replace("collections.abc.", "")

@@ -1,4 +1,4 @@
-"""Columns by name: what a model computes for records, for files, answers and frames.
+"""Columns by name: results of a model for each record, as files, JSON or frames.
 
 pyarrow and pandas are imported only for a table or a frame: no model needs them.
 """
@@ -59,7 +59,7 @@ class Column:
 
     @classmethod
     def of_values(cls, values: Iterable[str | float | None]) -> Column:
-        """Of numbers, or of texts, where None is unknown.
+        """Make a column of numbers or texts; None is an unknown value.
 
         Examples
         --------
@@ -75,7 +75,7 @@ class Column:
         return cls(np.array([0 if one is None else one for one in listed]), unknown)
 
     def among(self, kept: NDArray[np.bool_]) -> Column:
-        """Spread the values over more rows, at the True entries of `kept`; not for ragged lists."""
+        """Spread values over more rows, at the True entries of `kept`; lists have one length."""
         array = np.zeros((len(kept), *self.array.shape[1:]), self.array.dtype)
         array[kept] = self.array
         unknown = ~kept

@@ -1,4 +1,4 @@
-"""Deprecation: an old name or option works for one more minor release and names its replacement."""
+"""Deprecation: an old name works for one more minor release; its warning names the replacement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level:
 
     A test fails if the warning still exists when the package reaches version `removed_in`.
 
-    what : the name or option, as users write it
+    what : the old name or option, as users write it
     since : first version that warned
     removed_in : first version without it, at least the minor release after
     instead : what to use

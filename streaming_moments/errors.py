@@ -10,14 +10,14 @@ _SHOWN = 20
 class StreamingMomentsError(Exception):
     """Base of all errors that a caller can fix; commands exit with 2, `Unfinished` with 4.
 
-    Its arguments are what is wrong and, often, what to do: a `Remedy` or its format string, whose
-    options the function or command that a user called says in its own words, by `spell`.
+    Its arguments are the problem and, often, a remedy: a `Remedy` or its format string. The
+    function or command that the user called writes the options in them by its `spell`.
     """
 
     spell: Spell = staticmethod(of_commands)
 
     def said(self, spell: Spell) -> str:
-        """Return the message in the words of a door."""
+        """Return the message with options as Python, the command line or HTTP writes them."""
         return in_words(spell, *self.args)
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class NoRoom(ShardError):
 
 
 class KillsWorkers(ShardError):
-    """Every worker died that read a shard alone."""
+    """A shard whose every reader died: each worker that read it, and no other shard, crashed."""
 
 
 class PiecesOverlap(InvalidInput):

@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import accumulate
 from types import MappingProxyType, ModuleType
 
-# one export, as ruff formats it; a longer line continues within parentheses
+# pattern of one export as ruff formats it; a longer line continues within parentheses
 _EXPORT = re.compile(r"^    from ([\w.]+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
 
@@ -65,7 +65,7 @@ def attach(
         return exports_of(package)
 
     def installed() -> list[str]:
-        from importlib.util import find_spec  # most commands do not need it
+        from importlib.util import find_spec  # imported here because most commands do not need it
 
         absent = tuple(
             f"{package}.{folder}." for folder, need in needs.items() if find_spec(need) is None

@@ -21,7 +21,7 @@ else:
     Axes = Figure = Any
 
 LOG_LIKELIHOOD = "held-out log-likelihood"
-_ACROSS = 3  # panels
+_ACROSS = 3  # panels in a row
 _WIDTH = 9.6  # inches
 _SMALL = 8  # points
 _MOST_NUMBERS = 8  # states whose transitions are written as numbers
@@ -91,6 +91,7 @@ def _bars(
         axis.set_yticks(own, words[place], fontsize=_SMALL, parse_math=False)
         axis.invert_yaxis()
         axis.set_xlim(left=0)
+        axis.locator_params(axis="x", nbins=4)
         axis.tick_params(axis="x", labelsize=_SMALL)
         _title(axis, titles[place])
 
@@ -107,7 +108,7 @@ def plot_numbers(
 
     lines : the measure of each number, by the label of the line
     marks : numbers, by their labels
-    noise : differences from the best below it do not count; drawn as a band
+    noise : smaller differences from the best do not count; drawn as a band
     """
     axis = _axis(ax)
     for label, line in lines.items():
@@ -187,7 +188,8 @@ def _move_apart(labels: Sequence[Any]) -> None:
     from matplotlib.text import Text
 
     figure = labels[0].figure.canvas.figure
-    figure.draw_without_rendering()  # lays out the axes, on which the places depend
+    # lays out the axes, because the positions of labels depend on it
+    figure.draw_without_rendering()
     boxes = [(Text.get_window_extent(label), label) for label in labels]
     placed: list[Any] = []
     for box, label in sorted(boxes, key=lambda one: (one[0].y0, one[0].x0)):
@@ -200,14 +202,14 @@ def _move_apart(labels: Sequence[Any]) -> None:
 
 
 def _title(axis: Axes, title: str) -> None:
-    # a word may hold what would be a formula
+    # matplotlib would read text between two $ as a formula
     axis.set_title(title, fontsize=_SMALL, parse_math=False)
 
 
 def _panels(
     number: int, figure: Figure | None, height: float, sharex: bool = False, sharey: bool = False
 ) -> list[Axes]:
-    """Axes of `number` panels of a height in inches, in rows of a new or given figure."""
+    """Axes of `number` panels with this height in inches, in rows of a new or given figure."""
     across = min(_ACROSS, number)
     rows = -(-number // across)
     if figure is None:

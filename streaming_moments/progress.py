@@ -15,7 +15,7 @@ logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
 def unreported(line: str) -> None:
-    """Report a line to no one: the default of computations that take a `Report`."""
+    """Ignore a line: the default of computations that accept a `Report`."""
 
 
 def reporter(owner: str, verbose: int | bool = 0, package: str = "models") -> Report:

@@ -13,7 +13,7 @@ from types import FrameType
 
 
 def guard() -> None:
-    """Until `begun`, make Ctrl-C end the process, if it is a command that is being loaded.
+    """Make Ctrl-C end the process until `begun`, if the process is a command that is loading.
 
     An exception is no alternative: modules that are being imported may catch it, or be in the
     middle of any code. BLAS is limited to one thread, as jobs limit it anyway and starting others
@@ -24,13 +24,13 @@ def guard() -> None:
     if not named and not called:
         return
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # if it is ignored, as in the background, it stays ignored
+    # a signal that is ignored, as in the background, stays ignored
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def begun() -> None:
-    """Make Ctrl-C an exception again, as there is now work to clean up."""
+    """Make Ctrl-C raise an exception again, as there is now work to clean up."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.unraisablehook = _not_raised

@@ -17,6 +17,8 @@ from campaigns import CAMPAIGNS, Campaigns, Figure, few_row_blocks
 from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import settings
 
+pytest_plugins = ["browser_fixtures"]
+
 HERE = Path(__file__).parent
 # such as to see on one system what another would skip
 SYSTEM = os.environ.get("STREAMING_MOMENTS_SYSTEM", sys.platform)

@@ -82,11 +82,11 @@ def test_a_test_of_pages_fails_where_a_browser_is_required_and_none_is(tmp_path,
     folder = tmp_path / "pages"
     folder.mkdir()
     (folder / "test_page.py").write_text("def test_page(chromium):\n    pass\n")
-    for place, own in ((tmp_path, "tests"), (folder, "tests/pipelines")):
-        (place / "conftest.py").write_text((ROOT / own / "conftest.py").read_text())
+    for name in ("conftest.py", "browser_fixtures.py"):
+        (tmp_path / name).write_text((ROOT / "tests" / name).read_text())
     environment = {**os.environ, "PATH": str(tmp_path), "REQUIRE_BROWSER": required}
     environment |= {"PLAYWRIGHT_BROWSERS_PATH": str(tmp_path)}
-    paths = [ROOT, ROOT / "tests" / "faults", ROOT / "tests" / "storage"]
+    paths = [tmp_path, ROOT, ROOT / "tests" / "faults", ROOT / "tests" / "storage"]
     environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     command = [sys.executable, "-m", "pytest", "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
     ran = subprocess.run(

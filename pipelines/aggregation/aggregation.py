@@ -21,6 +21,7 @@ from streaming_moments.pipelines.aggregation.sums import ProcessSums
 from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.cluster.memory import UpdatePlan, plan_update
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import task_key
 from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.cluster.worker_rpc import ask_workers, give_plugin
 from streaming_moments.printing.plural import of_number
@@ -113,7 +114,10 @@ def gathering_on(
     give_plugin(client, ProcessSums())
     _give_up_those_of_the_dead(client)
     bounds = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    context = client.submit(ReadingContext.of, store, bounds, run.storage_options, pure=False)
+    opening = task_key("opening the store")
+    context = client.submit(
+        ReadingContext.of, store, bounds, run.storage_options, pure=False, key=opening
+    )
     owner = f"{client.id}/{uuid.uuid4().hex}"
     try:
         yield Gathering(store, run, plan, context, owner, Pace(run.commit_every), count())

@@ -26,7 +26,7 @@ from streaming_moments.pipelines.aggregation.worker_deaths import (
     make_context_again,
     suspect,
 )
-from streaming_moments.pipelines.cluster.tasks import FinishedTasks, cancel, outcome_of
+from streaming_moments.pipelines.cluster.tasks import FinishedTasks, cancel, outcome_of, task_key
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard
 
@@ -165,6 +165,7 @@ def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
                     count_bundle,
                     *(bundle, gathering.context, group.opening, number, lump),
                     pure=False,
+                    key=task_key("reading shards"),
                     workers=place,
                     allow_other_workers=place is not None,
                 )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.aggregation.aggregation import Gathering
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
-from streaming_moments.pipelines.cluster.tasks import completed
+from streaming_moments.pipelines.cluster.tasks import completed, task_key
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.documents import days_of
 from streaming_moments.storage.files.parts import given_name
@@ -42,7 +42,8 @@ def with_days(
     form = store.form
     calls = [(shard, form, source, run.storage_options) for shard in shards]
     in_flight = run.cluster.workers * run.cluster.threads
-    for done, (place, days) in enumerate(completed(run.cluster, days_of, calls, in_flight), 1):
+    finished = completed(run.cluster, days_of, calls, in_flight, "reading dates")
+    for done, (place, days) in enumerate(finished, 1):
         if isinstance(days, ShardError) and gathering.keep_going:
             bad.append(days)
         elif isinstance(days, BaseException):
@@ -81,7 +82,9 @@ def _in_era(gathering: Gathering, words: int | None) -> Gathering:
         return gathering
     store = store_of_era(gathering.store, words)
     client = gathering.run.cluster.client
-    context = client.submit(_with_store, gathering.context, store, pure=False)
+    context = client.submit(
+        _with_store, gathering.context, store, pure=False, key=task_key("opening the store")
+    )
     return replace(gathering, store=store, context=context)
 
 

@@ -31,6 +31,7 @@ from streaming_moments.pipelines.cluster.tasks import (
     cancel,
     outcome_of,
     required,
+    task_key,
 )
 from streaming_moments.pipelines.cluster.worker_loss import MORE_MEMORY, WorkersLost
 from streaming_moments.pipelines.cluster.worker_rpc import deaths_of
@@ -108,6 +109,7 @@ class Reduction:
                         tuple(sources),
                         pieces,
                         pure=False,
+                        key=task_key("adding up row blocks"),
                         workers=sources[index % len(sources)][0] if sources else None,
                         allow_other_workers=bool(sources),
                     )

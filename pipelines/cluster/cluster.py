@@ -22,6 +22,7 @@ from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
 from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
 from streaming_moments.printing.remedies import Spell
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.progress import ROOT
 
 # Ctrl-C on a terminal reaches the children, too; only the parent may end them.
@@ -127,6 +128,8 @@ class Cluster:
     least_limit : int
         Memory limit of the smallest worker so far, in bytes; 0 if no worker has a limit.
     """
+
+    __repr__ = short_repr
 
     client: Client
     workers: int

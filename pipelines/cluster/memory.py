@@ -33,6 +33,8 @@ _BATCH_COUNTS = 32 * MEBIBYTE  # text of one batch
 AT_ONCE_BYTES = 32 * MEBIBYTE
 # Memory of a pilot, for each byte of its documents in memory.
 PILOT_FACTOR = 16
+_NEXT_UNIT = 1023.5  # rounds to one of the next unit
+_BEYOND_MACHINES = 1000 << 40
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 PIECES = "pieces of sequences"
 _MEMORY = remedy("raise {option.memory}")
@@ -69,6 +71,8 @@ class Budget:
         streaming_moments.errors.BoundExceeded: a sum needs 516 MiB on each worker (416 MiB for \
 the process, 100 MiB for counts) but the budget is 512 MiB; raise --memory
         """
+        if self.nbytes >= _BEYOND_MACHINES:
+            raise BoundExceeded(f"{self.job} needs more memory than any machine has", self.remedy)
         if self.nbytes > memory:
             items = {"the process": PROCESS_BYTES, **self.items}
             told = (f"{mebibytes(size)} for {name}" for name, size in items.items() if size)
@@ -321,10 +325,16 @@ def mebibytes(nbytes: float) -> str:
 
     Examples
     --------
-    >>> mebibytes(3 * MEBIBYTE), mebibytes(5000 * MEBIBYTE)
-    ('3 MiB', '4.9 GiB')
+    >>> [mebibytes(number * MEBIBYTE) for number in (3, 1024, 5000, 3_000_000, 1e12)]
+    ['3 MiB', '1 GiB', '4.9 GiB', '2.9 TiB', 'more than 1,000 TiB']
     """
-    number = nbytes / MEBIBYTE
-    if 0 < number < 1:
-        return f"{nbytes / 1024:.0f} KiB"
-    return f"{number:.0f} MiB" if number < 1024 else f"{number / 1024:.1f} GiB"
+    if nbytes >= _BEYOND_MACHINES:
+        return "more than 1,000 TiB"
+    if not nbytes:
+        return "0 MiB"
+    number, unit = nbytes / 1024, "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if number >= _NEXT_UNIT:
+            number, unit = number / 1024, larger
+    rounded = f"{number:.1f}".removesuffix(".0") if unit in ("GiB", "TiB") else f"{number:.0f}"
+    return f"{rounded} {unit}"

@@ -151,7 +151,7 @@ def _of_documents(
     slicing = int(SLACK * (held * layout.block_bytes + max(adding, turning, refining)))
     finishing = fitting + decomposition.copies * evidence
     gathered = _gathered(layout, sums)
-    job = f"a refit of {n_topics} topics"
+    job = f"a refit of {n_topics:,} topics"
     first = Budget(job, {"whitening": whitening}, _FEWER)
     sliced = {"slices of one row block": slicing, "slices of all rows": gathered}
     last = Budget(job, {"finishing": finishing, "slices of all rows": sums}, _FEWER)
@@ -190,7 +190,7 @@ def _of_row_blocks(
     block = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
     gathered = {"sums of all rows": _gathered(layout, sums)}
     steps = {"a row block": block, PIECES: joining}, {"finishing": finishing}
-    largest(memory, *(Budget(f"a refit of {k} states", gathered | one, _FEWER) for one in steps))
+    largest(memory, *(Budget(f"a refit of {k:,} states", gathered | one, _FEWER) for one in steps))
     room = memory - PROCESS_BYTES - sum(gathered.values())
     in_flight = max(1, min(threads, room // (block + joining)))
     peak = memory - room + max(in_flight * (block + joining), finishing)

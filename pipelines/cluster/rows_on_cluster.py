@@ -21,7 +21,7 @@ from threadpoolctl import ThreadpoolController
 from streaming_moments.models.rows import added, strips, tree_sum
 from streaming_moments.pipelines.cluster.memory import blocks_at_once
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.tasks import result_of, run_bounded, run_in_turn
+from streaming_moments.pipelines.cluster.tasks import result_of, run_bounded, run_in_turn, task_key
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -119,7 +119,8 @@ class OnCluster:
     @staticmethod
     def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
         """Read each block on a worker, where it stays."""
-        return [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
+        submit, step = run.cluster.client.submit, "loading row blocks"
+        return [submit(load_block, one, pure=False, key=task_key(step)) for one in blocks]
 
     @property
     def in_memory(self) -> bool:
@@ -187,7 +188,8 @@ class OnCluster:
 
     def _added(self, left: Future[Any], right: Future[Any]) -> Future[Any]:
         # with priority over further strips, because an addition frees one of two sums
-        return self.run.cluster.client.submit(operator.add, left, right, pure=False, priority=1)
+        submit, key = self.run.cluster.client.submit, task_key("adding sums")
+        return submit(operator.add, left, right, pure=False, priority=1, key=key)
 
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
@@ -204,7 +206,8 @@ class OnCluster:
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Future[Any]:
         """Run a task with all threads of a worker."""
         threads = self.run.cluster.threads
-        future = self.run.cluster.client.submit(alone, threads, function, *values, pure=False)
+        submit, key = self.run.cluster.client.submit, task_key(step)
+        future = submit(alone, threads, function, *values, pure=False, key=key)
         finished: Future[Any] = result_of(self.run.cluster, future, step, keep=True)
         return finished
 

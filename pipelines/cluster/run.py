@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
 from streaming_moments.printing.remedies import Remedy
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.storage.formats import ReadLimits
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Run:
     detail : callable
         Prints a line for users who asked for details.
     """
+
+    __repr__ = short_repr
 
     cluster: Cluster
     progress: StepProgress = field(default_factory=Silent)

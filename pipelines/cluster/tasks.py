@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
+from uuid import uuid4
 
 from distributed import CancelledError, Future, KilledWorker
 
@@ -148,6 +150,20 @@ def result_of(cluster: Cluster, future: Future[Any], step: str, keep: bool = Fal
     return required(outcome_of(cluster, future, keep), step)
 
 
+def task_key(step: str) -> str:
+    """Key of a task of a step; dashboards of Dask show and count tasks by the words of the step.
+
+    Examples
+    --------
+    >>> from dask.utils import key_split
+    >>> task_key("polishing, pass 1 of 3").rpartition("-")[0], key_split(task_key("topic rows"))
+    ('polishing', 'topic-rows')
+    """
+    words = re.findall("[a-z]+", step.partition(",")[0].lower())
+    # a digit at its beginning, because letters alone would be a word of the step
+    return "-".join([*words, f"0{uuid4().hex}"])
+
+
 def run_bounded(
     cluster: Cluster,
     function: Callable[..., Any],
@@ -183,7 +199,7 @@ def run_in_turn(
     keep: bool = False,
 ) -> Generator[tuple[int, Any], None, None]:
     """Yield (index, result) of each call as it finishes; otherwise as in `run_bounded`."""
-    with closing(completed(cluster, function, calls, in_flight, keep)) as finished:
+    with closing(completed(cluster, function, calls, in_flight, step, keep)) as finished:
         done = count(1)
         for index, value in finished:
             result = required(value, step)
@@ -197,6 +213,7 @@ def completed(
     function: Callable[..., Any],
     calls: Iterable[tuple[Any, ...]],
     in_flight: int,
+    step: str,
     keep: bool = False,
 ) -> Generator[tuple[int, Any], None, None]:
     """Yield (index, result or exception) of each call as it finishes; the next call then starts.
@@ -209,7 +226,7 @@ def completed(
 
     def start(number: int) -> None:
         for index, call in _first(waiting, number):
-            future = cluster.client.submit(function, *call, pure=False)
+            future = cluster.client.submit(function, *call, pure=False, key=task_key(step))
             places[future] = index
             running.add(future)
 

@@ -25,8 +25,13 @@ _WANTS = tuple(dict.fromkeys(one.want for one in CHOICES))
         "streaming-moments choose --data vectors --want clusters --json",
     ),
 )
-@click.option("--data", type=OneOf([*DATA]), metavar="DATA", help=f"{', '.join(DATA)}.")
-@click.option("--want", type=OneOf(_WANTS), metavar="ANSWER", help=f"{', '.join(_WANTS)}.")
+@click.option("--data", type=OneOf([*DATA]), metavar="DATA", help=f"Your data: {', '.join(DATA)}.")
+@click.option(
+    "--want",
+    type=OneOf(_WANTS),
+    metavar="ANSWER",
+    help=f"What to find: {', '.join(_WANTS)}.",
+)
 @json_option
 def choose(data: str | None, want: str | None, json_output: bool) -> None:
     """Find a model for your data and question, and print its commands.

@@ -53,10 +53,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "Write the words, basis and rules of STORE as a file, for `create --like` at another "
             "site."
         ),
-        "merge": (
-            "Add the statistics of each OTHER store to STORE, later only changes; reads no "
-            "documents."
-        ),
+        "merge": ("Add the counts of each OTHER store to STORE; later calls add what has changed."),
         "pull-model": "Copy a model that HUB has fitted to STORE, which has the same foundation.",
     },
     "models": {

@@ -19,7 +19,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     print_json,
     running,
 )
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.cluster.run import Run
@@ -44,7 +44,7 @@ def kernels(json_output: bool) -> None:
     if json_output:
         print_json({"seconds": seconds})
     else:
-        say(f"kernels compiled in {seconds:.1f} s")
+        confirm(f"Compiled the kernels in {seconds:.1f} s.")
 
 
 def compile_kernels(folder: Path, run: Run) -> None:

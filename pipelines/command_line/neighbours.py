@@ -17,7 +17,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
 from streaming_moments.pipelines.option_types import COUNT
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import confirm, tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.storage.counting.graphs.edges import NEIGHBOURS, EdgeColumns
@@ -36,15 +36,23 @@ from streaming_moments.storage.shards import ShardFormat
 @shards_argument
 @click.option("--output", required=True, type=STORE_URL, help="Folder for the lists, as Parquet.")
 @click.option(
-    "--source", default="source", show_default=True, metavar="NAME", help="Column of the first end."
+    "--source",
+    default="source",
+    show_default=True,
+    metavar="NAME",
+    help="Column of the first node.",
 )
 @click.option(
-    "--target", default="target", show_default=True, metavar="NAME", help="Column of the other end."
+    "--target",
+    default="target",
+    show_default=True,
+    metavar="NAME",
+    help="Column of the second node.",
 )
 @click.option(
     "--directed",
     is_flag=True,
-    help="Only the target is a neighbour of the source, not the reverse.",
+    help="The target is a neighbour of the source, but not the reverse.",
 )
 @click.option("--parts", type=COUNT, help="Files to write [by the bytes of SHARDS].")
 @click.option(
@@ -75,15 +83,17 @@ def neighbours(
         return
     words = PilotOptions().vocabulary_size
     every = f" --vocabulary-size {found.nodes}" if found.nodes > words else ""
-    say(
-        f"{found.nodes:,} nodes and {of_number(found.edges, 'edge')} in "
-        f"{of_number(len(found.files), 'file')} in {output}; left out "
-        f"{of_number(found.duplicates, 'duplicate edge')} and {of_number(found.loops, 'loop')}",
-        f"next: streaming-moments create STORE {output.rstrip('/')}/*.parquet --ids-column "
+    left = [of_number(found.duplicates, "duplicate edge")] * bool(found.duplicates)
+    left += [of_number(found.loops, "loop")] * bool(found.loops)
+    confirm(
+        f"Wrote the neighbours of {of_number(found.nodes, 'node')} by "
+        f"{of_number(found.edges, 'edge')} to {output} ({of_number(len(found.files), 'file')}).",
+        *([f"Left out {' and '.join(left)}."] if left else []),
+        f"Next: streaming-moments create STORE {output.rstrip('/')}/*.parquet --ids-column "
         f"{NEIGHBOURS} --min-documents 1 --max-document-fraction 1{every}",
     )
     if found.nodes > DEFAULT_CORE:
-        say(
+        confirm(
             f"with more than {DEFAULT_CORE:,} nodes, a store of --kind edges separates communities "
             "better, as lists use only that many core nodes"
         )

@@ -19,13 +19,14 @@ from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     running,
 )
+from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.nightly.plain_words import WIDEST, in_words, of_nights
 from streaming_moments.pipelines.nightly.report import NO_STORE_YET, NightReport
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import Status, warnings_of
-from streaming_moments.pipelines.terminal import event_logger, note, say, tell
+from streaming_moments.pipelines.terminal import confirm, event_logger, note, say, tell
 from streaming_moments.printing.plural import of_number
 
 
@@ -39,7 +40,7 @@ from streaming_moments.printing.plural import of_number
     ),
 )
 @click.argument("config", type=click.Path(dir_okay=False), required=False)
-@click.option("--json", "json_output", is_flag=True, help="Print one JSON object a step.")
+@click.option("--json", "json_output", is_flag=True, help="Print one JSON object for each step.")
 @click.option(
     "--init",
     "folder",
@@ -78,7 +79,7 @@ def nightly(
         raise InvalidInput("give either CONFIG, or --init FOLDER for a new night")
     if folder is not None:
         write_night_folder(folder, shards, results, datetime.now(UTC).date())
-        say(*_next_steps(folder, [*shards, results or ""]))
+        confirm(*_next_steps(folder, [*shards, results or ""]))
         return 0
     if shards or results:
         raise InvalidInput("--shards and --results belong to --init; write them into CONFIG")
@@ -112,13 +113,14 @@ def nightly(
             # name keys of the file, because a night has no options
             raise InvalidInput(error.said(of_nights)) from error
     if not json_output:
-        say(_summary(report))
+        # a night with new data that publishes nothing is worth a mail of cron
+        (say if report.exit_code == ExitCode.REJECTED else confirm)(_summary(report))
         if report.version is None:
             tell(NO_STORE_YET)
         for line in report.decision:
             tell(line)
         if report.growth:
-            say(report.growth)
+            note(report.growth)
         for line in _warnings(report):
             note(f"warning: {line}")
     for url, reason in report.bad:

@@ -107,7 +107,7 @@ class Plan:
     "--topics",
     "n_topics",
     type=COUNT,
-    help="Number of topics of the refit [--max-topics; 10 states].",
+    help="Number of topics or states that a refit will have [--max-topics; 10 states].",
 )
 @declared_options(
     CountingOptions, "counting", without=("stop_words", "date_column", "date_pattern")
@@ -116,14 +116,14 @@ class Plan:
     "--workers", type=Whole(1), multiple=True, help="Number of workers to estimate for; repeatable."
 )
 @click.option(
-    "--memory", type=Bytes(), help="Memory budget of a worker, such as 4GB [enough for all jobs]."
+    "--memory", type=Bytes(), help="Memory budget of a worker, such as 4GB [chosen for speed]."
 )
 @click.option(
     "--network",
     type=Bytes(),
     default=f"{NETWORK_BYTES >> 20}MiB",
     show_default=True,
-    help="Bytes that a worker receives per second; more than the default does not help.",
+    help="Bytes that a worker can receive per second; more than the default makes nothing faster.",
 )
 @click.option(
     "--within",
@@ -233,7 +233,7 @@ def print_plan(console: Console, made: Plan, details: bool = False) -> None:
             (
                 "recommended",
                 f"{of_number(best.workers, 'worker')} of {of_number(threads, 'thread')}, "
-                f"{size_text(made.worker_limit)} of memory{each}",
+                f"{mebibytes(made.worker_limit)} of memory{each}",
             ),
             ("time", f"{_time(best.total)}: {steps}"),
             ("memory", f"at most {mebibytes(memory.peak)} in a worker"),
@@ -339,7 +339,7 @@ def _cluster_as_json(one: ClusterCost) -> dict[str, float]:
 
 def _time(seconds: float) -> str:
     if seconds < 120:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"

@@ -42,7 +42,7 @@ from streaming_moments.pipelines.terminal import (
     DETAILED,
     QUIET,
     asked_for,
-    say,
+    confirm,
     shown,
     tell,
     unheard,
@@ -208,7 +208,7 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--half-life",
         type=HalfLife(),
         metavar="DAYS",
-        help="Days after which documents have half the weight; sums become floats.",
+        help="Days after which a document has half its weight; the sums become floats.",
     )
     @functools.wraps(command)
     def windowed(
@@ -229,13 +229,13 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--max-document-bytes",
         type=Bytes(),
         default=LIMITS.document_bytes,
-        help="Longest document, line or list of ids [8MiB].",
+        help="Largest document, line or list of ids that is read [8MiB].",
     )
     @in_section(
         READING,
         "--max-row-group-bytes",
         type=Bytes(),
-        help="Largest Parquet row group, or page of it, to decode [as --memory allows].",
+        help="Largest Parquet row group, or page of one, that is decoded [as --memory allows].",
     )
     @functools.wraps(command)
     def limited(max_document_bytes: int, max_row_group_bytes: int | None, **given: Any) -> Any:
@@ -347,7 +347,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 def print_version(store: MomentStore, what: str, json_output: bool) -> None:
     """Print the change of a store by a command, and its version."""
     if not json_output:
-        say(f"version {store.version}: {what}")
+        confirm(f"version {store.version}: {what}")
         return
     commit = store.commit
     print_json(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.tasks import completed
+from streaming_moments.pipelines.cluster.tasks import completed, task_key
 from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.interface.records import (
     Encoded,
@@ -61,7 +61,9 @@ class Held:
 
     def content(self, client: Client) -> Future[Any]:
         """Content as a task, which Dask can run again if its worker dies."""
-        return client.submit(_itself, self.documents, pure=False)
+        return client.submit(
+            _itself, self.documents, pure=False, key=task_key("holding partitions")
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,14 @@ class Lazy:
         if self.kept is not None and self.kept.status != "cancelled":
             return self.kept
         part = client.compute(self.part) if isinstance(self.part, Delayed) else self.part
-        return client.submit(_encoded, part, self.fields, self.shard.url, pure=False)
+        return client.submit(
+            _encoded,
+            part,
+            self.fields,
+            self.shard.url,
+            pure=False,
+            key=task_key("reading partitions"),
+        )
 
 
 def is_collection(documents: object) -> bool:
@@ -170,7 +179,8 @@ def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[La
             yield (contents[place],)
 
     in_flight = cluster.workers * cluster.threads
-    for done, (place, told) in enumerate(completed(cluster, _described, calls(), in_flight), 1):
+    finished = completed(cluster, _described, calls(), in_flight, "marking partitions")
+    for done, (place, told) in enumerate(finished, 1):
         part, content = parts[place], contents.pop(place)
         if isinstance(told, KilledWorker):
             raise WorkersLost(

@@ -19,6 +19,7 @@ from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.short_repr import in_a_line
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES, followed
 from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
@@ -64,9 +65,11 @@ class Topics:
         return self.model.n_topics
 
     def __repr__(self) -> str:
-        named = ", ".join("-".join(words[:2]) for words in self.top_words(2))
+        named = ["-".join(words[:2]) for words in self.top_words(2)]
         documents = of_number(self.model.documents, "document")
-        return f"Topics({self.model.n_topics} of {documents}: {named})"
+        return in_a_line(
+            "Topics", [f"{self.model.n_topics} of {documents}: {named[0]}", *named[1:]]
+        )
 
     def top_words(self, number: int = _SHOWN, weight: float = _RELEVANCE) -> list[list[str]]:
         """Return the most relevant words of each topic, best first.

@@ -226,8 +226,7 @@ class Selection:
         >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
         >>> print(Selection(tuple(candidates), 0.0).why_separable)
         3 topics are separable: one more gains less than a quarter of the mean gain in held-out \
-likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 3 \
-+0.4, 5 +0.025
+likelihood; 5 predict best, the most tried (try 5 to 10)
         """
         if (number := self.search.separable) is None:
             return ""
@@ -235,7 +234,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         return f"{number} {are} separable: {self.search.reasons()}"
 
     def _beside(self, one: Candidate) -> str:
-        # the fit may search for a single alpha0 again, so the model reports the final value
+        # a fit may search for the only alpha0 again, so the result is read from the model
         several = len({one.alpha0 for one in self.candidates}) > 1
         return f", alpha0 {one.alpha0:g}" if several else ""
 

@@ -124,7 +124,7 @@ class Pilot:
         return (
             f"a sample of {self.documents:,} passages in {of_number(self.shards, 'shard')}"
             f"{f' ({self.stopped})' if self.stopped else ''}; "
-            f"{self.basis.weights.sentence}; capacity: about {about(self.room)} such documents"
+            f"{self.basis.weights.sentence}; capacity: {about(self.room)} such documents"
         )
 
 

@@ -20,6 +20,7 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.model_memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import task_key
 from streaming_moments.pipelines.jobs.drawn_records import drawn_records
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.pipelines.jobs.refit import with_coherence
@@ -170,7 +171,14 @@ def polish(
     marked, bad = _marked(source, shards, run, skip_bad_shards, allow_missing)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     client = run.cluster.client
-    reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
+    reading = client.submit(
+        ReadingContext.of,
+        store,
+        limits,
+        run.storage_options,
+        pure=False,
+        key=task_key("opening the store"),
+    )
     given = model
     if family.second is not None and cast("Any", model).polishing is None:
         drawn = drawn_records(
@@ -190,7 +198,14 @@ def polish(
     model = family.start(model)
     for number in range(1, most + 1):
         context = client.submit(
-            PassContext.of, reading, model, work, number, skip_bad_shards, pure=False
+            PassContext.of,
+            reading,
+            model,
+            work,
+            number,
+            skip_bad_shards,
+            pure=False,
+            key=task_key("opening the store"),
         )
         calls = [(place, group, context) for place, group in enumerate(groups)]
         step = f"polishing, pass {number} of {'at most ' * (passes == AUTO)}{most}"

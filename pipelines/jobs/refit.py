@@ -26,6 +26,7 @@ from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.statistics.counts.whitening import require_columns
 from streaming_moments.storage.operations.windows import StatisticsSource, WindowedStore
 from streaming_moments.storage.segments.blocks import joining_bytes
 
@@ -173,6 +174,9 @@ def refit_rows(
     totals: Any
     held, joining = 2, 0
     if foundation.by_length:
+        if isinstance(options, TopicOptions):
+            # before the memory, since a larger budget would not help
+            require_columns(options.topics, cast("Any", foundation).basis)
         totals = counted_lengths(store)
         held = blocks_held(totals.whole)
     else:
@@ -223,7 +227,7 @@ def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
         return float(options.alpha0)
     search = TopicModel.likeliest_alpha0(rows, options)
     # the fit that follows searches again, with its own number of topics
-    run.tell(search.sentence)
+    run.detail(search.sentence)
     return search.alpha0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -140,12 +140,13 @@ def select(
     lengths = counted_lengths(store)
     plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole), refine)
     possible = [k for k in numbers if k not in too_large]
-    middle = possible[len(possible) // 2]
-    given = [
-        TopicOptions(topics=middle, alpha0=alpha0, method=method, seed=seed) for alpha0 in alphas
-    ]
     rows = rows_by(plan, store, lengths, run, kept=3)
-    known = [known_alpha0(rows, options, run) for options in given]
+    known = _known_alphas(
+        rows,
+        [TopicOptions(topics=1, alpha0=alpha0, method=method, seed=seed) for alpha0 in alphas],
+        possible[: len(possible) // 2 + 1],
+        run,
+    )
     forms = [form_of(alpha0) for alpha0 in dict.fromkeys(known)]
     refining = _Refining(*pairs_and_halves(rows, refine), refine, seed)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
@@ -172,6 +173,20 @@ def select(
         for (form, k), one in ordered.items()
     )
     return Selection(candidates, time.perf_counter() - started)
+
+
+def _known_alphas(
+    rows: OnCluster, given: Sequence[TopicOptions], numbers: Sequence[int], run: Run
+) -> list[float]:
+    """Each alpha0, found with the most topics among `numbers` that the statistics identify."""
+    refused: NotIdentifiable | None = None
+    for topics in reversed(numbers):
+        try:
+            return [known_alpha0(rows, replace(one, topics=topics), run) for one in given]
+        except NotIdentifiable as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
 
 
 @dataclass(frozen=True, eq=False)

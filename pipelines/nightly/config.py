@@ -43,7 +43,7 @@ from streaming_moments.pipelines.nightly.keys import (
 )
 from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.pipelines.quantities import Count, Number, Share
-from streaming_moments.pipelines.toml_files import from_toml, read_toml
+from streaming_moments.pipelines.toml_files import OtherFile, from_toml, read_toml
 from streaming_moments.quality.drift import DriftBounds
 from streaming_moments.statistics.registry import KINDS
 from streaming_moments.statistics.views.sketches import WHOLE
@@ -328,6 +328,15 @@ class NightlyConfig:
         return self
 
 
+# keys of a service, which imports this module
+_SERVICE = OtherFile(
+    frozenset({"inbox", "tokens", "listen", "accumulate", "keep"}),
+    "a service",
+    "streaming-moments serve",
+    "a night, such as night.toml",
+)
+
+
 def read_config(path: str | Path) -> NightlyConfig:
     """Read the configuration of a night from a TOML file.
 
@@ -337,7 +346,7 @@ def read_config(path: str | Path) -> NightlyConfig:
         The file is unreadable or not TOML, or keys are unknown, missing or have wrong values. The
         message names each key with its section, and suggests the nearest known key.
     """
-    return read_toml(NightlyConfig, path)
+    return read_toml(NightlyConfig, path, _SERVICE)
 
 
 def config_of(content: Mapping[str, Any], where: str) -> NightlyConfig:

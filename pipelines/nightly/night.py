@@ -135,9 +135,14 @@ def _night(
     history: NightHistory,
 ) -> NightReport:
     with journal.step("list") as found:
-        warnings = list(unused_options(config))
-        listed = _listed(config, folder, warnings.append)
+        lines = list[str]()
+        listed = _listed(config, folder, lines.append)
+        # a new service has no documents yet, which is no mistake in the pattern
+        own = f"{config.store.rstrip('/')}{SEALED}"
+        empty = [line for line in lines if line.startswith(own)]
+        warnings = [*unused_options(config), *(line for line in lines if line not in empty)]
         found |= {"shards": len(listed), "warnings": warnings}
+        found |= {"told": ["the service has no documents yet"]} if empty else {}
     report = replace(report, warnings=tuple(warnings))
     before = _store(config, folder, listed, run, journal)
     if before is None:
@@ -246,6 +251,9 @@ def _night(
     )
 
 
+SEALED = "-inbox/sealed/"  # documents of the service, behind the URL of its store
+
+
 def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:
     if not config.shards:
         return ()  # this store is a hub that only merges
@@ -254,12 +262,14 @@ def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) 
     for line in left_out_topics(config, store):
         told(line)
     kind = None if config.create is None else config.create.format
+    # a service that has accepted no documents yet is no reason for a warning
+    inbox = f"{config.store.rstrip('/')}-inbox/sealed/"
     return list_shards(
         config.shards,
         config.storage_options,
         kind if store is None else store.form.kind,
         none_is_fine=True,
-        tell=told,
+        tell=lambda line: None if line.startswith(inbox) else told(line),
         apart=lambda name: store is None or store.ledger().find(name) is None,
     )
 

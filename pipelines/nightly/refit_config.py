@@ -34,7 +34,7 @@ from streaming_moments.statistics.registry import KINDS
 _TOPICS = TopicOptions(topics=1)  # provides the defaults of the section
 # keys whose value a fit can find itself, each with the words that request this
 _FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
-_TRIED = {"topics", "alpha0", "method", "seed"}  # keys that are no options of a model
+_TRIED = {"topics", "alpha0", "method", "seed"}  # keys that are not options of a model
 
 
 def _keys_of(model: Any) -> set[str]:

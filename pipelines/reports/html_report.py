@@ -22,6 +22,7 @@ from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
 from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.printing.number_texts import short
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.differences import beyond_noise
@@ -122,7 +123,7 @@ def _environment() -> Environment:
         "lasting": lasting,
         "sentence_case": sentence_case,
     }
-    environment.globals["coherences"] = followed()
+    environment.globals |= {"coherences": followed(), "of_number": of_number}
     return environment
 
 

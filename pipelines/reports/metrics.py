@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES
+from streaming_moments.printing.short_repr import short_repr
 
 _SUFFIX = ".prom"
 _DriftNumbers: Any = make_dataclass(
@@ -53,6 +54,8 @@ class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measu
     warnings : int
         Warnings of the run, such as patterns that match nothing.
     """
+
+    __repr__ = short_repr
 
     store: str
     version: int | None

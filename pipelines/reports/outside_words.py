@@ -160,8 +160,8 @@ def _stop_words_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | 
         return None
     if not found:
         return remedy(
-            "Found no language in the sample, so no stop words are removed; otherwise name it by "
-            "{create.language}."
+            "Found no language in the sample, so no stop words are removed; if the texts have one, "
+            "name it by {create.language}."
         )
     names, policy = " and ".join(name.title() for name in found), store.policy
     removed = 0 if policy is None else len(policy.stop_words)

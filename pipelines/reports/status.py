@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES
+from streaming_moments.pipelines.quantities import local_time
 from streaming_moments.pipelines.reports.outside_words import (
     advice_of,
     share_line,
@@ -164,7 +164,7 @@ def shards_row(facts: Mapping[str, Any]) -> tuple[str, str]:
 
 def segments_row(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Format the number of segments, with those that a refit reads."""
-    return "segments", f"{facts['segments']}, of which a refit reads {facts['segments_read']}"
+    return "segments", f"{facts['segments']}; a refit reads {facts['segments_read']}"
 
 
 def kept_facts(store: MomentStore) -> dict[str, Any]:
@@ -199,13 +199,12 @@ def days_of(store: MomentStore) -> tuple[str, str] | None:
 def rows_of(status: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Name the counts of a store of documents, and its models."""
     outside = status["outside_share"]
-    share = "unknown" if outside is None else f"{outside:.1%}"
+    share = f" in the vocabulary, {outside:.1%} outside" if outside else ""
+    empty = status["empty_documents"]
+    unknown = f" ({empty:,} without a known word)" if empty else ""
     rows = [
-        (
-            "documents",
-            f"{status['documents']:,} ({status['empty_documents']:,} without a known word)",
-        ),
-        ("tokens", f"{status['tokens']:,} in the vocabulary, {share} outside"),
+        ("documents", f"{status['documents']:,}{unknown}"),
+        ("tokens", f"{status['tokens']:,}{share}"),
         shards_row(status),
         ("vocabulary", _vocabulary_text(status["words"], status["tokeniser"])),
         *([("new words", _added_text(status["added_words"]))] if status["added_words"] else []),
@@ -389,11 +388,6 @@ def _captured_text(captured: float | None) -> str:
         f", captured spectrum of the latest model {captured:.2f} (the part of its "
         "weakest topic that the basis captures; near 1 is good)"
     )
-
-
-def local_time(time: str) -> str:
-    """Format an ISO 8601 time in the local time zone, to the second."""
-    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
 def _drift_text(since: DriftSince) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table
 from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import relevance, top_words
+from streaming_moments.pipelines.quantities import local_time
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.terminal import shown
 from streaming_moments.printing.plural import of_number
@@ -233,14 +234,17 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
     ]
 
 
-def print_selection(console: Console, selection: Selection) -> None:
-    """Print a table of candidates that marks the most coherent, separable and best number."""
+def print_selection(console: Console, selection: Selection, detailed: bool = False) -> None:
+    """Print a table of candidates that marks the most coherent, separable and best number.
+
+    With `detailed`, also further coherences, the captured spectrum and the seconds.
+    """
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
     known_scores = [
         (key, name, one.mean_digits)
         for one in COHERENCES.values()
-        for key, name in one.columns.values()
+        for key, name in [*one.columns.values()][: None if detailed else 1]
         if coherent
     ]
     scores = [name for _, name, _ in known_scores]
@@ -250,8 +254,10 @@ def print_selection(console: Console, selection: Selection) -> None:
     scores = ["rounds"] * (len(rounds) > 1) + scores
     # candidates of states have only held-out scores
     topical = selection.number == "topics"
-    known = ["captured", "smallest topic"] if topical else []
-    for name in (selection.number, "alpha0", *scores, *known, "seconds"):
+    known = ["smallest topic"] * topical + ["captured"] * (topical and detailed)
+    known += ["seconds"] * detailed
+    alphas = ["alpha0"] * any(one.alpha0 for one in selection.candidates)
+    for name in (selection.number, *alphas, *scores, *known):
         table.add_column(name, justify="right")
     table.add_column("", overflow="fold")
     best, likely, apart = selection.best, selection.likely, selection.separable
@@ -265,11 +271,12 @@ def print_selection(console: Console, selection: Selection) -> None:
         smallest = "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}"
         table.add_row(
             str(one.n_topics),
-            f"{one.alpha0:g}",
+            *[f"{one.alpha0:g}" for _ in alphas],
             *["" if one.refined is None else str(one.refined)] * (len(rounds) > 1),
             *numbers,
-            *[shown_number(one.captured, 2), smallest] * topical,
-            shown_number(one.seconds, 2),
+            *[smallest] * topical,
+            *[shown_number(one.captured, 2)] * (topical and detailed),
+            *[shown_number(one.seconds, 2)] * detailed,
             one.refusal or ", ".join(marks),
             style="bold" if one is best else "dim" if one.refusal else None,
         )
@@ -289,7 +296,7 @@ def print_log(console: Console, lines: Sequence[LogLine]) -> None:
             message += f"\n{shown(f'left out {url}: {reason}')}"
         table.add_row(
             str(line.version),
-            line.time,
+            local_time(line.time),
             line.operation,
             f"{line.documents:,}",
             f"{line.shards:,}",

@@ -25,7 +25,7 @@ from streaming_moments.pipelines.nightly.keys import (
 )
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.pipelines.service.limits import LimitsSection
-from streaming_moments.pipelines.toml_files import from_toml, read_toml
+from streaming_moments.pipelines.toml_files import OtherFile, from_toml, read_toml
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.noted_options import without_effect
 
@@ -50,10 +50,11 @@ class ListenSection:
 
     @model_validator(mode="after")
     def _fits_together(self) -> ListenSection:
-        if (self.certificate is None) != (self.key is None):
-            raise ValueError(
-                "certificate needs key, and key needs certificate; give both or neither"
-            )
+        given = {"certificate": self.certificate, "key": self.key}
+        lacks = [name for name, value in given.items() if value is None]
+        if len(lacks) == 1:
+            [has] = given.keys() - lacks
+            raise ValueError(f"{has} is given without {lacks[0]}; add {lacks[0]}, a PEM file")
         return self
 
     @property
@@ -90,10 +91,18 @@ class AccumulateSection:
 
     @model_validator(mode="after")
     def _fits_together(self) -> AccumulateSection:
-        timed = self.refit_documents is not None or self.refit_every is not None
-        if timed != (self.night is not None):
+        timed = [
+            name for name in ("refit_documents", "refit_every") if getattr(self, name) is not None
+        ]
+        if self.night is not None and not timed:
             raise ValueError(
-                "night needs refit_documents or refit_every, which need night; give both or neither"
+                'night is given without the time to run it; add refit_every = "24h" or '
+                "refit_documents = 100000"
+            )
+        if self.night is None and timed:
+            raise ValueError(
+                f"{timed[0]} is given without the night to run; add the file of a night, such as "
+                'night = "night.toml"'
             )
         return self
 
@@ -162,9 +171,17 @@ class ServiceConfig:
         return self.inbox or f"{self.store.rstrip('/')}-inbox"
 
 
+_NIGHT = OtherFile(
+    frozenset({"shards", "output", "refit", "gates", "create", "update", "merge", "growth"}),
+    "a night",
+    "streaming-moments nightly",
+    "a service, such as service.toml",
+)
+
+
 def read_service(path: str | Path) -> ServiceConfig:
     """Read the configuration of a service from a TOML file; errors as in `read_toml`."""
-    return read_toml(ServiceConfig, path)
+    return read_toml(ServiceConfig, path, _NIGHT)
 
 
 def service_of(content: dict[str, Any], where: str) -> ServiceConfig:

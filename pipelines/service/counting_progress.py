@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from time import monotonic
 
 from streaming_moments.pipelines.service.ingest_worker.counted import counted_up_to
-from streaming_moments.pipelines.service.ingest_worker.steps import FailingStep
+from streaming_moments.pipelines.service.ingest_worker.steps import START, FailingStep
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.set_aside import SetAside, all_set_aside
 
-_COUNTING = ("look", "count")  # steps without which no document is counted
+_COUNTING = (START, "look", "count")  # steps without which no document is counted
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ class Receipt:
     version : version of the store that counts them
     reason : reason if they are refused, set aside or uncounted
     left_out : documents that were not accepted, if the call allowed that
+    empty : number of accepted documents without content, such as a text of spaces; they count as
+        documents, and add no words. None if it is not looked up
     """
 
     receipt: str
@@ -34,6 +36,7 @@ class Receipt:
     version: int | None = None
     reason: str = ""
     left_out: tuple[LeftOut, ...] = ()
+    empty: int | None = None
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,8 @@ class DocumentSent:
     """A document for a store of texts; other stores have the columns that they count.
 
     text : the whole text
-    id : id of the document
+    id : names the document for a deletion by id, and for answers. It need not be unique, and a
+        repeated id counts again: an Idempotency-Key makes a repeated request safe
     date : text that begins with a date, such as 2026-11-23; by default the day of
         arrival
     """
@@ -222,7 +226,7 @@ class ProblemDetails:
     detail : error of this call, and the remedy
     request_id : id of the call in the log of the service
     field : affected field, parameter or header
-    document : position of the affected document, from 0
+    document : position of the affected document, from 0; missing if the error is of no document
     """
 
     type: str
@@ -231,7 +235,7 @@ class ProblemDetails:
     detail: str
     request_id: str
     field: str = ""
-    document: int = 0
+    document: int | None = None
 
 
 @dataclass(frozen=True)

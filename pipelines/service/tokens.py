@@ -123,8 +123,9 @@ def read_tokens(path: str | Path) -> tuple[Token, ...]:
 
 
 def add_token(path: str | Path, name: str, role: Role) -> str:
-    """Make a token, store its hash in a file that only its owner can read, and return the token.
+    """Make a token, store its hash in a file, and return the token.
 
+    Only the owner can read a new file. An existing file keeps its permissions, owner and group.
     Raises InvalidInput if the name is invalid or exists already.
     """
     require_name(name, "a token")
@@ -205,9 +206,26 @@ def _write(path: str | Path, tokens: Sequence[Token]) -> None:
     content = json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1)
     place, before = os.path.realpath(path), os.umask(0o077)
     try:
+        earlier = os.stat(place) if os.path.exists(place) else None
+        if earlier is not None:
+            os.umask(~earlier.st_mode & 0o777)
         write_whole(place, content.encode() + b"\n")
+        if earlier is not None:
+            _keep_owner(place, earlier)
         sync(os.path.dirname(place))
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
         os.umask(before)
+
+
+def _keep_owner(place: str, earlier: os.stat_result) -> None:
+    """Give a file the owner and group of the one it replaced; else let no other group read it."""
+    made = os.stat(place)
+    if (made.st_uid, made.st_gid) == (earlier.st_uid, earlier.st_gid):
+        return
+    try:
+        os.chown(place, earlier.st_uid, earlier.st_gid)
+    except PermissionError:
+        if made.st_gid != earlier.st_gid:
+            os.chmod(place, made.st_mode & ~0o070)

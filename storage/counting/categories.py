@@ -33,9 +33,7 @@ class CategoryIndex:
     def of(cls, vocabulary: Vocabulary) -> CategoryIndex:
         """Build the index; raises ForeignStatistics for a vocabulary without column values."""
         if vocabulary.policy != CATEGORIES:
-            raise ForeignStatistics(
-                "the vocabulary holds words; give one that holds values of columns"
-            )
+            raise ForeignStatistics("the vocabulary contains words; give one of values of columns")
         return cls(vocabulary)
 
     def count(self, rows: pa.Table) -> tuple[CountBatch, int]:

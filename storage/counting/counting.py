@@ -27,7 +27,7 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter, Tokenis
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Holds, buffers, encoded
 
-# A word has at least two bytes with its separator, and counts are int32.
+# Most bytes of a document: a word has at least two bytes with its separator, and counts are int32.
 _LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
 
 
@@ -90,7 +90,7 @@ class WordIndex:
     starts : (keys + 1,) int64, first lane of each word: of n terms, of words of phrases that are no
         terms, and of stop words
     phrases : finds the phrases of the policy
-    probe : what tells the tokeniser of the process that made it from others, see `probe`
+    probe : digest that identifies the tokeniser of the process that made the index, see `probe`
     """
 
     holds: ClassVar[Holds] = "texts"
@@ -117,7 +117,7 @@ class WordIndex:
         terms = vocabulary.index if policy.phrases else {}
         phrases = PhraseIndex.of(terms, policy.phrases, {*policy.stop_words})
         stopped = {*policy.stop_words}.difference(phrases.keys)
-        # stop words come last, as the last of equal keys is found
+        # stop words come last, as a lookup finds the last of equal keys
         keys = [*vocabulary.terms, *phrases.keys, *sorted(stopped)]
         data, offsets = buffers(encoded(keys))
         chosen = slots or 1 << (2 * offsets.size).bit_length()
@@ -155,7 +155,7 @@ class SpelledTexts:
         spelled, begins, hard = token_kernels.spell(data, offsets, symbols_of(data)[0])
         spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
         wholes = (folded_text(data[start:stop].tobytes().decode()) for start, stop in spans)
-        # folded texts may have code points beyond the basic plane although the texts have none
+        # folding can give code points beyond the basic plane, although the texts have none
         data, offsets = buffers(encoded(wholes))
         folded, folded_begins, _ = token_kernels.spell(data, offsets, symbols_of(data)[1])
         places = np.where(hard, np.cumsum(hard) - 1, -1)
@@ -165,7 +165,7 @@ class SpelledTexts:
     def _cut(
         cls, data: NDArray[np.uint8], offsets: NDArray[np.int64], split: Splitter
     ) -> SpelledTexts:
-        """Spell texts by a tokeniser in Python, which sees one text at a time."""
+        """Spell texts by a tokeniser in Python, one text at a time."""
         sizes, parts = np.zeros(offsets.size, dtype=np.int64), list[bytes]()
         for document, (start, stop) in enumerate(pairwise(offsets.tolist()), start=1):
             try:
@@ -176,7 +176,7 @@ class SpelledTexts:
             sizes[document] = len(parts[-1])
         _require_countable(sizes)
         begins = np.cumsum(sizes)
-        # with room for wider access
+        # with padding for wider access
         spelled = np.zeros(int(begins[-1]) // 8 + 4, dtype=np.uint64)
         spelled.view(np.uint8)[: begins[-1]] = np.frombuffer(b"".join(parts), dtype=np.uint8)
         none, nowhere = np.zeros(0, dtype=np.uint64), np.full(sizes.size - 1, -1)

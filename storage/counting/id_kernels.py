@@ -7,17 +7,17 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# 2^64 over the golden ratio, which separates neighbouring ids, as most ids are consecutive.
+# 2^64 over the golden ratio: it spreads consecutive ids, which are usual, over the table.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-NONE = np.int64(-1)  # not an id, as ids are at least 0
+NONE = np.int64(-1)  # marks a free slot; ids are at least 0
 
 
 @kernel()
 def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
-    """Fill (2^b, 2) `slots`, which hold `NONE`, with ids and their places in `ids`.
+    """Fill (2^b, 2) `slots`, which contain `NONE`, with ids and their places in `ids`.
 
-    Open addressing: each id is in the first free slot from its own on. There must be more slots
-    than ids.
+    Open addressing: each id gets its own slot, or the next free one. There must be more slots than
+    ids.
     """
     last = np.uint64(slots.shape[0] - 1)
     for place in range(ids.size):

@@ -15,17 +15,18 @@ from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.counting.tokeniser.words import words
 from streaming_moments.storage.counting.tokenisers.libraries import library
 
-# In place of languages: the languages of a sample, or no language.
+# Values in place of languages: use the languages of a sample, or no language.
 AUTO, NONE = "auto", "none"
 # A passage is in a language if at least this share of it, and two different words, are stop words
 # of the language. Their share is 17% in Arabic and Turkish, and 30% to 60% in most languages.
 _SHARE_OF_PASSAGE = 0.15
 _WORDS_OF_PASSAGE = 2
-# A language counts if at least this share of the passages is in it.
+# A sample is in a language if at least this share of its passages is.
 _SHARE_OF_PASSAGES = 0.08
-# Excludes codes of countries and the like, which are a few short stop words of some list.
+# Fewest different stop words as evidence. It excludes codes of countries and the like, which are
+# short stop words of some lists.
 _FEWEST_WORDS, _FEWEST_LONG_WORDS, _LONG = 3, 2, 3
-_MOST_PASSAGES = 4_000  # that are examined
+_MOST_PASSAGES = 4_000  # most passages that are examined
 # Ranges of code points of the letters of languages whose words need a tokeniser of their own.
 _KANA, _THAI = "kana", "thai"
 _SCRIPTS = {
@@ -60,6 +61,17 @@ def language_names(languages: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({_name(language) for language in wanted}))
 
 
+def known_languages() -> tuple[str, ...]:
+    """Values of `--language`, for completion by a shell.
+
+    Examples
+    --------
+    >>> [name for name in known_languages() if name.startswith("i")]
+    ['indonesian', 'italian']
+    """
+    return AUTO, NONE, *sorted({*LANGUAGE_MAPPING.values(), _THAI})
+
+
 def listed_stop_words(languages: Iterable[str]) -> set[str]:
     """Return the stop words of languages (English names), as written; none without a list.
 
@@ -81,7 +93,7 @@ def stop_words_of(languages: Iterable[str]) -> set[str]:
 
 @functools.cache
 def _stop_words_of_each() -> dict[str, set[str]]:
-    """Stop words of each language with a list; to split them takes five milliseconds."""
+    """Stop words of each language with a list, cached because splitting takes five milliseconds."""
     return {name: stop_words_of([name]) for name in sorted(LANGUAGE_MAPPING.values())}
 
 
@@ -159,7 +171,7 @@ def unspaced_language(terms: Sequence[str], counts: Any) -> str:
 
 
 def tokeniser_advice(language: str) -> Remedy:
-    """What to do about texts in a language that `unspaced_language` names.
+    """Advice for texts in a language that `unspaced_language` returned.
 
     Examples
     --------

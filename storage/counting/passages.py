@@ -1,4 +1,4 @@
-"""Passages: parts of texts with a given number of words, found without a string for each word."""
+"""Passages: parts of texts with a given number of words, cut without a string for each word."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Passages:
         begins, stops = texts.begins[:-1].copy(), texts.begins[1:].copy()
         hard = texts.places >= 0
         begins[hard], stops[hard] = end + texts.folded_begins[:-1], end + texts.folded_begins[1:]
-        # each word is between two consecutive zeros
+        # a word lies between two consecutive zeros
         zeros = np.concatenate([[-1], np.flatnonzero(content == 0)])
         first = np.searchsorted(zeros[1:], begins)
         words = np.searchsorted(zeros[1:], stops) - first

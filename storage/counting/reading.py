@@ -35,12 +35,13 @@ _Batch = TypeVar("_Batch", covariant=True)
 
 _UNFITTING: Mapping[Holds, str] = MappingProxyType(
     {
-        "texts": "holds token ids, but the vocabulary holds terms; give shards of texts, or create "
-        "a store from shards of ids",
-        "ids": "holds texts, but the vocabulary holds token ids; give shards of ids (LDA-C, or "
+        "texts": "contains token ids, but the vocabulary contains terms; give shards of texts, or "
+        "create a store from shards of ids",
+        "ids": "contains texts, but the vocabulary contains token ids; give shards of ids (LDA-C, "
+        "or "
         "Parquet or JSON Lines with a column of ids), or create a store from texts",
-        "categories": "holds documents, but the vocabulary holds values of columns; give tables of "
-        "these columns, or create a store from documents",
+        "categories": "contains documents, but the vocabulary contains values of columns; give "
+        "tables of these columns, or create a store from documents",
     }
 )
 

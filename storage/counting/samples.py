@@ -54,8 +54,8 @@ class TermSample:
     token_ids : the m token ids; None for a sample of texts
     policy : fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table
     columns : columns of the table
-    seconds : time of one thread that the tokeniser took, and all reading with it
-    order : the terms in the order of the texts, if the policy seeks phrases
+    seconds : seconds of one thread in the tokeniser, and in all reading including it
+    order : the terms in the order of the texts, if the policy finds phrases
     """
 
     terms: tuple[str, ...]
@@ -114,11 +114,11 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
     (('art', 'law'), [[0, 2], [1, 0]], 30)
     """
     if not samples:
-        raise InvalidInput("no samples to merge; give at least one")
+        raise InvalidInput("there are no samples to merge; give at least one")
     if len({(sample.policy, sample.token_ids is None) for sample in samples}) > 1:
         raise ForeignStatistics(
-            "the samples have different token policies, or some hold texts and some token ids; "
-            "sample all shards in one way"
+            "the samples have different token policies, or some contain texts and some token ids; "
+            "sample all shards with the same policy and format"
         )
     if len(samples) == 1:
         return samples[0]
@@ -184,7 +184,7 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
         raise InvalidInput(
             "the sample has no order of words; draw it by a policy with phrase_words"
         )
-    # an empty word stands for what is no token: no phrase has it
+    # an empty word replaces words that are not tokens, as no phrase contains it
     names = [*sample.terms, ""]
     passages = (
         [names[place] for place in order.terms[start:stop].tolist()]
@@ -197,7 +197,7 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
 def settled(
     sample: TermSample, policy: TokenPolicy, least_often: int
 ) -> tuple[TermSample, TokenPolicy]:
-    """A sample of a policy, and the policy, with the stop words and phrases that it seeks.
+    """Complete a sample and its policy with the stop words and phrases to find.
 
     `least_often` is the smallest number of occurrences of a phrase.
     """
@@ -208,10 +208,11 @@ def settled(
         return sample, policy
     terms = sample.terms
     if not policy.phrases:
-        # as a policy with phrases cuts texts; with given ones, the sample was cut so
+        # passages are cut as by a policy with phrases; with given phrases the sample is already cut
+        # this way
         terms = tuple(map(without_separator, terms))
     found = found_phrases(terms, sample.order, policy.phrase_words, least_often)
-    # phrases that were given are words of the sample, and parts of no other phrase
+    # given phrases are already words of the sample, and are not parts of other phrases
     given = {*map(term_of, policy.phrases)}
     phrases = tuple(sorted({*policy.phrases, *(one for one in found if given.isdisjoint(one))}))
     policy = replace(policy, phrases=phrases, phrase_words=None)
@@ -221,10 +222,10 @@ def settled(
 
 
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
-    """Findings about the words of a sample, for JSON: empty for a default without findings.
+    """Findings about the words of a sample, for JSON; empty without findings.
 
-    Which tokeniser would find them, the share of time that another one takes, and the number of
-    phrases, with the most frequent ones.
+    They are the tokeniser that the language needs, the share of time of a tokeniser other than the
+    default, and the number of phrases, with the most frequent ones.
     """
     if policy is None:
         return {}
@@ -327,7 +328,7 @@ def sample_of_passages(
     # one passage at a time, as its words take many times its bytes as Python objects
     parts = [numbered(passage) for passage in passages]
     terms = tuple(sorted(known))
-    # the last place is that of words that are no tokens
+    # the last place is for words that are not tokens
     places = np.full(len(terms) + 1, -1, dtype=np.int64)
     places[[known[term] for term in terms]] = np.arange(len(terms))
     offsets = np.cumsum([0, *map(len, parts)])

@@ -55,10 +55,10 @@ class TokenPolicy:
     languages : tuple of str
         Languages of the stop words; for information, not in the fingerprint.
     tokeniser : str
-        Name of the tokeniser, as `create --tokeniser` takes it.
+        Name of the tokeniser, as given by `create --tokeniser`.
     tokeniser_version : str
-        Its version, which must be the same wherever documents are counted; empty for `words`,
-        whose version is that of the package.
+        Its version, which must be the same on all machines; empty for `words`, whose version is
+        that of the package.
     phrases : tuple of tuple of str
         Words that are one token where they follow each other, such as `("new", "york")`: two or
         three words each, stop words or not, sorted, distinct.
@@ -108,7 +108,8 @@ class TokenPolicy:
             )
         if self.phrase_words not in (None, *range(2, LONGEST + 1)):
             raise InvalidInput(
-                f"phrases of up to {self.phrase_words} words are sought; give 2 or {LONGEST}"
+                f"phrase_words is {self.phrase_words}; give 2 or {LONGEST}, the most words of a "
+                "phrase to find"
             )
         if list(self.phrases) != sorted({*self.phrases}):
             raise InvalidInput("the phrases are not sorted and distinct")
@@ -152,7 +153,7 @@ class TokenPolicy:
         extra_stop_words : iterable of str
             Further stop words, in any spelling.
         tokeniser : str
-            What cuts texts into words, as `create --tokeniser` takes it.
+            Tokeniser, as given by `create --tokeniser`.
         phrases : iterable of str
             Phrases of two or three words, in any spelling. "2" or "3" means those that `create`
             finds in its sample, of at most this many words.
@@ -254,7 +255,7 @@ class TokenPolicy:
 
     @property
     def runs_here(self) -> bool:
-        """Whether this process has the tokeniser, and in the version of the policy."""
+        """Whether this process has the tokeniser in the version of the policy."""
         try:
             self.splitter()
         except TokeniserMissing:
@@ -263,13 +264,13 @@ class TokenPolicy:
 
     @property
     def probe(self) -> str:
-        """Digest of words that the tokeniser finds here; empty for the default, or without it."""
+        """Digest of words that the tokeniser finds here; empty for the default or if missing."""
         return "" if self.is_compiled or not self.runs_here else probed(self.tokeniser)
 
     def require_probe(self, made: str) -> None:
-        """Raise TokeniserMissing if the tokeniser here finds other words than where `made` is from.
+        """Raise TokeniserMissing if the tokeniser here finds other words than the one of `made`.
 
-        A function of one's own may have other code there, under the same version.
+        A user's function may have other code there under the same version.
         """
         if made and probed(self.tokeniser) != made:
             raise TokeniserMissing(
@@ -404,13 +405,14 @@ class TokenPolicy:
 
 
 def _as_cut(stop_words: Iterable[str], tokeniser: Tokeniser) -> set[str]:
-    """Stop words as a tokeniser spells them, such as their stems."""
+    """Stop words as the tokeniser spells them, such as their stems."""
     if tokeniser.name == COMPILED:
         return {piece for word in stop_words for piece in words(word)}
     split, spelled = tokeniser.splitter(), set[str]()
     for word in stop_words:
         for piece in {word, *words(word)}:
-            # one that is cut or dropped stays whole, as its parts may be words of other meaning
+            # a stop word that the tokeniser cuts or drops stays unchanged, as its parts may have
+            # another meaning
             found = words_by(split, tokeniser.name, piece)
             spelled.add(found[0] if len(found) == 1 else piece)
     return spelled

@@ -72,7 +72,7 @@ class NumberRows:
     values: NDArray[Any]
 
     def of_width(self, width: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """(N, width) rows of finite numbers, and a mask of these among all rows."""
+        """(N, width) rows of finite numbers, and a mask that marks them among all rows."""
         fits = self.widths == width
         values = self.values
         if not fits.all():
@@ -197,7 +197,7 @@ def pilot_of(
     known, counts = np.unique(widths[widths > 0], return_counts=True)
     if not known.size:
         raise InvalidInput(
-            f"none of the {widths.size} rows of the pilot holds numbers",
+            f"none of the {widths.size} rows of the pilot is numeric",
             "check the columns in {create.columns}",
         )
     width = int(known[counts.argmax()])
@@ -244,7 +244,7 @@ def _read(array: pa.Array) -> pa.Array:
 
 
 def _number(text: str | None) -> float | None:
-    if text is None or "_" in text:  # `float` accepts 1_0, which is not a number in data
+    if text is None or "_" in text:  # `float` accepts 1_0, which is not a number in data files
         return None
     try:
         return float(text)

@@ -191,7 +191,7 @@ def sample_rows(
     tables = read_tables(shard, form, columns, limits, storage_options, even=even)
     for table, _ in steadily(tables, shard, storage_options):
         keys = np.concatenate([keys, rng.random(table.num_rows)])
-        # a column of nulls gets its type from other tables
+        # a column with only nulls gets its type from other tables
         joined = [table] if held is None else [held, table]
         held = pa.concat_tables(joined, promote_options="default")
         # the rows with the smallest random keys are a uniform sample of any size
@@ -233,7 +233,7 @@ def _word_frequencies(passages: Passages, rows: int, policy: TokenPolicy) -> Ter
         codes = np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
         used, often = np.unique(codes, return_counts=True)
         if len(known) > counts.size:
-            more = np.zeros(len(known), np.int64)  # doubles the room for words
+            more = np.zeros(len(known), np.int64)  # doubles the array of words
             counts, documents = np.append(counts, more), np.append(documents, more)
         counts[used] += often
         documents[used] += 1

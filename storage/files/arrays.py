@@ -1,6 +1,6 @@
 """Zarr v3 arrays as files in memory: this module encodes and decodes them, folders store the bytes.
 
-Therefore the hashed bytes are exactly the bytes that are written and read, on every storage.
+So the hashed bytes are exactly the bytes that are written and read, on every storage.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ArraySpec:
 
     @classmethod
     def whole(cls, array: NDArray[Any], name: str = "") -> ArraySpec:
-        """Return the specification of an array with one chunk, whose name begins its axes'."""
+        """Return the specification of an array with one chunk; axis names begin with its name."""
         chunks = tuple(max(1, size) for size in array.shape)
         dimensions = tuple(f"{name}_{axis}" for axis in range(array.ndim)) if name else None
         return cls(array.shape, chunks, str(array.dtype), dimensions=dimensions)
@@ -221,7 +221,7 @@ def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -
     import google_crc32c
 
     described = json.loads(files[f"{name}/{_GROUP}"])
-    described.pop("dimension_names", None)  # names of axes are for other readers
+    described.pop("dimension_names", None)  # names of axes are only for other readers
     if np.dtype(spec.dtype).kind not in _KINDS or described != _described(spec, named=False):
         raise ValueError(name)
     if not all(spec.shape):

@@ -33,11 +33,10 @@ class Backend:
     parts_at_once : the client's option for the number of parts of a file that it reads at a time.
         Unless it is 1, the client asks for the size of each file first, and the parts may come from
         different contents; empty without such an option
-    connections : the client's option with its settings of connections, and what is set there unless
-        the user sets it
+    connections : the client's option for connections, and its default settings here
     errors : modules and names of errors other than OSError for failed reads and writes. All back
         ends raise FileNotFoundError for a missing file, and PermissionError for a forbidden one
-    remedies : what to do about an error, by the beginning of its name or of its text
+    remedies : remedy of an error, by the beginning of its name or of its text
     """
 
     protocols: frozenset[str] = frozenset()
@@ -81,7 +80,7 @@ BACKENDS = (
         buckets=True,
         content_type="ContentType",
         parts_at_once="max_concurrency",
-        # by default ten, so of 70 files of a segment that are read at once sixty wait
+        # the default is ten, so 60 of the 70 files of a segment would wait
         connections=("config_kwargs", MappingProxyType({"max_pool_connections": 64})),
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
@@ -188,7 +187,7 @@ def client_options(protocol: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def remedy_of(error: BaseException) -> str | None:
-    """Return what to do about an error of a client; None for errors that need no remedy of its own.
+    """Return the remedy of an error of a client; None for errors without a special remedy.
 
     Examples
     --------
@@ -198,9 +197,9 @@ def remedy_of(error: BaseException) -> str | None:
     if lacks_space(error):
         return "free some space, then run this again"
     if isinstance(error, PermissionError):
-        # clients of object stores set no number
+        # errors of object stores have no errno
         local = isinstance(error.errno, int)
-        return _permissions(error) if local else "check the credentials and what they allow"
+        return _permissions(error) if local else "check the credentials and their permissions"
     for begin, remedy in (pair for one in BACKENDS for pair in one.remedies):
         if type(error).__name__ == begin or str(error).startswith(begin):
             return remedy
@@ -208,7 +207,7 @@ def remedy_of(error: BaseException) -> str | None:
 
 
 def _permissions(error: PermissionError) -> str:
-    """Return whose permissions to check for an error of a local disk, as far as that is known."""
+    """Return the remedy for a refused permission; on a local disk it names user and owner."""
     if os.name != "posix":
         return "check the permissions"
     told = f"check the permissions: this process runs as user {os.geteuid()}"

@@ -20,10 +20,10 @@ def create_once(
 ) -> bytes | None:
     """Create a file unless it exists; return the content of the other writer if it was first.
 
-    Returns None if this content is stored durably. After an error the file is read to find
-    out. Two writers of one name must write different content, or content that serves both.
-    `attempts` bounds the attempts of a creation that wrote nothing. `delay` is the scale of the
-    growing random waits between attempts, in seconds.
+    Returns None if this content is stored durably. After an error the file is read to find out. Two
+    writers of one name must write different content, or content that is valid for both. `attempts`
+    bounds the attempts of a creation that wrote nothing. `delay` is the scale of the growing random
+    waits between attempts, in seconds.
 
     Raises CreationUnknown if the creation failed and the file cannot be read, or is written but
     cannot be synced. Raises StoreError if nothing is written.

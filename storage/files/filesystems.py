@@ -35,7 +35,8 @@ from streaming_moments.storage.files.urls import (
     without_secrets,
 )
 
-_SHORTEST_SECRET = 4  # characters; masking shorter values would garble the message
+# fewest characters of a value that is masked; masking shorter values would garble the message
+_SHORTEST_SECRET = 4
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
     """Raise an error whose cause can be pickled and hides signatures of URLs."""
     cause: Exception | None = error
     if _is_web(url):
-        # a client's error holds the request, which cannot be pickled and has the whole URL
+        # an error of a client has the request, which cannot be pickled and has the whole URL
         error.__cause__ = error.__context__ = None
         cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
     try:
@@ -233,7 +234,8 @@ def one_line(error: Exception, storage_options: Mapping[str, object] | None = No
     'Permission denied'
     """
     if isinstance(error, OSError) and error.strerror and error.errno in _OF_THE_DISK:
-        return error.strerror  # its file may be one of ours; the message around it has the place
+        # the error can name a temporary file; the message around it names the shard
+        return error.strerror
     lines = str(error).strip().splitlines()
     line = lines[0] if lines else type(error).__name__
     for secret in _texts(storage_options or {}):

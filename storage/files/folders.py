@@ -50,13 +50,15 @@ class StoredFile:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it is a temporary file that has not got its final name."""
+        """Whether it is a temporary file that was never renamed to its final name."""
         return self.path.endswith(local_files.PARTIAL)
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Files under a URL. Opened again wherever it is unpickled. Make one with `at`.
+    """Files under a URL. Each process that unpickles it opens its file system again.
+
+    Make one with `at`.
 
     url : URL of the folder; an absolute path for a local folder
     storage_options : options of the file system; never shown, never stored
@@ -112,12 +114,12 @@ class Folder:
 
     @contextlib.contextmanager
     def removed_if_empty(self) -> Iterator[None]:
-        """Delete a local folder that a failing block made and left without a file."""
+        """Delete a local folder that a failing block created and left empty."""
         new = self.is_local and not os.path.lexists(self.url)
         try:
             yield
         except BaseException:
-            # an error here would hide that of the block
+            # an error here would hide the error of the block
             with contextlib.suppress(OSError):
                 for place, _, _ in os.walk(self.url, topdown=False) if new else ():
                     local_files.remove_empty(place)
@@ -255,7 +257,7 @@ class Folder:
                     local_files.remove_empty(self._place(str(folder)))
 
     def exists(self, name: str) -> bool:
-        """Whether a file exists; StoreError if the storage cannot say."""
+        """Whether a file exists; StoreError if the storage does not answer."""
         with self._errors("look for", name):
             try:
                 self._file_system.info(self._place(name))
@@ -289,10 +291,10 @@ class Folder:
                 self._file_system.pipe(files, **dict(told))
 
     def link(self, name: str, source: Folder, other: str) -> bool:
-        """Give a file of another folder a second name here; whether that was possible.
+        """Try to give a file of another folder a second name here; return whether it worked.
 
-        It is possible for local files on one disk, as `link_whole` says. Nobody may change the
-        file, under either name. Raises StoreError if the disk fails.
+        It is possible for local files on one disk, see `link_whole`. The file must never change,
+        under either name. Raises StoreError if the disk fails.
         """
         if not self.is_local or not source.is_local:
             return False
@@ -383,8 +385,8 @@ class Folder:
             found = datetime.fromisoformat(found)
         if not isinstance(found, datetime):
             raise StoreError(
-                f"the storage has no time of writing for {place}; put the store on a local disk, "
-                "s3, gs or az"
+                f"the storage has no modification time for {place}; put the store on a local "
+                "disk, s3, gs or az"
             )
         return found if found.tzinfo else found.replace(tzinfo=UTC)
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 PARTIAL = ".partial"
 
-# another disk, no such right, a disk without links, too many names, or the file is gone
+# errors of a link: another disk, a missing permission, a disk without links, too many names, or a
+# missing file
 _UNLINKABLE = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EMLINK, errno.ENOENT)
 
 
@@ -53,11 +54,11 @@ def copy_whole(source: str, path: str) -> None:
 
 
 def link_whole(source: str, path: str) -> bool:
-    """Give a file that nobody changes a second name; whether that was possible.
+    """Try to give a file that never changes a second name, and return whether that was possible.
 
-    It is impossible for a missing file, one on another disk, and one of another user, group or
-    permission than a new file beside `path` would have. The name is durable after a `sync` of its
-    folder. Creates missing folders.
+    It is impossible for a missing file and for a file on another disk. It is also impossible if a
+    new file at `path` would have another user, group or permissions. The name is durable after a
+    `sync` of its folder. Creates missing folders.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def link_whole(source: str, path: str) -> bool:
     os.makedirs(folder, exist_ok=True)
     try:
         found = os.lstat(source)
-        # only its owner could damage it, and whoever may read the store may read it
+        # only the owner can change such a file, and all readers of the store can read it
         if not stat.S_ISREG(found.st_mode) or _rights(found) != _rights(os.stat(folder)):
             return False
         os.link(source, path)
@@ -107,7 +108,7 @@ def sync(path: str) -> None:
     """
     for folder, _, _ in os.walk(path, onerror=_raise):
         _sync_folder(folder)
-    # a killed writer may have made any writable folder above
+    # a killed writer may have created any writable folder above
     while not os.path.ismount(path) and os.access(os.path.dirname(path), os.W_OK):
         path = os.path.dirname(path)
         _sync_folder(path)
@@ -116,7 +117,7 @@ def sync(path: str) -> None:
 def files_below(path: str) -> dict[str, dict[str, float]]:
     """Map every file in a folder and below, by path, to its size in bytes and time of last change.
 
-    A file with several names may have got one after its content; the later of the two times counts.
+    A file with several names may have received a name after its content; the later time counts.
     Missing folders and files deleted meanwhile are skipped.
     """
     found = {}
@@ -149,19 +150,19 @@ def remove_empty(path: str) -> None:
 def clock(path: str) -> float:
     """Read the clock of the disk, in seconds since 1970.
 
-    Creates, reads and deletes an empty file beside `path`, for which a full disk has room. Creates
-    the folder if it is missing.
+    Creates, reads and deletes an empty file beside `path`, which works on a full disk. Creates the
+    folder if it is missing.
     """
     return _tried(path, b"")
 
 
 def require_room(path: str) -> None:
-    """Write a few bytes to a file beside `path` and delete it; OSError if there is no room."""
+    """Write a few bytes to a file beside `path` and delete it; OSError if the disk is full."""
     _tried(path, b"room")
 
 
 def _tried(path: str, content: bytes) -> float:
-    """Write a file beside `path`, and delete it; give the time at which the disk wrote it."""
+    """Write a file beside `path`, delete it, and return the time at which the disk wrote it."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:
@@ -191,7 +192,7 @@ def _written_aside(path: str, content: bytes) -> Iterator[str]:
 
 
 def _rights(state: os.stat_result) -> tuple[int, int, int, int]:
-    """Return the disk, the owner, the group and the permissions that a file shares with folders."""
+    """Return the disk, owner, group and permissions of a file, to compare it with others."""
     return state.st_dev, state.st_uid, state.st_gid, state.st_mode & 0o666
 
 

@@ -16,7 +16,7 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.local_files import PARTIAL
 from streaming_moments.storage.files.sealed import seal, unseal
 
-NOTE = ".provenance.json"  # hidden, so that readers of the folder, and `FOLDER/*`, skip it
+NOTE = ".provenance.json"  # a hidden name, so that readers of the folder, and `FOLDER/*`, skip it
 TOP_DOCUMENTS = "_top_documents.json"
 MEMBERSHIPS = "memberships.parquet"
 _OF_SHARD = re.compile(r".+-[0-9a-f]{8}\.parquet")
@@ -93,9 +93,10 @@ _NOTE = TypeAdapter(OutputNote)
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """A folder for output files. For the files of a model get one with `claim_output`.
+    """Folder for output files.
 
-    `by` is the model that has claimed it. Without one any file may be written.
+    `claim_output` returns one for the files of a model. `by` is the model that has claimed it.
+    Without a claim any file may be written.
     """
 
     folder: Folder
@@ -109,8 +110,8 @@ class OutputFolder:
     def require_own(self) -> None:
         """Raise OutputOfAnother if another model has claimed the folder meanwhile.
 
-        A folder without a note gets one here, so that a run that fails before its first file leaves
-        no note.
+        Writes the note of a folder without one. This happens only here, so that a run that fails
+        before its first file leaves no note.
         """
         if self.by is None:
             return
@@ -118,8 +119,8 @@ class OutputFolder:
         if note.replacing or note.by.differs(self.by):
             raise OutputOfAnother(
                 f"{note.by.described} claimed {self.url} during this run, so this run stopped. "
-                "Give another folder, and transform with that model again, as one of its files may "
-                "be missing"
+                "Give another folder, and transform with that model again, as one of its files "
+                "may be missing"
             )
 
 

@@ -23,7 +23,7 @@ from streaming_moments.storage.files.output_folders import OutputFolder, OutputO
 def parquet_output(
     folder: OutputFolder, name: str, schema: pa.Schema
 ) -> Iterator[tuple[str, pq.ParquetWriter]]:
-    """Open a writer of a Parquet file that gets its place when the block ends without an error.
+    """Open a writer of a Parquet file that becomes visible when the block ends without an error.
 
     Yields its URL and the writer. Raises OutputOfAnother if another model has claimed the folder.
     """
@@ -58,7 +58,7 @@ def put_whole(local: str, folder: OutputFolder, name: str) -> None:
     try:
         folder.require_own()
     except OutputOfAnother:
-        # a process that replaced the folder meanwhile has not seen this file
+        # a process that replaced the files of the folder meanwhile did not delete this file
         with suppress(FileNotFoundError, *storage_errors()):
             if fs.cat_file(path) == Path(local).read_bytes():
                 fs.rm_file(path)

@@ -16,11 +16,11 @@ import fsspec
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-# Beginning of the names of content from standard input; the rest is a hash.
+# Beginning of the names of content from standard input, which end with a hash.
 STANDARD_INPUT = "stdin://"
 DOCUMENT = "#document"
 FROM_BYTE = "#bytes="
-# End of the names of shards that an inbox has sealed.
+# End of the names of shards that come from an inbox.
 SEALED_NAME = ".sealed.jsonl"
 _PART = re.compile(rf"(?:{FROM_BYTE}(\d+)|{DOCUMENT})\Z")
 
@@ -37,7 +37,7 @@ def whole_of(url: str) -> str:
 
 
 def given_name(url: str) -> str:
-    """Return the part of a URL that a user chose: no mark of a part, no hash of standard input.
+    """Return the part of a URL that a user chose, without marks of parts or hashes of content.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Patterns: files that a text names, as the name of one file or folder, or as a pattern."""
+"""Patterns: find the files that a text names, as a file, a folder or a pattern."""
 
 from __future__ import annotations
 
@@ -127,13 +127,13 @@ def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
 
 
 def _info(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, Any] | None:
-    """Information on a path; None if it does not exist or cannot exist."""
+    """Information about a path; None if it does not exist or cannot exist."""
     if any(sign in path.split("/", 1)[0] for sign in "*?["):
         return None  # names of buckets cannot have these characters
     try:
         found: dict[str, Any] = fs.info(path)
     except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
-        # reading one name may be forbidden although listing is allowed, which comes next
+        # reading one name may be forbidden although listing, the next step, is allowed
         return None
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:

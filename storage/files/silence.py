@@ -17,7 +17,7 @@ SAID_AFTER = 2.0  # seconds
 FIRST_ANSWER = 6.0  # seconds; an endpoint that has answered is asked as long as the client does
 _ATTEMPTS = 5  # of botocore for a connection, unless the user sets others
 _NAME = "streaming-moments"
-_DEFAULT = {"mode": "legacy"}  # retries of botocore that nobody has set
+_DEFAULT = {"mode": "legacy"}  # retries of botocore if no user has set them
 
 
 class NoAnswer(ConnectionError):

@@ -6,9 +6,9 @@ import re
 
 from streaming_moments.errors import InvalidInput
 
-OF_ORIGIN = "origin://"  # names of shards that other stores counted begin with it
+OF_ORIGIN = "origin://"  # beginning of the names of shards that other stores counted
 
-# Parameters of signed requests, by a parameter that is always among them.
+# Parameters of signed requests; each key is a parameter that all of them have.
 _SIGNATURES = {
     # Azure's shared access signatures, of an account, a container or a user
     "sig": re.compile(
@@ -106,7 +106,7 @@ invalid port; give credentials in the storage options
     """
     scheme = url.partition("://")[0]
     if scheme.lower() in _DEFAULT_PORTS and not _HTTP.fullmatch(url):
-        # the text in place of a port may be half of a password
+        # the text after the colon may be half of a password instead of a port
         where = f"{scheme}://***"
     elif _USER.search(url) and not _CONTAINER.fullmatch(url):
         where = without_secrets(_USER.sub("://***@", url))
@@ -143,7 +143,7 @@ query; give credentials in the storage options
 
 
 def is_of_origin(url: str) -> bool:
-    """Whether a name is that of a shard that another store counted on its own disk."""
+    """Whether a name is of a shard that another store counted from its local disk."""
     return url.startswith(OF_ORIGIN)
 
 

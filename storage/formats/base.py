@@ -11,6 +11,7 @@ import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.printing.remedies import remedy
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.storage.formats.compressions import (
     compression_of,
     compression_within,
@@ -70,6 +71,8 @@ class ReadLimits:
     InvalidInput
         A bound is below 1.
     """
+
+    __repr__ = short_repr
 
     document_bytes: int = 16 << 20
     batch_bytes: int = 32 << 20
@@ -167,7 +170,7 @@ class Format(Protocol):
     grows: bool = False
 
     def holds(self, columns: Columns) -> Holds:
-        """Type of the documents: strings, lists of token ids, rows of categories, or none."""
+        """Type of the documents: strings, lists of token ids, rows of categories, or nothing."""
         return "texts"
 
     def chunks(
@@ -205,7 +208,7 @@ class Format(Protocol):
         """
         raise ShardError(
             source.url,
-            f"is of format {self.name}, which has no columns, as {', '.join(columns)}; give "
+            f"is of format {self.name}, which has no columns such as {', '.join(columns)}; give "
             "Parquet, JSON Lines, CSV or TSV",
         )
 
@@ -270,7 +273,7 @@ def not_documents(url: str) -> ShardError:
     """Return the error for reading documents from a shard of numbers."""
     return ShardError(
         url,
-        "has a format that holds columns of numbers and no documents",
+        "has a format with columns of numbers and without documents",
         "create a store for it with {create.kind:vectors}",
     )
 

@@ -17,8 +17,9 @@ import fsspec
 from streaming_moments.storage.lazy_libraries import pa
 
 _BLOCK_BYTES = 1 << 16
-_LONGEST = 6  # bytes by which a compression is recognised
-_XZ_BYTES = 66 << 20  # enough for files of `xz -9`; other files may need up to 4 GiB
+_LONGEST = 6  # number of first bytes by which a compression is recognised
+# memory limit in bytes, enough for files of `xz -9`; other files may need up to 4 GiB
+_XZ_BYTES = 66 << 20
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class _XzContent(io.RawIOBase):
         while not content:
             more = b""
             if self._decoder.eof:
-                # zeros, and another stream, may follow a stream
+                # after a stream, zeros or another stream may follow
                 more = self._decoder.unused_data.lstrip(b"\0")
                 while not more and (block := self._stored.read(_BLOCK_BYTES)):
                     more = block.lstrip(b"\0")
@@ -84,7 +85,7 @@ def _by_arrow(codec: str, stored: IO[bytes]) -> IO[bytes]:
 
 COMPRESSIONS = (
     Compression(".gz", re.compile(rb"\x1f\x8b"), partial(_by_arrow, "gzip")),
-    # pzstd begins with a frame to skip
+    # pzstd begins with a skippable frame
     Compression(
         ".zst",
         re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
@@ -108,7 +109,7 @@ def compression_of(url: str) -> Compression | None:
 
 
 def compression_within(content: bytes) -> Compression | None:
-    r"""Return the compression that content begins as; None without one.
+    r"""Return the compression that the first bytes of content show; None without one.
 
     Examples
     --------

@@ -41,7 +41,7 @@ from streaming_moments.storage.formats.lines import read_lines
 from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 _IDS = 4096
-_PIECE_BYTES = 1 << 20  # of lines that are converted to Python values at a time
+_PIECE_BYTES = 1 << 20  # bytes of lines that are converted to Python values at a time
 
 
 class JsonLines(Format):
@@ -131,7 +131,7 @@ def _records(
         try:
             record = json.loads(decoded(line, place, source.url))
         except json.JSONDecodeError as error:
-            # a line is parsed alone, so its own number is always 1
+            # a line is parsed alone, so the number in the error is always 1
             reason = f"{error.msg.removesuffix(' starting at')} at column {error.colno}"
             raise ShardError(
                 source.url, f"{place} is not JSON ({reason}); correct or delete it"
@@ -183,7 +183,7 @@ def _tables(
 ) -> Iterator[tuple[pa.Table, Position]]:
     """Read fields of the records as texts or lists of texts; null means missing."""
     held: list[list[Any]] = [[] for _ in columns]
-    kinds: dict[str, bool] = {}  # whether a field holds lists, by its first value
+    kinds: dict[str, bool] = {}  # whether each field has lists, judged by its first value
     size, after = 0, start
     for after, line, record in _records(source, limits.document_bytes, start):
         place = f"line {after.passed}"

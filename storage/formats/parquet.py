@@ -39,12 +39,12 @@ from streaming_moments.storage.formats.pages import pages_of
 _BLOCK_BYTES = 1 << 20
 _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
-# Rows of columns that only hold numbers, which take 8 bytes each in every encoding.
+# Most rows at a time of columns with only numbers, which take 8 bytes each in every encoding.
 _NUMBER_ROWS = 1 << 15
 _NUMBERS = frozenset({"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"})
 _LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
-_TAIL_BYTES = 8  # the length of the footer, and the magic number
+_TAIL_BYTES = 8  # bytes after the footer: its length, and the magic number
 # Measured: a parsed footer takes 16 times its bytes; a row group takes up to 3 times its bytes.
 _FOOTER_FACTOR = 6
 _LEAST_FOOTER = 4 << 20
@@ -297,7 +297,8 @@ def _rows_at_a_time(
         numbers &= chunk.physical_type in _NUMBERS and not asked[name].of_lists
         where = f"{place}, column {name!r}"
         if asked[name].of_lists:
-            # runs of one id are compressed to nothing, and one row may fill the row group
+            # repeated ids are compressed to almost nothing, so one row may fill a row group of
+            # memory
             size = max(chunk.total_uncompressed_size, _ID_BYTES * chunk.num_values)
             rows_at_once = group.num_rows if asked[name].even else 1
             _refuse_large(size // rows_at_once, f"{where} takes", limit, url)

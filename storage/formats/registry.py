@@ -1,4 +1,4 @@
-"""Registry: all formats of shards, a line each."""
+"""Registry of all formats of shards, one line each."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _OF_SHARDS = (
     *(".arrow", ".feather", ".ipc", ".npy"),
 )
 _PACKED = (".zip", ".gz", ".zst", ".bz2", ".xz", ".7z", ".tar", ".rar")
-# errors of the decompressors of members, besides those of the system
+# errors of the decompressors of members; errors of the system are handled elsewhere
 _BROKEN = (BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, lzma.LZMAError)
 
 

@@ -16,7 +16,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, checked
 
-_LINES = 2  # of a header and its checksum
+_LINES = 2  # most bytes of a header and its checksum
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Submission:
     """Documents of one request.
 
     receipt : identity of the submission
-    digest : SHA-256 of the request in hexadecimal. Another request with the same receipt differs in
-        it.
+    digest : SHA-256 of the request in hexadecimal. Another request with the same receipt has
+        another digest.
     keyed : whether the request had an idempotency key, so that it may arrive again
     pieces : documents by day
     content : JSON Lines of the documents, in the order of `pieces`

@@ -33,12 +33,12 @@ from streaming_moments.storage.inbox.set_aside import set_aside_file
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 ASKED, PLANS, DONE, ASIDE = "deletions", "deletion-plans", "deleted", "aside"
-_MOST = 1000  # receipts or ids in one deletion
+_MOST = 1000  # most receipts or ids in one deletion
 
 Beat: TypeAlias = Callable[[int, int], None]
 
 
-def _unheard(done: int, total: int) -> None:
+def _silent(done: int, total: int) -> None:
     """Ignore progress."""
 
 
@@ -133,7 +133,7 @@ class Deletions:
         identity = uuid.uuid4().hex
         content = seal(_DELETION.dump_python(deletion, mode="json"))
         create_once(self._inbox.folder, f"{ASKED}/{identity}.json", content)
-        self._inbox.folder.sync(ASKED)  # as the folder may be new
+        self._inbox.folder.sync(ASKED)  # synced, as the folder may be new
         return identity
 
     def waiting(self) -> dict[str, Deletion]:
@@ -167,7 +167,7 @@ class Deletions:
             None if data is None else checked(_DELETED, unseal(data, where), f"{where} is invalid")
         )
 
-    def plan(self, identity: str, deletion: Deletion, beat: Beat = _unheard) -> Plan:
+    def plan(self, identity: str, deletion: Deletion, beat: Beat = _silent) -> Plan:
         """Plan a deletion. A repeated call returns the same plan.
 
         Seal all pending batches first, as a plan only covers shards. `identity` and `deletion` are
@@ -212,7 +212,11 @@ class Deletions:
     def _planned(self, identity: str) -> Plan | None:
         name = f"{PLANS}/{identity}.json"
         data, where = self._inbox.folder.find(name), f"{self._inbox.folder.url}/{name}"
-        return None if data is None else checked(_PLAN, unseal(data, where), f"{where} is no plan")
+        return (
+            None
+            if data is None
+            else checked(_PLAN, unseal(data, where), f"{where} is not a valid plan")
+        )
 
     def set_aside(self, one: ShardDeletion) -> tuple[str, str | None]:
         """Copy the old content of a shard aside, and replace it by the remaining lines.
@@ -241,7 +245,7 @@ class Deletions:
         self._is_purged(one.path)
         return old, None if one.after is None else one.path
 
-    def finish(self, identity: str, plan: Plan, version: int | None, beat: Beat = _unheard) -> None:
+    def finish(self, identity: str, plan: Plan, version: int | None, beat: Beat = _silent) -> None:
         """Record that a deletion is done, and delete the old content of its shards."""
         folder = self._inbox.folder
         for place, one in enumerate(plan.shards, 1):
@@ -293,7 +297,7 @@ class Deletions:
         self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
     def left_of(self, receipt: str, sealed: Seal) -> dict[SealedShard, int]:
-        """Return the shards of a seal that hold documents of a receipt, and how many."""
+        """Return the shards of a seal with documents of a receipt, and how many documents."""
         left = {
             shard: len(_lines_of([receipt], sealed, shard.path, self._gone(shard.path)))
             for shard in sealed.shards_of(receipt)
@@ -314,7 +318,7 @@ class Deletions:
         for sealed in self._seals_of(deletion):
             for shard in sealed.shards:
                 content = self._inbox.folder.find(shard.path)
-                if content is not None:  # else the shard was deleted or has expired
+                if content is not None:  # a missing shard was deleted or has expired
                     gone = self._gone(shard.path)
                     yield shard.path, content, _lines_of(deletion.names, sealed, shard.path, gone)
 
@@ -396,7 +400,7 @@ def note_gone(
     """
     noted = read_gone(folder, path)
     if noted.by == identity:
-        return  # a second note would shift the numbers by the lines removed before
+        return  # a second note would shift the line numbers by the lines that were removed before
     gone = sorted({*noted.lines, *(as_sealed(line, noted.lines) for line in lines)})
     folder.write(gone_file(path), seal({"lines": gone, "by": identity, "left": left}))
 

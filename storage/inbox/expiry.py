@@ -20,13 +20,13 @@ from streaming_moments.storage.inbox.rejected import LEFT_OUT
 from streaming_moments.storage.inbox.sealing import EXPIRED, SealLog
 from streaming_moments.storage.inbox.seals import GONE, SEALED, SEALS, seal_file
 
-MOST = 2000  # files that one call deletes
+MOST = 2000  # most files that one call deletes
 _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
 
 
 @dataclass(frozen=True)
 class Retention:
-    """How long counted data is stored; None means for ever.
+    """How long counted data is stored; None means without limit.
 
     keys : idempotency keys and receipts. A key that is sent after this time counts again. A seal is
         stored as long as any of its shards

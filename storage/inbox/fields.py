@@ -13,7 +13,8 @@ from streaming_moments.errors import InvalidInput
 
 _SHOWN = 60
 _LARGEST_ID = int(np.iinfo(np.int64).max)
-_LARGEST_COUNT = int(np.iinfo(np.int32).max)  # also the largest sum of the counts of a document
+# largest count, and largest sum of the counts of a document
+_LARGEST_COUNT = int(np.iinfo(np.int32).max)
 _VALUE: Mapping[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 
 
@@ -22,8 +23,8 @@ class RecordField:
     """A field of a document. The reader of the store counts the written values.
 
     name, column : the name of the field as it is sent, and as it is read
-    written : converts a JSON value to the written value. InvalidInput of a refused value says what
-        it is and what is expected
+    written : converts a JSON value to the written value. an InvalidInput describes a refused value
+        and the expected one
     schema : JSON Schema of the values
     counts_of : the field of ids that these counts belong to, one each; missing counts are ones
     """

@@ -15,7 +15,7 @@ from streaming_moments.storage.inbox.inbox import Inbox
 
 WINDOW = 0.05
 MOST_BYTES = 32 << 20
-_CLAIMING = 8  # threads
+_CLAIMING = 8  # number of threads
 
 
 class InboxClosed(StoreError):
@@ -82,7 +82,7 @@ class GroupCommit:
                     self._inbox.claim, submission.receipt, submission.digest, after
                 )
             one = _Waiting(submission, claim, Future())
-            # not cancelled, although the client may disconnect before the batch is written
+            # the write is not cancelled, although the client may disconnect before it ends
             one.done.set_running_or_notify_cancel()
             self._waiting.append(one)
             self._nbytes += len(submission.content)

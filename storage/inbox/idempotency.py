@@ -21,7 +21,7 @@ from streaming_moments.storage.log.schema import Count, Digest, checked
 
 CLAIMS = "claims"
 _ENDING = ".json"
-_NOTHING = "0" * 64  # in place of a digest; no content has this digest
+_NOTHING = "0" * 64  # replaces a digest; no content has this digest
 
 
 class KeyReused(InvalidInput):
@@ -121,7 +121,7 @@ def is_refused(one: Submission, claims: Mapping[str, Claim]) -> bool:
 def come_first(
     submissions: Sequence[Submission], claims: Mapping[str, Claim], seen: set[str]
 ) -> tuple[list[tuple[int, Submission]], list[str]]:
-    """Separate new submissions of a batch, with their places, from receipts that are refused.
+    """Separate the new submissions of a batch, with their places, from refused receipts.
 
     A submission whose receipt is in `seen` is a repetition. Receipts of new ones are added to
     `seen`.

@@ -25,7 +25,7 @@ from streaming_moments.storage.inbox.owners import FORMAT_FILE, Owner, named, re
 
 BATCHES = "batches"
 FORMAT = 1
-_KEPT = "kept"  # this file prevents that an empty folder is deleted
+_KEPT = "kept"  # a file that prevents the deletion of an empty folder
 _BATCH = re.compile(r"[0-9a-f]{32}-(\d{1,19})\.batch")
 
 

@@ -95,7 +95,7 @@ def sealed_in_inboxes(
 def left_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files of inboxes that still hold traces of some shards, and what they hold."""
+    """Yield the files of inboxes that still have traces of some shards, and the kind of trace."""
     for log, paths in _inboxes(names, storage_options):
         folder = log.inbox.folder
         for path in paths:
@@ -161,7 +161,8 @@ def _forget_content(log: SealLog, path: str) -> None:
     sealed, folder = _seal_of(log, path), log.inbox.folder
     if sealed is None:
         return
-    # first, so that a slow process that restores files finds the shard gone from the seal
+    # the seal changes first, so that a slow process that restores files does not find the shard in
+    # it
     left = tuple(shard for shard in sealed.shards if shard.path != path)
     folder.write(seal_file(sealed.number), replace(sealed, shards=left).sealed())
     for receipt, claim in _claims(log, sealed, path):

@@ -11,8 +11,8 @@ from pydantic import AfterValidator
 
 from streaming_moments.errors import InvalidInput
 
-LONGEST_KEY = 255  # characters
-KEY_FORM = "^[ -~]+$"  # printable ones of ASCII
+LONGEST_KEY = 255  # most characters
+KEY_FORM = "^[ -~]+$"  # printable characters of ASCII
 _OF_KEY = "k[0-9a-f]{32}"
 _WITHOUT_KEY = "b[0-9a-f]{32}-[0-9]{1,19}"
 RECEIPT_FORM = f"^({_OF_KEY}|{_WITHOUT_KEY})$"
@@ -73,6 +73,6 @@ def receipt_of_key(key: str, principal: str = "") -> str:
 
 
 def seal_before(receipt: str) -> int | None:
-    """Number of a seal before that of a receipt; None for a key, whose claim has the number."""
+    """Number of a seal before the seal of a receipt; None for receipts of keys (see `Claim`)."""
     _, parted, after = receipt.partition("-")
     return int(after) if parted else None

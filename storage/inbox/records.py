@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -17,11 +18,12 @@ from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.inbox.batches import Piece, Submission
 from streaming_moments.storage.inbox.fields import RecordField, said, text_field
 
-_LONGEST_ID = 1000  # characters
-_MOST_DAYS = 31  # in a request, as each day makes a shard and a commit
-LIGHT = 1 << 15  # smaller lines and documents (bytes, tokens) are not judged
+_LONGEST_ID = 1000  # most characters of an id
+_MOST_DAYS = 31  # most days in a request, as each day makes a shard and a commit
+LIGHT = 1 << 15  # lines of fewer bytes and documents of fewer tokens are not checked by `judge`
 _SHOWN = 60
 _ID, _DATE = "id", "date"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class RecordRefused(InvalidInput):
     """A document is invalid.
 
     field : name of the field; empty for the document itself
-    reason : what is wrong with it, and what is accepted
+    reason : the problem, and the accepted values
     id : the id of the document
     """
 
@@ -59,8 +61,9 @@ class RecordShape:
     line_bytes : largest size of a line
     days : largest age of a document's date in days. The day after arrival is also accepted. None
         accepts any date. Each day is counted separately.
-    judge : says why a line that is large or has many tokens cannot be counted; None if it can
-    light : lines of at most this many bytes and tokens are not judged
+    judge : returns the reason why a line that is large or has many tokens cannot be counted; None
+        if it can
+    light : lines of at most this many bytes and tokens are not checked by `judge`
 
     Examples
     --------
@@ -179,7 +182,7 @@ class RecordShape:
                 bad.append(RecordRefused(refused.place, refused.field, refused.reason, name))
                 continue
             days.setdefault(day, []).append(line)
-            # the day of arrival does not change the content
+            # the digest does not include the day of arrival
             given = record.get(_DATE) if isinstance(record, Mapping) else None
             digest.update(b"%d %d\n" % (place, day.toordinal() if given is not None else 0))
             digest.update(line if given is not None or self.date_column is None else _undated(line))
@@ -199,7 +202,16 @@ class RecordShape:
         return Submission(receipt, digest.hexdigest(), keyed, pieces, content), tuple(bad)
 
     def _dated(self, day: date, place: int, today: date) -> date:
-        if self.days is not None and not -1 <= (today - day).days <= self.days:
+        if self.days is None:
+            return day
+        if (day - today).days > 1:
+            raise RecordRefused(
+                place,
+                _DATE,
+                f"it is {day}, in the future: today is {today} (UTC), and the day after it is the "
+                "last one; correct it",
+            )
+        if (today - day).days > self.days:
             raise RecordRefused(
                 place,
                 _DATE,
@@ -256,7 +268,10 @@ def _day(value: object, place: int) -> date:
         if isinstance(value, str):
             return day_of(value)
     except (ValueError, OverflowError):
-        pass
+        if isinstance(value, str) and _DAY.match(value):
+            raise RecordRefused(
+                place, _DATE, f"the calendar has no {value[:_SHOWN]!r}; correct it"
+            ) from None
     raise RecordRefused(
         place, _DATE, f"{said(value)}, expected a text that begins with a date, as 2026-11-23"
     )

@@ -12,7 +12,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.schema import Count, checked
 
 LEFT_OUT = "left_out"
-_AT_ONCE = 64  # notes fetched together
+_AT_ONCE = 64  # number of notes that are read at the same time
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class LeftOut:
 
     document : place of the document in the request, from 0
     field : name of the field; empty for the document itself
-    reason : what is wrong with it, and what is accepted
+    reason : the problem, and the accepted values
     id : the id of the document. A deletion of that id deletes this note, too.
     """
 

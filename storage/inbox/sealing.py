@@ -42,11 +42,12 @@ from streaming_moments.storage.log.schema import Count, checked
 MOST_DOCUMENTS = 10_000
 MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
-_REACHED = "reached.json"  # notes a seal that exists, where the search for the latest begins
-_HELD, _HELD_SUBMISSIONS = 256, 50_000  # most seals in memory, and most of their submissions
-_NEAR = 256  # latest seals, which hold nearly all receipts that are looked up
-_AT_ONCE = 32  # seals fetched together
-EXPIRED = "expired.json"  # notes the last seal that has expired
+# file with the number of an existing seal, where the search for the latest one begins
+_REACHED = "reached.json"
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # most seals in memory, and most submissions in them
+_NEAR = 256  # number of latest seals, which have nearly all receipts that are looked up
+_AT_ONCE = 32  # number of seals that are read at the same time
+EXPIRED = "expired.json"  # file with the number of the last expired seal
 
 
 class SealedByAnother(StoreError):
@@ -54,7 +55,7 @@ class SealedByAnother(StoreError):
 
 
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
-_Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # of batches, by name
+_Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # content of batches, by name
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class SealLog:
         found = dict[str, Seal]()
 
         def look_in(one: Seal, names: Set[str]) -> None:
-            # an earlier seal has the receipt from a key that has expired since
+            # an earlier seal can have the receipt of a key that has expired since
             found.update({name: one for name in names if receipts[name] < one.number})
 
         near, begin = last - _NEAR, min(receipts.values(), default=last) + 1
@@ -174,7 +175,7 @@ class SealLog:
         if not batches:
             return None
         contents = dict(zip(batches, self.inbox.read_all(batches), strict=True))
-        taken = self._taken(contents, number)
+        taken = self._new_submissions(contents, number)
         shards = tuple(shard for shard, _ in _shards(number + 1, taken, contents))
         sealed = Seal(number + 1, uuid.uuid4().hex, taken, shards)
         found = create_once(self.inbox.folder, seal_file(sealed.number), sealed.sealed())
@@ -262,7 +263,7 @@ class SealLog:
             found.append(batch.name)
         return found
 
-    def _taken(self, contents: _Contents, number: int) -> tuple[SealedBatch, ...]:
+    def _new_submissions(self, contents: _Contents, number: int) -> tuple[SealedBatch, ...]:
         """Select the new submissions of each batch."""
         claims = self._claims([one for batch in contents.values() for one in batch], number)
         looked_for = {
@@ -276,7 +277,7 @@ class SealLog:
         sealed = self.find_all(looked_for, number)
         for receipt, after in looked_for.items():
             if receipt in claims and after < number - _NEAR:
-                # so that later searches are shorter
+                # a later number makes later searches shorter
                 behind = sealed[receipt].number - 1 if receipt in sealed else number
                 self._renew(receipt, replace(claims[receipt], after=behind))
         seen = set(sealed)
@@ -291,7 +292,7 @@ class SealLog:
         self.inbox.renew(receipt, claim)
         found = self.find(receipt, claim.after, self.latest())
         if found is not None and self.read_anew(found.number).lacks_some_of(receipt):
-            # a purge ran after the claim was read
+            # a purge removed the claim after it was read
             self.inbox.renew(receipt, claim.forgotten())
 
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:

@@ -16,7 +16,7 @@ from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 SEALS, SEALED = "seals", "sealed"
-GONE = "gone"  # notes about deleted lines
+GONE = "gone"  # folder of the notes about deleted lines
 
 
 @dataclass(frozen=True)

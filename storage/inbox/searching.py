@@ -22,7 +22,9 @@ from streaming_moments.storage.log.schema import Count, Identity, Path, checked
 
 SEARCHES = "deletion-searches.json"
 _ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
-_FEW = 16  # for fewer ids, searching each one is faster than reading the id of each line
+_FEW = (
+    16  # number of ids below which a search for each one is faster than reading the id of each line
+)
 _AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # most bytes of shards in memory, and most seals
 _NOTED = 64 << 20  # bytes searched between two saves
 

@@ -85,7 +85,7 @@ def is_due(folder: Folder, note: SetAside) -> bool:
 
 
 def retry(folder: Folder, paths: list[str]) -> None:
-    """Mark shards to be counted again in the next cycle; InvalidInput if one is not set aside."""
+    """Mark shards for the next cycle; raises InvalidInput if one is not set aside."""
     for path in paths:
         note = find_set_aside(folder, path)
         if note is None:

@@ -106,7 +106,7 @@ _COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
 
 
 def _flat(part: Extensible) -> dict[str, Any]:
-    # missing values are left out, as versions did before these fields existed
+    # missing values are omitted, as in versions before these fields existed
     written = {name: value for name, value in vars(part).items() if value is not None}
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):

@@ -60,8 +60,8 @@ class CommitLog:
         if reached < 0 or not self.folder.exists(commit_file(reached)):
             listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
             version = max((int(found[1]) for found in listed if found), default=-1)
-        # both the listing and the note may be out of date
-        # clients of object stores look for a folder of the same name unless the file is read
+        # both the listing and the note may be outdated. The file is read, because a client of an
+        # object store would also look for a folder of this name
         while self.folder.find(commit_file(version + 1)) is not None:
             version += 1
         if version < reached:
@@ -125,7 +125,7 @@ class CommitLog:
         latest = self.latest()
         versions = [number for number in range(version, first - 1, -1) if latest.keeps(number)]
         contents = self.folder.read_all([commit_file(number) for number in versions])
-        # some may have expired since then
+        # some may have expired after the latest commit was read
         return tuple(commit for commit in map(self._parse, versions, contents) if commit)
 
     def probe(self) -> None:
@@ -171,7 +171,9 @@ class CommitLog:
                 writer = unseal(found, f"{self.folder.url}/{name}").get("transaction")
             except StoreError as damaged:
                 raise CreationUnknown(f"{damaged}; nothing was deleted") from damaged
-            if writer != commit.transaction:  # else it is this commit, which may have expired
+            if (
+                writer != commit.transaction
+            ):  # the stored commit is this one, which may have expired
                 raise CommitConflict(
                     f"another writer committed version {commit.version} of {self.folder.url}; open "
                     "the latest version and run the command again"

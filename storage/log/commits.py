@@ -23,7 +23,8 @@ from streaming_moments.storage.log.schema import (
     Path,
 )
 
-READING = "reading"  # key in the form of a lineage: how shards of kinds other than counts are read
+# key in the form of a lineage whose value describes how shards of kinds other than counts are read
+READING = "reading"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Lineage(Extensible):
     kind : kind of the statistics; None, also in old stores, means counts
     halves : whether the pair counts of half of the documents are stored separately
     halves_by_content : whether the half of a record depends on its content; otherwise on its place
-    like : whether the store was created on the foundation of another, with which it adds up
+    like : whether the store was created on the foundation of another store, so that both can be
+        merged
     unknown : keys of later versions, preserved
     """
 
@@ -108,8 +110,8 @@ class SegmentReference(Extensible):
     sign : 1 if its statistics are added, -1 if they are subtracted
     dates : days of its documents, if they have dates
     words : vocabulary size of the era in which it was counted; None means all words of the lineage
-    origin : name of the origin that counted its documents, followed by "/" and the name there if
-        that store has it from an origin of its own; None if this store counted them
+    origin : name of the origin that counted its documents. If that store has them from an origin of
+        its own, "/" and the name there follow. None if this store counted them
     unknown : keys of later versions, preserved
     """
 
@@ -126,7 +128,7 @@ class SegmentReference(Extensible):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def is_of(self, origin: str) -> bool:
-        """Whether an origin counted its documents, or gave them on."""
+        """Whether its documents came from an origin, directly or through it."""
         return self.origin is not None and self.origin.partition("/")[0] == origin
 
 
@@ -139,8 +141,8 @@ class Origin(Extensible):
     version, time : its version that was pulled, and the time of that commit, ISO 8601 in UTC
     purged : SHA-256 of the list of shards that were purged there; empty without any
     within : identifiers of the stores whose documents it holds itself, sorted
-    transaction : that of the pulled commit, which a copy of the store lacks once the two differ;
-        empty in stores of earlier writers
+    transaction : transaction of the pulled commit, which distinguishes the store from a copy that
+        has diverged; empty in stores of earlier writers
     unknown : keys of later versions, preserved
     """
 
@@ -156,16 +158,17 @@ class Origin(Extensible):
 
 @dataclass(frozen=True)
 class SegmentSum(Extensible):
-    """The stored sum of some segments, which is read in their place.
+    """Stored sum of some segments, which is read in their place.
 
-    Its ledger has the records of its segments, which stay. If it is missing or damaged, or lacks a
-    ledger, the segments are read instead, with the same result.
+    Its ledger has the records of its segments, which remain in the store. If it is missing or
+    damaged, or lacks a ledger, the segments are read instead, with the same result.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
-    of : identifiers of its segments, and of sums that come before it
+    of : identifiers of its segments, and of earlier sums that are parts of it
     sign : the sign of all of them
-    whole : whether it holds all but the latest days, until the next such sum replaces it
+    whole : whether it is the sum of all days except the latest, which the next such sum will
+        replace
     unknown : keys of later versions, preserved
     """
 
@@ -197,7 +200,7 @@ class ModelSource(Extensible):
     id : transaction of its first commit, which no other store has
     url : where it was read
     name : name of the model there
-    version : the version there whose statistics it was fitted to
+    version : the version there to whose statistics it was fitted
     unknown : keys of later versions, preserved
     """
 
@@ -214,8 +217,8 @@ class ModelReference(Extensible):
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
-    version : the version whose statistics it was fitted to; of a copied model the one that was the
-        latest when it came
+    version : the version to whose statistics it was fitted; for a copied model, the latest version
+        at the time of the copy
     labels : names that users gave its topics, by number
     source : the store that fitted it; None if it is this one
     unknown : keys of later versions, preserved

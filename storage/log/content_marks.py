@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-# MD5 as S3 and Google write it, also of multipart uploads. Other ETags only compare versions of one
-# URL: web servers make them of size and time, and Azure of the time.
+# Pattern of an MD5 as S3 and Google write it, also for multipart uploads. Other ETags only compare
+# versions of one URL: web servers derive them from size and time, and Azure from the time.
 _OF_CONTENT = re.compile(
     r"sha256:[0-9a-f]{64}|etag:(?:[0-9a-f]{32}(?:-[0-9]+)?|[A-Za-z0-9+/]{22}==)"
 )
-OF_CONTENT = rf"\A(?:{_OF_CONTENT.pattern})\z"  # for Arrow
+OF_CONTENT = rf"\A(?:{_OF_CONTENT.pattern})\z"  # the same pattern for Arrow
 
 
 def tells_content(mark: str) -> bool:

@@ -89,14 +89,14 @@ def covered(segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]) ->
     again = list[Part]()
     for segment in segments:
         key = (segment.id, segment.sign)
-        if key in parts:  # subtracted twice; a sum covers one of the two
+        if key in parts:  # the segment is subtracted twice; a sum covers one of the two
             again.append(segment)
         else:
             parts[key] = segment
     for one in sums:
         held = [(part, one.sign) for part in one.of]
         if not held or len({*held}) < len(held) or any(part not in parts for part in held):
-            continue  # some segments are missing, or another sum covers one
+            continue  # some segments of the sum are missing, or another sum covers one
         of = tuple(parts[part] for part in held)
         if len({reference_of(part).words for part in of}) == 1:
             for part in held:
@@ -111,7 +111,7 @@ def sums_among(
     """Return all sums of some segments, including sums that are parts of other sums."""
     segments, sums = tuple(segments), tuple(sums)
     found: dict[tuple[str, int], Summed] = {}
-    # a sum of all days hides the sums that were made after it
+    # a sum of all days would hide later sums
     waiting = [*covered(segments, sums), *covered(segments, without_whole(sums))]
     while waiting:
         part = waiting.pop()

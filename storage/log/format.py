@@ -155,7 +155,7 @@ def read_format(folder: Folder) -> StoreFormat:
         )
     content = json_object(data, where)
     needed = content.get("min_reader")
-    # checked before the checksum, which a later format may compute differently
+    # checked before the checksum, as a later format may compute that differently
     if isinstance(needed, int) and needed > READS:
         raise FormatError(
             f"{where}: reading the store needs a version of streaming-moments that supports store "

@@ -12,16 +12,18 @@ from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.arrays import ArraySpec, chunk_path
 
-LARGEST_CHUNK = 32 << 20  # bytes before compression
-LARGEST_BLOCK = 56 << 20  # bytes of all its arrays, so that a worker can hold a few blocks
-FEWEST_BLOCKS = 8  # so that several workers also share a small store
+LARGEST_CHUNK = 32 << 20  # most bytes of a chunk before compression
+LARGEST_BLOCK = (
+    56 << 20
+)  # most bytes of all arrays of a block, so that a worker can hold a few blocks
+FEWEST_BLOCKS = 8  # fewest row blocks, so that several workers can share a small store
 COMMITS = "commits"
 SEGMENTS = "segments"
 MODELS = "models"
-POLISHING = "polishing"  # sums of passes of a model that is not committed yet
+POLISHING = "polishing"  # folder of the sums of passes for a model that is not committed yet
 SHARDS = "shards.parquet"
 FORMAT_FILE = "format.json"
-_LABEL = 100  # characters
+_LABEL = 100  # most characters of a label
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
@@ -119,7 +121,7 @@ class SegmentLayout:
     def of_first(self, rows: int | None) -> SegmentLayout:
         """Layout of the first `rows` rows only; None means all rows.
 
-        Interleaved blocks of fewer rows are the leading rows of those of more.
+        Interleaved blocks of fewer rows are the leading rows of blocks of more rows.
         """
         return replace(self, rows=None if rows == self.foundation.rows else rows)
 

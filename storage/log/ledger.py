@@ -34,9 +34,9 @@ from streaming_moments.storage.log.record_files import (
 )
 
 _SHOWN = 5
-_ROWS = 1 << 14  # records converted to objects at a time
+_ROWS = 1 << 14  # number of records that are converted to objects at a time
 
-# A list of a few shards, or the column of a table of many.
+# URLs, as a list of a few or a column of a table of many.
 Urls: TypeAlias = "Sequence[str] | pa.ChunkedArray"
 
 
@@ -186,7 +186,7 @@ class Ledger:
         [None, 10]
         """
         given = _column(urls)
-        # filters the counted URLs by the given ones, as there may be few given and many counted
+        # filters the counted URLs by the given ones first, as few may be given and many counted
         table = self.table.select(list(dict.fromkeys(["url", *columns])))
         counted = table.filter(pc.is_in(table["url"], given))
         return counted.select(columns).take(pc.index_in(given, counted["url"]))

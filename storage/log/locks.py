@@ -1,4 +1,4 @@
-"""Locks: allow one run at a time in a store's folder; dead or expired runs lose the lock."""
+"""Locks: allow one run at a time to change a store; dead or expired runs lose the lock."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
-_KEPT = 100  # notes that are not deleted; a run that is further behind has lost the lock
+# number of latest notes that are not deleted; a run that is further behind has lost the lock
+_KEPT = 100
 _LOOKS = 0.1, 1.0  # seconds between two attempts to get a lock
-_BEATS = 8  # times that a thread renews a lock before it would expire
+_BEATS = 8  # number of times that a thread renews a lock before it would expire
 _SKEW = timedelta(minutes=1)  # largest difference between clocks of the storage's machines
 
 
@@ -79,17 +80,17 @@ class Lock:
             )
         if not patience:
             # skips tenacity, which takes a tenth of a second to load
-            return cls._taken(folder, expiry)
+            return cls._acquired(folder, expiry)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(LockHeld),
             stop=tenacity.stop_after_delay(patience.total_seconds()),
             wait=tenacity.wait_random(*_LOOKS),
             reraise=True,
         )
-        return retrying(cls._taken, folder, expiry)
+        return retrying(cls._acquired, folder, expiry)
 
     @classmethod
-    def _taken(cls, folder: Folder, expiry: timedelta) -> Lock:
+    def _acquired(cls, folder: Folder, expiry: timedelta) -> Lock:
         """Acquire the lock as `acquire`, without waiting."""
         number, marks = _latest(folder), list[str]()
         if number:
@@ -149,7 +150,7 @@ class Lock:
                     f"another run took over the lock of {self.folder.url}; run this again "
                     "after it has ended, or give the lock a longer expiry"
                 )
-            # an earlier attempt of this run created it without learning so
+            # an earlier attempt of this run created it, but the reply was lost
             return mine._next(released)
         # a run that slept while notes were deleted may have created an old number again
         self._require_latest(mine.number)
@@ -170,7 +171,7 @@ def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) 
 
     def keep() -> None:
         while not over.wait(expiry.total_seconds() / _BEATS):
-            # failures are retried; the end of the block finds out if the lock was lost
+            # a failed renewal is retried; the end of the block checks whether the lock was lost
             with suppress(StoreError):
                 latest[0] = latest[0].renewed()
 
@@ -256,7 +257,7 @@ def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timede
         seen = datetime.fromisoformat(unseal(first, where)["seen"])
     except (LookupError, TypeError, ValueError) as why:
         raise StoreError(f"{where} is damaged; delete it") from why
-    if now < seen:  # the clock was set back once more
+    if now < seen:  # the clock was set back again
         folder.write(_mark(number), mine)
     return now - seen > expiry
 

@@ -18,7 +18,7 @@ from streaming_moments.storage.log.layout import segment_folder
 from streaming_moments.storage.log.schema import Count, Days, Digest, Path, checked
 
 MANIFEST = "manifest.json"
-_AT_ONCE = 8  # files of up to 32 MiB in memory during verification
+_AT_ONCE = 8  # number of files of up to 32 MiB in memory during verification
 _RESTORE = "restore it from a copy"
 _FilesJson = dict[Path, tuple[Count, Digest]]
 

@@ -12,7 +12,7 @@ import re
 from streaming_moments.storage.files.urls import OF_ORIGIN
 from streaming_moments.storage.lazy_libraries import pa, pc
 
-MERGE = "merge"  # operation of a commit that takes over what an origin holds
+MERGE = "merge"  # operation of a commit that copies the segments of an origin
 _SHARED = "(?i)^[a-z][a-z0-9+.-]*://"
 _OF_A_SITE = "(?i)^(?:(?:file|local|memory|partition|hdfs)://|https?://(?:localhost|127[.]0[.]0[.]1)(?:[:/]|$))"
 
@@ -32,7 +32,7 @@ def name_in(origin: str, url: str) -> str:
 
 
 def names_of(origin: str) -> str:
-    """Return what names of an origin's own shards begin with."""
+    """Return the prefix of names of shards that the origin itself counted."""
     return f"{OF_ORIGIN}{origin}/"
 
 

@@ -14,8 +14,8 @@ from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.lazy_libraries import pa, pc, pq
 
 COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
-_SEGMENT = "segment"  # column with the segment of each record
-_FEW = 1 << 14  # URLs
+_SEGMENT = "segment"  # name of the column with the segment of each record
+_FEW = 1 << 14  # number of URLs
 _HTTP = "(?i)^https?://"
 
 

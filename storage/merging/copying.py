@@ -1,4 +1,4 @@
-"""Copying: takes over segments of another store, byte for byte."""
+"""Copying: copies segments of another store, byte for byte."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from streaming_moments.storage.log.manifests import (
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
-AT_ONCE = 8  # batches at the same time, as most of the time is waiting for the storage
-_BATCH = 4 << 20  # bytes of files, or one file
-_HELD = 64 << 20  # bytes of files in memory, or two files
+AT_ONCE = 8  # number of batches at the same time, as most of the time is waiting for the storage
+_BATCH = 4 << 20  # most bytes of files in a batch, unless it is one file
+_HELD = 64 << 20  # most bytes of files in memory, unless these are two files
 
 
 def copy_segment(
@@ -29,9 +29,9 @@ def copy_segment(
 ) -> Uncommitted:
     """Copy a segment of another store into this one under a new identifier.
 
-    Every file is read and compared with its hash. On one disk it then gets a second name in place
-    of a copy: nobody changes the files of a segment, and each store deletes its own names only. The
-    manifest stays as it is, so its SHA-256 identifies the segment later.
+    Every file is read and compared with its hash. On one disk it then gets a hard link in place of
+    a copy: files of a segment never change, and each store deletes only its own names. The manifest
+    stays as it is, so its SHA-256 identifies the segment later.
 
     A new identifier is needed although the content is known: garbage collection may be deleting the
     files of an earlier copy.

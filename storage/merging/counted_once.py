@@ -1,4 +1,4 @@
-"""Counted once: shards that an origin counts, and this store or another origin as well."""
+"""Counted once: finds shards of an origin that this store or another origin counts as well."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ else:
     pc = LazyModule("pyarrow.compute")
 
 _SHOWN = 5
-_ROWS = 1 << 14  # records converted to objects at a time
+_ROWS = 1 << 14  # number of records that are converted to objects at a time
 
 
 class ShardsRefused(InvalidInput):
@@ -33,7 +33,7 @@ class ShardsRefused(InvalidInput):
     Parameters
     ----------
     problem, remedy : str
-        As of any InvalidInput.
+        As for any InvalidInput.
     stores : tuple of str
         URLs of the stores that count such shards.
     """
@@ -46,7 +46,7 @@ class ShardsRefused(InvalidInput):
 def fresh_records(
     ledger: Ledger, news: Sequence[SegmentReference], theirs: Sequence[SegmentReference]
 ) -> pa.Table:
-    """Return the records of shards that segments count and earlier ones of the origin did not."""
+    """Return the records of shards in segments that earlier segments of the origin did not have."""
     before, after = ({part.id for part in parts} for parts in (theirs, news))
     added = [part for part in news if part.id not in before]
     gone = [replace(part, sign=-part.sign) for part in theirs if part.id not in after]
@@ -61,10 +61,11 @@ def refusal(
     name: str,
     again: bool = False,
 ) -> tuple[str, str] | None:
-    """Say why new shards of an origin are refused, and what to do; None if they are not.
+    """Return the error that refuses new shards of an origin; None if they are accepted.
 
-    Shards are refused if another origin or this store counts them, by name or content, or if they
-    are `forgotten` here, unless `again` permits these. `parts` are all segments of the new version.
+    Shards are refused if another origin or this store counts them, by name or content. Shards that
+    are `forgotten` here are refused unless `again` is True. `parts` are all segments of the new
+    version.
     """
     if not fresh.num_rows:
         return None
@@ -79,14 +80,14 @@ def refusal(
         more = f"; and {places.size - _SHOWN:,} more" if places.size > _SHOWN else ""
         return (
             f"shards of {name} would count twice: {lines}{more}",
-            "if they have moved, give both stores to one {merge}; otherwise forget them on one "
-            "side, or leave out segments that hold nothing else by {merge.unique}",
+            "if they have moved, give both stores to one {merge}; otherwise forget them in one "
+            "store, or leave out segments without other shards by {merge.unique}",
         )
     unwanted = [] if again else list(_unwanted(forgotten, fresh))
     if unwanted:
         return (
-            f"{name} counts what is not to be counted here: {said_of_forgotten(unwanted)}",
-            "forget or purge it there, too, or permit it here by {merge.include_forgotten}",
+            f"{name} counts shards that must not be counted here: {said_of_forgotten(unwanted)}",
+            "forget or purge them there, too, or permit them here by {merge.include_forgotten}",
         )
     return None
 
@@ -94,12 +95,12 @@ def refusal(
 def counted_elsewhere(others: Ledger, records: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
     """Find records whose shards other segments count, by name or content.
 
-    The first value has their places, the second what the first few are called there. Shards without
-    documents may have the same content.
+    Returns their places, and the names that the first few have there. Shards without documents may
+    have the same content.
     """
     urls = records["url"]
     overlaps = dict(others.overlaps(urls))
-    # the new records are few if many are counted
+    # a store with many records has few new ones
     counted = others.table["url"]
     same = pc.is_in(urls, counted.filter(pc.is_in(counted, urls)))
     within = pc.is_in(urls, pa.array(list(overlaps), pa.string()))
@@ -116,11 +117,11 @@ def without_copies(
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     """Find the segments of an origin whose shards are all counted elsewhere.
 
-    Returns their identifiers and the names of the shards. A segment is left out with those that
-    subtract its shards. `ledger` has the records of the segments, by the names here.
+    Returns their identifiers and the names of the shards. A segment is left out together with the
+    segments that subtract its shards. `ledger` has the records of the segments, by the names here.
     """
     groups = linked_groups(segments, ledger)
-    # shards without documents may stay or not
+    # shards without documents do not decide
     tables = [_with_documents(ledger.of_segments(group).table) for group in groups]
     if not tables:
         return frozenset(), ()
@@ -141,7 +142,7 @@ def without_copies(
 def _copied(others: Ledger, records: pa.Table) -> NDArray[np.bool_]:
     """Whether other segments count the content of each record.
 
-    A shard of the same name and fingerprint has the same content, whatever the fingerprint.
+    A shard with the same name and fingerprint has the same content, for any type of fingerprint.
     """
     known = others.beside(records["url"], ("fingerprint",))["fingerprint"]
     same = pc.fill_null(pc.equal(known, records["fingerprint"]), False)
@@ -172,7 +173,7 @@ def _is_counted(url: str, other: str) -> str:
 
 
 def _counter(parts: Sequence[SegmentReference], ledger: Ledger, url: str) -> str:
-    """Say who counts a shard."""
+    """Describe the store or origin that counts a shard."""
     for name in {part.origin.partition("/")[0]: None for part in parts if part.origin}:
         if ledger.of_segments(part for part in parts if part.is_of(name)).counted([url]):
             return f"origin {name}"

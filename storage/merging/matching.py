@@ -1,4 +1,4 @@
-"""Matching: whether the statistics of two stores add up, and what differs if they do not."""
+"""Matching: checks whether the statistics of two stores can be added, and describes differences."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def require_adding_up(store: Snapshot, other: Snapshot) -> None:
-    """Raise ForeignStatistics, with all that differs, unless counts of two stores add up."""
+    """Raise ForeignStatistics, with all differences, if two stores cannot be added."""
     differs = list(differences(store, other))
     if differs:
         raise ForeignStatistics(
-            f"{other.url} does not add up with {store.url}: {'; '.join(differs)}.",
+            f"the statistics of {other.url} cannot be added to those of {store.url}: "
+            f"{'; '.join(differs)}.",
             "Create the store of each site by {create.like}",
         )
 
@@ -44,13 +45,14 @@ def differences(store: Snapshot, other: Snapshot) -> Iterator[str]:
         if here != there:
             yield f"it has {told}" if there else f"it lacks {told}"
     if mine.row_blocks != theirs.row_blocks:
-        yield f"its rows lie in {theirs.row_blocks} blocks, and here in {mine.row_blocks}"
+        yield f"its rows are in {theirs.row_blocks} blocks, and here in {mine.row_blocks}"
 
 
 def followed(store: MomentStore, other: Snapshot) -> MomentStore:
-    """Add the words that another store has added to the same vocabulary, if it has any.
+    """Add the words that another store has added to the same vocabulary, if any.
 
-    Each addition there is a commit here, so that every segment has its own vocabulary.
+    Each addition there becomes a commit here, so that every segment has the vocabulary of its
+    count.
     """
     theirs = other.commit.lineage
     if theirs.kind is not None:
@@ -68,7 +70,7 @@ def followed(store: MomentStore, other: Snapshot) -> MomentStore:
 
 
 def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | None:
-    """Return the number of words of a segment of another store, as references here say it.
+    """Return the number of words of a segment of another store, as in references of this store.
 
     Raises ForeignStatistics if words were added here in larger steps than there.
     """
@@ -76,8 +78,8 @@ def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | Non
     here = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
     if basis not in here:
         raise ForeignStatistics(
-            f"some documents there were counted with {words:,} words, and this store never had "
-            "that many, as its words were added in other steps",
+            f"some documents there were counted with {words:,} words, but this store never had "
+            "exactly that many, as its words were added in other steps",
             "create a new store like the other one by {create.like}, and merge both into it",
         )
     return here[basis]
@@ -88,7 +90,7 @@ def _bases(lineage: Lineage) -> set[str]:
 
 
 def _nested(mine: Lineage, theirs: Lineage) -> bool:
-    """Whether one has all vocabularies of the other, and both began with the same one.
+    """Whether one store has all vocabularies of the other, and both began with the same one.
 
     The half of a document depends on the first vocabulary.
     """
@@ -98,10 +100,10 @@ def _nested(mine: Lineage, theirs: Lineage) -> bool:
 
 
 def _of_words(store: Snapshot, other: Snapshot) -> Iterator[str]:
-    """Describe differences of words, of the rules by which texts become words, and of the basis."""
+    """Describe differences of words, of the token policy, and of the basis."""
     mine, theirs = store.vocabulary, other.vocabulary
     if mine.policy != theirs.policy:
-        yield "texts become words by other rules (such as stop words or the length of passages)"
+        yield "it has another token policy (such as other stop words or another length of passages)"
     if mine.core != theirs.core:
         yield f"it has {theirs.core:,} core words, and this store {mine.core:,}"
     pairs = enumerate(zip(mine.terms, theirs.terms, strict=False), start=1)
@@ -111,13 +113,13 @@ def _of_words(store: Snapshot, other: Snapshot) -> Iterator[str]:
         yield f"word {place:,} is {there!r} there and {here!r} here"
     elif mine.n_words != theirs.n_words:
         yield (
-            f"it has {theirs.n_words:,} words and this store {mine.n_words:,}, and neither comes "
-            "from the other by `grow`"
+            f"it has {theirs.n_words:,} words and this store {mine.n_words:,}, and neither "
+            "vocabulary comes from the other by `grow`"
         )
     elif _steps(store) != _steps(other):
         yield "the same words were added there in other steps"
     elif mine.fingerprint == theirs.fingerprint or mine.policy == theirs.policy:
-        yield "its basis, or the weight of its documents by length, is another"
+        yield "it has another basis or other length weights"
 
 
 def _steps(store: Snapshot) -> list[int]:

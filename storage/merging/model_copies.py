@@ -1,4 +1,4 @@
-"""Model copies: takes over a model that another store on the same foundation has fitted."""
+"""Model copies: copies a model from another store on the same foundation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming_moments.storage.segments.models import model_called, model_files,
 from streaming_moments.storage.store.model_changes import TagMove, model_added
 from streaming_moments.storage.store.store import MomentStore
 
-PUBLISHED = "published"  # tag of the model that nights publish
+PUBLISHED = "published"  # tag of the model that a night publishes
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class PulledModel:
     name : str
         Name of the model here.
     source : ModelSource
-        Where it came from.
+        The store that fitted it.
     tag : str or None
-        Tag that names it now, as there.
+        Tag that names it in both stores, if any.
     is_new : bool
-        Whether it was copied; False if it was here already.
+        Whether it was copied now; False if this store already had it.
     """
 
     store: MomentStore = field(repr=False)
@@ -55,10 +55,10 @@ def pull_model(
 ) -> PulledModel:
     """Copy a model of another store on the same foundation, in one commit.
 
-    The files are the same to the byte, and labels of topics come with them. If the model is asked
-    for by a tag, the tag moves to it here, too. Words that the other store has added are added here
-    first. The commit says which store fitted the model. A purge here drops it, because nobody can
-    say which documents it was fitted to.
+    The files are identical, and labels of topics are copied, too. If `model` is a tag, the tag also
+    moves to the model here. Words that the other store has added are added here first. The commit
+    names the store that fitted the model. A purge here drops the model, because its documents are
+    unknown here.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ def pull_model(
     Raises
     ------
     ForeignStatistics
-        The two have another foundation. The error says what differs.
+        The foundations differ. The error describes the differences.
     InvalidInput
-        The other store is this one, its model has other words than this store, or the name is
-        that of another model here.
+        The other store is this one, its model has other words than this store, or another model
+        here has the name.
     StoreError
         There is no such model, or a store cannot be read or written.
 
@@ -158,7 +158,7 @@ def _version_for(store: MomentStore, other: MomentStore, model: Model, name: str
 def _copied(
     other: MomentStore, there: str, reference: ModelReference, store: MomentStore, name: str
 ) -> tuple[str, Uncommitted]:
-    """Copy the files of a model under a new identifier; every file is compared with its hash."""
+    """Copy the files of a model under a new identifier, and compare every file with its hash."""
     begun, identity = store.folder.clock(), uuid.uuid4().hex
     source, place = model_folder(there, reference.id), model_folder(name, identity)
     records = model_files(other.folder, there, reference)

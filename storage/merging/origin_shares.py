@@ -1,4 +1,4 @@
-"""Shares of topics by origin, from the counts of each site in a hub, without documents."""
+"""Shares of topics by origin, computed from counts of a merged store, without documents."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class OriginShares:
 def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShares, ...]:
     """Shares of a model's topics in the documents of each origin, its own documents first.
 
-    `store` is a hub whose words begin with those of the model. Origins without a token are omitted.
-    Raises InvalidInput for a store without origins.
+    The vocabulary of `store` begins with the words of the model. Origins without a token are
+    omitted. Raises InvalidInput for a store without origins.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShare
 
 
 def only_of(store: MomentStore, origin: str) -> MomentStore:
-    """Return a version with the documents of one origin, for reading; of the store itself for "".
+    """Return a version with only the documents of one origin, for reading; "" is the store itself.
 
     Raises InvalidInput for a store without origins, or without this one.
 

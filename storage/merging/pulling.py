@@ -1,9 +1,9 @@
-"""Pulling: takes over what other stores hold, each as an origin.
+"""Pulling: copies the segments of other stores, each as an origin.
 
-The segments of an origin are copied as they are, each with the sign and the days that it has
-there, so the sum of all segments is that of one store that counted everything. A later pull copies
-the segments that are new there, and drops those that are gone. Equal segments have the same SHA-256
-of their manifest. Two stores on one disk hold the files of such a segment once.
+Segments are copied unchanged, each with its sign and its days, so the sum of all segments equals
+that of one store that counted everything. A later pull copies new segments, and drops segments that
+the other store no longer has. Equal segments have the same SHA-256 of their manifest. Two stores on
+one disk share the files of such a segment.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Pull:
     documents : number of documents of the origin
     change : increase of that number; negative for a decrease
     added, removed : numbers of segments that were copied, and dropped
-    left_out : shards that are counted elsewhere, with `unique`
-    purged : shards that were purged there and now here, with the versions that held them
-    withdrawn : number of origins of that store that were purged there and now here
+    left_out : shards that were omitted because of `unique`, as other segments count them
+    purged : shards that were purged there and now also here, with the versions that had them
+    withdrawn : number of origins of that store that were purged there and now also here
     """
 
     store: MomentStore = field(repr=False)
@@ -89,10 +89,10 @@ def pull(
     message: str = "",
     include_forgotten: bool = False,
 ) -> Pull:
-    """Take over what another store holds, in one commit; the result is its sum with this store.
+    """Copy the segments of another store in one commit, so that this store is the sum of both.
 
-    This is the latest version of the other store when the pull begins. Nothing is committed if it
-    is here already.
+    The pull uses the latest version of the other store when it begins. It commits nothing if that
+    version was pulled before.
 
     Parameters
     ----------
@@ -101,25 +101,25 @@ def pull(
     other : MomentStore
         Store on the same foundation; it is only read.
     name : str, optional
-        Name of the origin; by default the one that it has here, or the last part of its URL.
+        Name of the origin; by default its present name here, or the last part of its URL.
     unique : bool
-        Leave out segments there whose shards are all counted here, or by another origin.
+        Leave out segments whose shards are all counted here, or by another origin.
     least_documents : int
-        Refuse a new origin of fewer documents, and a new segment of fewer; but what was purged
-        there is purged here in any case.
+        Refuse a new origin, or a new segment, with fewer documents. Shards that were purged there
+        are purged here in any case.
     message : str
         Message for the log.
     include_forgotten : bool
-        Count shards that were forgotten or purged here, and an origin that was purged here.
+        Count also shards that were forgotten or purged here, or an origin that was purged here.
 
     Raises
     ------
     ForeignStatistics
         The two have another foundation. The error says what differs.
     InvalidInput
-        The other store is this one, holds this one, is a copy of an origin, or has too few
-        documents; the name is used; it was purged here; or a shard is counted twice, or was
-        forgotten here. The error names it.
+        The other store is this one, includes this one, is a copy of an origin, was purged here, or
+        has too few documents. Or its name is used, or a shard is counted twice or was forgotten
+        here; the error names it.
     StoreError
         A store cannot be read or written, or the other one is at an earlier version than before.
 
@@ -150,9 +150,9 @@ def pull_together(
     include_forgotten: bool = False,
     name: str | None = None,
 ) -> tuple[Pull, ...]:
-    """Take over what other stores hold, in one commit, so that shards may move between them.
+    """Copy the segments of several stores in one commit, so that shards may move between them.
 
-    Arguments and errors as for `pull`; a name is that of a single other store. A ShardsRefused
+    Arguments and errors are as for `pull`; a name requires a single other store. A ShardsRefused
     names the stores with shards that would count twice.
 
     Examples
@@ -176,8 +176,9 @@ def pull_together(
         except OriginChanged:
             store, others = store.latest(), [other.latest() for other in others]
         except StoreError:
-            # an expiry or a purge there may have deleted files of the version, and another pull may
-            # have added the same words here; the origins come last, as none may be the earlier
+            # An expiry or a purge there may have deleted files of the version, and another pull may
+            # have added the same words here. The origins are read last, so that they are not older
+            # than the version.
             here, there = store.latest(), [other.latest() for other in others]
             if _versions([here, *there]) == _versions([store, *others]):
                 raise
@@ -212,8 +213,8 @@ def _versions(stores: Iterable[MomentStore]) -> list[int]:
 class _Incoming:
     """Segments of a source as they are in the new version.
 
-    parts : with their identifiers here
-    copies : those that are new, as they are there, by their identifiers here
+    parts : all of them, with their identifiers here
+    copies : new segments, as referenced there, by their identifiers here
     """
 
     source: Source
@@ -229,7 +230,7 @@ class _Incoming:
         ours = {_copied(part): identity for identity, part in copies.items()}
         ours |= {_copied(part): part.id for part in _held(head, source)}
         if any(_copied(part) not in ours for part in source.wanted):
-            raise OriginChanged(f"segments of {source.name} are gone; run this again")
+            raise OriginChanged(f"segments of {source.name} were deleted meanwhile; run this again")
         there = source.other.commit.lineage
         parts = tuple(
             replace(part, id=ours[_copied(part)], words=words_here(head.lineage, there, part.words))
@@ -243,7 +244,7 @@ class _Incoming:
 def _taken_over(
     store: MomentStore, sources: Sequence[Source], unique: bool, message: str
 ) -> tuple[Pull, ...]:
-    """Copy what is new, and commit it."""
+    """Copy the new segments, and commit them."""
     _swept(store)
     head = store.commit
     for source in sources:
@@ -253,15 +254,17 @@ def _taken_over(
         known = _records(store, incoming)
         incoming = _without_copies(head, incoming, known)
     if all(_is_here(head, one) for one in incoming):
-        return tuple(_told(store, one.source, head) for one in incoming)
+        return tuple(_summary(store, one.source, head) for one in incoming)
     if not unique:
         known = _records(store, incoming)
     for one in incoming:
         require_large(head, one.source, one.copies.values())
-    # refused before anything is copied
+    # pulls are refused before anything is copied
     purged = _merged(store, head, incoming, known, message)[1]
     if purged:
-        erase_unnamed(store.folder, purged.shards)  # before there are copies that no version names
+        erase_unnamed(
+            store.folder, purged.shards
+        )  # checked before there are copies that no version names
     written = [
         copy_segment(one.source.other.folder, part, store.folder, identity)
         for one in incoming
@@ -285,18 +288,18 @@ def _taken_over(
     try:
         after = store.extended(change, written)
     except (_Pulled, OriginChanged, ForeignStatistics, InvalidInput) as error:
-        # nothing names these copies, which may hold what was purged meanwhile
+        # no version names these copies, and their shards may have been purged meanwhile
         store.folder.delete([f"{one.folder}/{path}" for one in written for path in one.sizes])
         if not isinstance(error, _Pulled):
             raise
-        return tuple(_told(store.latest(), one.source, head) for one in incoming)
+        return tuple(_summary(store.latest(), one.source, head) for one in incoming)
     purged = done[-1]
     if purged:
         sweep(after.folder)
         erase_unnamed(after.folder, purged.shards)
         after = after.latest()
     after = after.knowing(known)
-    return tuple(_told(after, one.source, head, purged) for one in incoming)
+    return tuple(_summary(after, one.source, head, purged) for one in incoming)
 
 
 def _new_in(head: Commit, source: Source) -> _Incoming:
@@ -307,7 +310,7 @@ def _new_in(head: Commit, source: Source) -> _Incoming:
 
 
 def _records(store: MomentStore, incoming: Sequence[_Incoming]) -> Ledger:
-    """Return the records of this store and of the segments to copy, by their names here."""
+    """Return the ledger of this store and of the segments to copy, by the names here."""
     tables = dict(store.ledger().tables)
     for one in incoming:
         there = read_ledger(one.source.other.folder, [*one.copies.values()], Ledger({})).tables
@@ -316,7 +319,7 @@ def _records(store: MomentStore, incoming: Sequence[_Incoming]) -> Ledger:
 
 
 def _without_copies(head: Commit, incoming: Sequence[_Incoming], known: Ledger) -> list[_Incoming]:
-    """Leave out the segments whose shards others count; of two sources, the one that has them."""
+    """Leave out the segments whose shards other segments count; of two sources, one keeps them."""
     names = [one.source.name for one in incoming]
     others = [part for part in head.segments if not any(map(part.is_of, names))]
     held = [[part for part in one.parts if part.id not in one.copies] for one in incoming]
@@ -340,13 +343,13 @@ def _merged(
     known: Ledger,
     message: str,
 ) -> tuple[Commit, Purged]:
-    """Make the commit of a pull on top of a version, and say what it purges."""
+    """Make the commit of a pull on top of a version, and return the shards that it purges."""
     _require_no_rebase(store, head)
     names = [one.source.name for one in incoming]
     rest = [part for part in head.segments if not any(map(part.is_of, names))]
     before = [_held(head, one.source) for one in incoming]
     news = [
-        # in the order of before if there are no others
+        # keeps the previous order of segments if none are new
         theirs if _keys(one.parts) == _keys(theirs) else one.parts
         for one, theirs in zip(incoming, before, strict=True)
     ]
@@ -405,7 +408,7 @@ def _text(
 
 
 def _is_here(head: Commit, one: _Incoming) -> bool:
-    """Whether a version holds what a source has."""
+    """Whether a version has all wanted segments of a source."""
     same = _keys(one.parts) == _keys(_held(head, one.source))
     return same and head.origins.get(one.source.name) == one.source.origin
 
@@ -425,18 +428,18 @@ def _require_no_rebase(store: MomentStore, head: Commit) -> None:
 
 
 def _swept(store: MomentStore) -> None:
-    """Delete what a purge left that died after its commit."""
+    """Delete the remaining files of a purge that died after its commit."""
     if store.commit.expired and unswept(store.folder, store.commit):
         sweep(store.folder)
 
 
-def _told(
+def _summary(
     after: MomentStore,
     source: Source,
     before: Commit,
     purged: Purged = Purged(),
 ) -> Pull:
-    """Describe a pull by the versions before and after it."""
+    """Summarise a pull from the versions before and after it."""
     name = source.name
     old, new = _held(before, source), _held(after.commit, source)
     return Pull(
@@ -464,5 +467,5 @@ def change_text(change: int) -> str:
 
 
 def _copied(part: SegmentReference) -> _Copied:
-    """Return what a copy has in common with its source: the content, and the origin's name here."""
+    """Return the manifest and the name of the origin, by which a copy matches its source."""
     return part.manifest, part.origin

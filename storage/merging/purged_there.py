@@ -1,4 +1,4 @@
-"""Purged there: shards that an origin has purged, which a pull purges here."""
+"""Purged there: finds shards that an origin has purged, so that a pull purges them here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Purged:
-    """What was purged at origins since, and what its purge changes in a version here.
+    """Shards purged at origins since the last pull, and the changes of their purge here.
 
     shards : names here
     stores : identifiers of origins of these stores
@@ -49,10 +49,10 @@ def purge_of(
     parts: Sequence[SegmentReference],
     known: Ledger,
 ) -> Purged:
-    """Find what was purged at origins since the pulls before.
+    """Find the shards that were purged at origins since the previous pulls.
 
-    As `purge`, it drops the versions that held it and the models that were fitted to these. `parts`
-    are all segments of the new version, and `known` has their records.
+    Like `purge`, it drops the versions with these shards, and the models that were fitted to these
+    versions. `parts` are all segments of the new version, and `known` has their records.
     """
     since = [source for source in sources if _has_purged(head, source)]
     if not since:
@@ -89,9 +89,10 @@ def _gone(
     ledger: Ledger,
     known: Ledger,
 ) -> frozenset[str]:
-    """Return the names here, under all names of the origin so far, of what it has purged.
+    """Return the names here of shards that an origin has purged, under all its earlier names.
 
-    Neither shards that were counted again since, nor those of others, which purge them first.
+    Omits shards that were counted again since, and shards that came from other stores, which purge
+    them first.
     """
     forgotten = source.other.commit.forgotten
     held = {part.id: part for commit in log for part in _parts_of(commit, source.origin.id)}
@@ -111,7 +112,7 @@ def _gone(
 
 
 def _withdrawn(log: Sequence[Commit], source: Source) -> dict[str, set[int]]:
-    """Map the origins that a source has purged to the versions that hold them through it."""
+    """Map the origins that a source has purged to the versions that have their segments from it."""
     forgotten, found = source.other.commit.forgotten, defaultdict[str, set[int]](set)
     for commit in log:
         for one in commit.origins.values():

@@ -1,7 +1,7 @@
-"""Shared foundation: the definition of a store without its counts, for stores that add up.
+"""Shared foundation: the definition of a store without its counts, for stores that can be merged.
 
-As a file it is JSON, sealed like the files of a store. It holds the lineage, which says how shards
-are read, and the files of vocabulary and basis as they are in the store.
+Its file is JSON, sealed like the files of a store. It contains the lineage, which describes how
+shards are read, and copies of the files of vocabulary and basis.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SharedFoundation:
         lineage = lineage_from_json(found.lineage, where)
         for path in found.files:
             if not path.startswith(_FOLDERS):
-                raise StoreError(f"{where} holds {path}, which a foundation does not have")
+                raise StoreError(f"{where} contains {path}, which is not part of a foundation")
         return cls(lineage, found.files)
 
     def to_bytes(self) -> bytes:
@@ -104,9 +104,9 @@ class SharedFoundation:
     def read_as(
         self, form: Mapping[str, Any] | None = None, dates: DateSource | None = None
     ) -> SharedFoundation:
-        """Return the foundation for shards in another format or with dates elsewhere.
+        """Return the foundation for shards in another format, or with another source of dates.
 
-        Raises InvalidInput if these do not fit together.
+        Raises InvalidInput if format and dates do not fit together.
         """
         lineage = self.lineage
         content = {**lineage.form, **(form or {})}
@@ -134,13 +134,13 @@ def create_like(
     storage_options: Mapping[str, Any] | None = None,
     single_writer: bool = False,
 ) -> MomentStore:
-    """Create an empty store on the foundation of another, so that the two add up.
+    """Create an empty store on the foundation of another, so that the two can be merged.
 
-    Arguments and errors as for `MomentStore.create`. A StoreError is raised, too, if the files are
-    not those of the lineage.
+    Arguments and errors are as for `MomentStore.create`. Also raises StoreError if the files do not
+    match the lineage.
     """
     folder, foundation = Folder.at(url, storage_options), _foundation_in(shared)
-    # this store has had all words from its first version on
+    # the first version of this store has all words
     eras = tuple(replace(era, version=0) for era in shared.lineage.eras)
     lineage = replace(shared.lineage, eras=eras, like=True)
     commit = Commit.first(lineage, message or "create like another store")
@@ -154,7 +154,7 @@ def create_like(
 
 
 def _foundation_in(shared: SharedFoundation) -> Foundation:
-    """Read the foundation from its files; raises StoreError if they are not of the lineage."""
+    """Read the foundation from its files; raises StoreError if they do not match the lineage."""
     lineage = shared.lineage
     folder = Folder.at(f"memory://{uuid.uuid4().hex}")
     folder.write_all(shared.files)

@@ -1,4 +1,4 @@
-"""Sources: versions of other stores that are pulled, and what refuses one."""
+"""Sources: versions of other stores that are pulled, and the checks that refuse one."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class OriginChanged(StoreError):
 
 @dataclass(frozen=True)
 class Source:
-    """What is pulled: a version of another store under a name.
+    """Version of another store that is pulled, and its name here.
 
-    wanted : its segments, with the names of their origins here; without those that count nothing
+    wanted : its segments, with the names of their origins here, without segments that count nothing
         new
     least : fewest documents of a segment that is copied
-    again : whether to count what was forgotten or purged here
-    left_out : shards that are counted elsewhere
+    again : whether to count shards that were forgotten or purged here
+    left_out : shards that other segments count
     """
 
     other: MomentStore
@@ -65,7 +65,9 @@ def sources_of(
         name = _name_here(store, origins, origin, given)
         twin = next((one.url for one in sources if one.name == name), None)
         if twin is not None:
-            raise InvalidInput(f"{twin} and {origin.url} are one store, or copies; give only one")
+            raise InvalidInput(
+                f"{twin} and {origin.url} are the same store, or copies of it; give only one"
+            )
         _require_separate(store, origins, origin, name)
         if name not in store.commit.origins:
             _require_enough(other, least)
@@ -87,13 +89,13 @@ def _named(name: str, commit: Commit) -> tuple[SegmentReference, ...]:
 def _name_here(
     store: MomentStore, origins: dict[str, Origin], origin: Origin, given: str | None
 ) -> str:
-    """Return the name of an origin here: as before, or as given, or by its URL."""
+    """Return the name of an origin here: the present one, the given one, or one from its URL."""
     known = next((name for name, one in origins.items() if one.id == origin.id), None)
     if known is not None:
         if given not in (None, known):
             raise InvalidInput(
                 f"{origin.url} is origin {known} of {store.url}, not {given}",
-                "leave out {merge.as}, or remove that origin before by {forget.origin}",
+                "leave out {merge.as}, or first remove that origin by {forget.origin}",
             )
         return known
     name = given or _name_by_url(origin.url, 1)
@@ -138,7 +140,7 @@ def _origin(other: MomentStore) -> Origin:
 def _require_separate(
     store: MomentStore, origins: dict[str, Origin], origin: Origin, name: str
 ) -> None:
-    """Refuse this store itself, a store that holds this one, and a store that is here already."""
+    """Refuse this store, a store that includes this one, and a store that is merged already."""
     mine = Owner.at(store.url, store.folder.storage_options).birth
     if origin.id == mine:
         raise InvalidInput(
@@ -147,20 +149,21 @@ def _require_separate(
         )
     if mine in origin.within:
         raise InvalidInput(
-            f"{origin.url} holds the documents of {store.url}, which would count twice",
+            f"{origin.url} includes the documents of {store.url}, which would count twice",
             "merge the stores of its other origins instead",
         )
     theirs = {origin.id, *origin.within}
     for other, one in origins.items():
         if other != name and not theirs.isdisjoint({one.id, *one.within}):
             raise InvalidInput(
-                f"{origin.url} and origin {other} ({one.url}) hold the documents of the same store",
+                f"{origin.url} and origin {other} ({one.url}) include the documents of the same "
+                "store",
                 "remove that origin by {forget.origin}, or do not merge the other",
             )
 
 
 def require_not_purged(head: Commit, source: Source) -> None:
-    """Refuse a store whose documents, or those of an origin of it, were purged here as a whole."""
+    """Refuse a store if all its documents, or all those of one of its origins, were purged here."""
     if source.again:
         return
     within = source.other.commit.origins
@@ -168,16 +171,17 @@ def require_not_purged(head: Commit, source: Source) -> None:
     for identity in (source.origin.id, *source.origin.within):
         if head.forgotten.has_withdrawn(identity):
             raise InvalidInput(
-                f"{source.url} holds the documents of origin "
+                f"{source.url} includes the documents of origin "
                 f"{named.get(identity, source.name)}, which was purged here",
-                "do not merge it; if it has agreed to come back, give {merge.include_forgotten}",
+                "do not merge it; if its documents may be counted again, give "
+                "{merge.include_forgotten}",
             )
 
 
 def _require_enough(other: MomentStore, least: int) -> None:
     if 0 < other.commit.documents < least:
         raise InvalidInput(
-            f"{other.url} holds {other.commit.documents:,} documents, fewer than {least:,}, so its "
+            f"{other.url} has {other.commit.documents:,} documents, fewer than {least:,}, so its "
             "sums could reveal single documents",
             "merge it later, or lower {merge.least_documents}",
         )
@@ -187,11 +191,11 @@ def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]
     """Refuse new segments of few documents, unless documents were purged there since."""
     before = head.origins.get(source.name)
     if before is not None and source.origin.purged != before.purged:
-        return  # documents that were purged there may not stay here
+        return  # documents that were purged there must be purged here in any case
     sizes = [part.documents for part in news if part.documents]
     if sizes and min(sizes) < source.least:
         raise InvalidInput(
-            f"a new segment of {source.url} holds {min(sizes):,} "
+            f"a new segment of {source.url} has {min(sizes):,} "
             f"{plural(min(sizes), 'document')}, fewer than {source.least:,}, so its counts could "
             "reveal single documents",
             "compact that store first, merge it later, or lower {merge.least_documents}",
@@ -199,7 +203,7 @@ def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]
 
 
 def require_later(head: Commit, source: Source) -> None:
-    """Refuse a version that is earlier than the one here, or of another copy of the store."""
+    """Refuse a version that is earlier than the pulled one, or of another copy of the store."""
     before = head.origins.get(source.name)
     if before is None:
         return
@@ -207,10 +211,12 @@ def require_later(head: Commit, source: Source) -> None:
         raise OriginChanged(f"origin {source.name} is another store now; run this again")
     if before.version > source.origin.version:
         if source.other.latest().version >= before.version:
-            raise OriginChanged(f"another pull of {source.name} was faster; run this again")
+            raise OriginChanged(
+                f"another pull of {source.name} committed a later version; run this again"
+            )
         raise InvalidInput(
-            f"{source.url} is at version {source.origin.version}, and version "
-            f"{before.version} of it is here: it was restored from a copy, or is one",
+            f"{source.url} is at version {source.origin.version}, but its version "
+            f"{before.version} was already merged: it was restored from a copy, or is a copy",
             "remove the origin by {forget.origin}, then merge it again; make the store of each "
             "site by {create.like}",
         )
@@ -218,8 +224,8 @@ def require_later(head: Commit, source: Source) -> None:
     log = CommitLog(source.other.folder)
     if before.transaction and not log.has(before.version, before.transaction):
         raise InvalidInput(
-            f"{source.url} and origin {source.name} ({before.url}) are two stores with one "
-            "beginning, so one is a copy of the other",
+            f"{source.url} and origin {source.name} ({before.url}) are two stores with the same "
+            "first commit, so one is a copy of the other",
             "make the store of each site by {create.like}, and count there; or, if the store "
             "replaces the other one, remove the origin by {forget.origin} and merge again",
         )

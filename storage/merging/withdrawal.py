@@ -1,4 +1,4 @@
-"""Withdrawal: removes all that an origin counted from every version, model and file of a store."""
+"""Withdrawal: removes the documents of an origin from every version, model and file of a store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """What the purge of an origin drops, or has dropped.
+    """Result or plan of the purge of an origin.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Withdrawal:
     purge : Purge
         Versions, models and tags that are dropped. It names no shards.
     erased : tuple of str
-        Files in the folder of the store that are not its own, and named shards of the origin or
+        Files in the folder of the store that do not belong to it, but named shards of the origin or
         described a dropped version.
     """
 
@@ -50,18 +50,18 @@ class Withdrawal:
 
 
 def plan_withdrawal(store: MomentStore, name: str) -> Withdrawal:
-    """Return what `withdraw` would drop now; errors as there."""
+    """Return the versions, models and tags that `withdraw` would drop now; raises as `withdraw`."""
     store = store.latest()
     return _planned(store, store.log(), name)
 
 
 def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
-    """Remove an origin from every version, model and file of a store, for good.
+    """Remove an origin permanently from every version, model and file of a store.
 
-    One commit drops all versions that hold documents of the origin, also those where it had another
-    name, and all models that may have been fitted to them. Then their files are deleted. A later
-    pull of that store is refused, unless forgotten documents are included. An origin that was
-    purged before has its remaining files deleted.
+    One commit drops all versions with documents of the origin, under any name, and all models that
+    may have been fitted to them. Then their files are deleted. Later pulls of that store are
+    refused, unless forgotten documents are included. If the origin was purged before, its remaining
+    files are deleted.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
     Raises
     ------
     InvalidInput
-        No version has such an origin, or another origin holds its documents, too.
+        No version has such an origin, or another origin includes its documents, too.
     Unfinished
-        The origin is purged, and not all files could be deleted. The same call deletes them.
+        The origin is purged, but not all files could be deleted. The same call deletes the rest.
     StoreError
         The store cannot be read or written. Nothing is purged.
 
@@ -104,16 +104,16 @@ def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
         erased = erase_unnamed(store.folder, {names_of(name)})
     except StreamingMomentsError as error:
         raise Unfinished(
-            f"no version of {store.url} holds origin {name} any more, but not all of its files "
+            f"no version of {store.url} has origin {name} any more, but not all of its files "
             f"could be deleted ({error}); run the same purge again"
         ) from error
     return Withdrawal(store.latest(), name, found.documents, found.purge, erased)
 
 
 def traces_of_origin(store: MomentStore, name: str) -> tuple[Trace, ...]:
-    """Find all that may hold documents of an origin, in every version and file of a store.
+    """Find all files and models of a store that may contain documents of an origin.
 
-    A file that no version names counts as a trace, because nobody can say whose it is.
+    A file that no version names counts, because its documents are unknown.
     """
     folder = store.folder
     log = CommitLog(folder).history(CommitLog(folder).latest().version)
@@ -124,11 +124,11 @@ def _traces(store: MomentStore, log: Sequence[Commit], name: str) -> Iterator[Tr
     folder = store.folder
     versions, models = with_models(log, _holding(log, _stores(log, name)))
     for version in sorted(versions):
-        yield Trace(commit_file(version), f"is of a version that holds documents of {name}")
+        yield Trace(commit_file(version), f"is of a version that has documents of {name}")
     for place in sorted(models):
         yield Trace(place, "is a model that was fitted to them, or to unknown documents")
     for path in unswept(folder, log[0]):
-        yield Trace(path, "is of a version that has expired, and is not emptied yet")
+        yield Trace(path, "is the file of an expired version, and is not emptied yet")
     for heap in find_garbage(folder, timedelta(0)):
         yield Trace(heap.path, "belongs to no version, and its documents are unknown")
     yield from traces_beside(folder, folder.files(""), log[0], {names_of(name)})
@@ -178,13 +178,13 @@ def _planned(store: MomentStore, log: Sequence[Commit], name: str) -> Withdrawal
 
 
 def _stores(log: Sequence[Commit], name: str) -> set[str]:
-    """Identifiers of all stores that had a name, unless the latest version has another for them."""
+    """Identifiers of all stores that had a name, except those with another name now."""
     others = {one.id for key, one in log[0].origins.items() if key != name}
     return {commit.origins[name].id for commit in log if name in commit.origins} - others
 
 
 def _holding(log: Sequence[Commit], stores: set[str]) -> set[int]:
-    """Versions that hold documents of some stores, directly or through others."""
+    """Versions that have documents of some stores, directly or through others."""
     return {
         commit.version
         for commit in log
@@ -193,7 +193,7 @@ def _holding(log: Sequence[Commit], stores: set[str]) -> set[int]:
 
 
 def _giver(origin: str | None) -> str:
-    """Return the name of the origin from which a segment was copied; empty for an own one."""
+    """Return the name of the origin from which a segment was copied; empty if it was not copied."""
     return (origin or "").partition("/")[0]
 
 

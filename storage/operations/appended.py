@@ -1,4 +1,4 @@
-"""Appended: finds records that were appended to files after these were counted."""
+"""Appended: finds records that were appended to files after they were counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streaming_moments.storage.formats.compressions import compression_of
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint, open_shard
 
-# the last counted byte, with the end of its line if that was appended later
+# last counted byte, with the end of its line if that was appended later
 _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 
 
@@ -97,14 +97,14 @@ def appended_to(
     if not kind.grows or shard.size < end or compression_of(shard.source) is not None:
         return None
     if shard.url.startswith(("http://", "https://")):
-        return None  # a # in such a URL begins a fragment, so a part has no URL
+        return None  # in such a URL a # begins a fragment, so it cannot mark a part
     for record in asked.records:
         if fingerprint(counted_part(shard, record), storage_options) != record.fingerprint:
             return None
     with shard_errors(shard.source, storage_options):
         fs, path = open_shard(shard, storage_options)
         with PartOfFile(fs, end - 1, shard.size - end + 1).open(path) as stream:
-            # if the last line had no end yet, it must end here
+            # if the last counted line had no line end, the appended bytes must begin with one
             joint = _LINE_ENDS.match(stream.read(3))
         if joint is None:
             return None if shard.size > end else Appended(None, 0)

@@ -1,4 +1,4 @@
-"""Compaction: replaces segments by their sum, or stores the sum beside them."""
+"""Compaction: replaces segments by their sum, or stores the sum in addition to them."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ def compaction_groups(
 
     Segments of the same day, month or year form a group, and segments without dates another.
     Subtracted segments join the groups that hold their shards, whatever their days. Segments of
-    different vocabularies are never added up. Those of origins stay as they are there, so that a
-    later pull can replace them.
+    different vocabularies are never added up. Segments of origins stay unchanged, so that a later
+    pull can replace them.
 
     references : segments of a version
-    by : {"day", "month", "year", "all"}, period of a group; "all" makes one segment of everything
+    by : {"day", "month", "year", "all"}, period of a group; "all" makes one segment of all
+        documents
     """
     mine = [part for part in references if part.origin is None]
     eras = {part.words: [own for own in mine if own.words == part.words] for part in mine}
@@ -63,7 +64,7 @@ def _groups_of_era(
     groups: dict[object, list[SegmentReference]] = {}
     for key, part in zip(keys, references, strict=True):
         groups.setdefault("all" if by == "all" else key, []).append(part)
-    merged = _with_what_is_taken(list(groups.values()), references, ledger)
+    merged = _joined_by_subtraction(list(groups.values()), references, ledger)
     return tuple(tuple(group) for group in merged if len(group) > 1)
 
 
@@ -77,11 +78,11 @@ def linked_groups(
     return tuple(
         tuple(group)
         for era in eras.values()
-        for group in _with_what_is_taken(era, [part for [part] in era], ledger)
+        for group in _joined_by_subtraction(era, [part for [part] in era], ledger)
     )
 
 
-def _with_what_is_taken(
+def _joined_by_subtraction(
     merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
 ) -> list[list[SegmentReference]]:
     """Join groups if one segment subtracts shards of segments in several groups."""

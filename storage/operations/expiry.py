@@ -35,7 +35,7 @@ class Expiry:
 def plan_expiry(
     store: MomentStore, keep: int, older_than: timedelta, models: bool = False
 ) -> Expiry:
-    """Return what `expire` would delete now; arguments and errors as for `expire`."""
+    """Return the result that `expire` would have; arguments and errors as there."""
     log = store.latest().log()
     found = _expiry(log[0], keep, _long_past(store.folder, older_than), models)
     dropped = set(found.versions)
@@ -119,7 +119,7 @@ def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
     for version in sorted(written, reverse=True):
         if successor is not None and now - successor >= older_than:
             past.add(version)
-        # an emptied file has a later time than its commit
+        # the file of an expired commit has a later time than the commit
         successor = min(written[version], successor or written[version])
     return past
 

@@ -71,7 +71,7 @@ def commit_recount(
             layout = _layout_at(store, head)
             require_apart(store.folder, parts_of(successor), layout, recount.added)
         taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
-        # without added segments, which must not hide the subtraction of uncounted documents
+        # added segments are excluded, as they could hide the subtraction of uncounted documents
         rest = (*kept_segments(head, recount), *taken)
         away = any(part.sign < 0 for part in rest)
         if away and (taken or recount.dropped) and not _only_grown(rest, sound):

@@ -61,7 +61,7 @@ def grow(
     (('law', 'sea', 'ship', 'steam'), 1)
     """
     if not terms:
-        raise InvalidInput("no words to add; give at least one")
+        raise InvalidInput("there are no words to add; give at least one")
     before, lineage = store.vocabulary, store.commit.lineage
     if (token_ids is None) != (before.token_ids is None):
         raise InvalidInput(
@@ -107,7 +107,7 @@ def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
         return store
     era = store.commit.lineage.era(words)
     lineage = replace(store.commit.lineage, vocabulary=era.vocabulary, basis=era.basis, eras=())
-    # its successor would be version 0, which exists, so a commit would be refused
+    # a commit on it would be version 0, which exists, so it would be refused
     aside = replace(store.commit, version=-1, lineage=lineage, segments=(), staged=None)
     foundation = replace(
         read_foundation(store.folder, lineage), first_words=store.counts.first_words

@@ -18,8 +18,8 @@ from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-ROLLBACK = "rollback"  # operation of a commit that rolls back
-_ANY = MatchingRule(furthest=1.0)  # accepts any distance
+ROLLBACK = "rollback"  # operation of a commit of a rollback
+_ANY = MatchingRule(furthest=1.0)  # bound that accepts any distance
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,15 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     """Restore the state of an earlier version by a new commit; nothing is deleted.
 
     Segments, origins, models and tags are those of the version. Later shards are no longer counted,
-    so an update counts them again. `counted_again` gives later forgotten shards that the version
-    counts: they count again. All other shards stay forgotten, as do those that the version lists.
-    Raises StoreError if the version does not exist, has expired, or is damaged; or the store cannot
-    be written.
+    so an update counts them again. Shards that were forgotten later count again if the version
+    counts them (see `counted_again`). All other forgotten shards stay forgotten. Raises StoreError
+    if the version does not exist, has expired, or is damaged; or the store cannot be written.
 
     store : its latest version is extended
     version : version to restore
     message : message for the log; by default it names the version
     """
-    # the latest version may be damaged, as a rollback repairs that
+    # the latest version may be damaged, because a rollback can repair that
     before = store.at(version)
     old = before.commit
     version = old.version
@@ -89,7 +88,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
             lineage=old.lineage,
             segments=old.segments,
             origins=old.origins,
-            # gc may have deleted a sum of all days that was replaced
+            # `gc` may have deleted a sum of all days that was replaced later
             sums=without_whole(old.sums),
             models=old.models,
             tags=old.tags,
@@ -126,8 +125,9 @@ def _not_counted(forgotten: Forgotten, ledger: Ledger) -> Forgotten:
 def last_published(store: MomentStore, name: str) -> str:
     """Return the model that a tag named before the present one.
 
-    If the tag went back to an earlier model, the models in between are skipped, so a second call
-    goes further back. A StoreError is raised if the tag never named another model of the version.
+    If the tag was moved back to an earlier model, the models in between are skipped, so a second
+    call goes further back. A StoreError is raised if the tag never named another model of the
+    version.
     """
     if name not in store.commit.tags:
         raise StoreError(
@@ -223,7 +223,7 @@ def _identity(commit: Commit, name: str) -> str:
 
 
 def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str, MovedTopics]:
-    """Compare all models that can be compared; an error if `asked` cannot."""
+    """Compare all models that can be compared; raise an error if `asked` cannot be compared."""
     moved = {}
     for name in _names_to_compare(one, two, asked):
         before, after = one.load_any_model(name), two.load_any_model(name)

@@ -51,9 +51,10 @@ def label(
 
 
 def succession(store: MomentStore, model: Model) -> Succession | None:
-    """Match the topics of a new model to those of the last model with labels.
+    """Match the topics of a new model to the topics of the last model with labels.
 
-    Uses `states_compared`. The model has the words of the store. None if no model has labels.
+    Uses `states_compared`. The model has the vocabulary of the store. Returns None if no model has
+    labels.
     """
     labelled = [name for name, reference in store.models.items() if reference.labels]
     before = store.load_any_model(labelled[-1]) if labelled else None

@@ -7,8 +7,8 @@ parts, so each segment is summed at most once for each level.
 Segments of one day are replaced by their sum. Segments of several days stay, as windows and shares
 over time need the days: the sum is stored beside them.
 
-Some segments and sums are left on each level. If these are many, one sum of them all is written,
-which the next one replaces. A fit of all days reads it, and the few parts that came after it.
+Some segments and sums remain on each level. If these are many, one sum of them all is written,
+which the next such sum replaces. A fit of all days reads this sum and the few later parts.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def segments_to_replace(
 ) -> tuple[SegmentReference, ...]:
     """Return the next segments to replace by their sum; empty without any.
 
-    They have one vocabulary and the same days. `after` segments of a level are merged. On days
-    before the latest, two are enough, and 2 is the base of the level. Subtracted segments are
-    merged with the segments that hold their shards. Groups linked over several days stay.
+    They have one vocabulary and the same days. `after` segments of a level are merged. For days
+    before the latest, two segments are enough, and the base of the level is 2. Subtracted segments
+    are merged with the segments that hold their shards. Groups linked over several days stay.
 
-    references : segments of a version. Fewer than `after` segments are never merged. Those of
-        origins stay.
+    references : segments of a version. Fewer than `after` segments are never merged. Segments of
+        origins are never merged.
     after : 2 or more
     by : {"day", "month", "year", "all"}, period whose segments may be added up
     """
@@ -96,7 +96,7 @@ def segments_to_replace(
 def parts_to_sum(
     commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the next parts of a version to sum, keeping the parts; empty without any.
+    """Return the next parts of a version to sum, if any; they stay beside their sum.
 
     These are the earliest `after` parts of one level, vocabulary and sign. Segments of the latest
     day, month or year are left for replacement, if there are others. Sums in `gone` are ignored.
@@ -116,8 +116,8 @@ def parts_of_whole(
 ) -> tuple[Part, ...]:
     """Return the parts of the next sum of all days; empty while few parts are read.
 
-    These are the parts of one vocabulary and sign without the latest day, as in `parts_to_sum`, if
-    more than half of `after` are read in their place.
+    These are the parts of one vocabulary and sign without the latest day, as in `parts_to_sum`. The
+    result is empty unless a fit reads more than half of `after` segments and sums for them.
     """
     read = Counter(map(_era, _days_gone_by(commit, _kept(commit.sums, gone), by)))
     for era, number in read.items():
@@ -130,7 +130,7 @@ def parts_of_whole(
 def read_for(
     commit: Commit, parts: Sequence[Part], gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the parts to add up for a sum: those of `parts`, or a sum of all days in their place.
+    """Return the parts to add up for a sum, some perhaps replaced by a sum of all days.
 
     All have sign 1.
     """
@@ -152,7 +152,7 @@ def commit_sum(
     gone: frozenset[str] = frozenset(),
     whole: bool = False,
 ) -> MomentStore:
-    """Seal the sum of parts of a version, and commit it beside them.
+    """Seal the sum of parts of a version, and commit it in addition to them.
 
     If it is `whole`, it replaces the sums of all days of the same vocabulary and sign. Raises
     SegmentsChanged if the latest version lacks some of the parts, or already has a sum of one.

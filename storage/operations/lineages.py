@@ -1,4 +1,4 @@
-"""Lineages: counts a store with a new vocabulary and basis, and adopts them in one commit."""
+"""Lineages: counts a store again with a new vocabulary and basis, and adopts them in one commit."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def stage(
 ) -> MomentStore:
     """Begin a staged lineage, in place of any staged lineage of the given version.
 
-    The state, the ledger and all readers stay unchanged. Raises ForeignStatistics if vocabulary,
-    policy and basis do not belong together. Raises StoreError if another lineage was staged or
-    adopted since, or the store cannot be written. Raises InvalidInput if the store holds documents
-    of other stores.
+    The statistics and the ledger of the store stay unchanged, so readers see no difference. Raises
+    ForeignStatistics if vocabulary, policy and basis do not belong together. Raises StoreError if
+    another lineage was staged or adopted since, or the store cannot be written. Raises InvalidInput
+    if the store holds documents of other stores.
 
     store : its latest version is extended, if no other lineage was staged or adopted since
     vocabulary, policy, basis : Vocabulary, TokenPolicy or None, Basis, definition of the new
@@ -132,7 +132,7 @@ def stage_on(
 def staged_store(store: MomentStore) -> MomentStore:
     """Return the staged lineage as a store for counting and reading, without commits."""
     staged = require_staged(store.commit)
-    # its successor would be version 0, which exists, so a commit would be refused
+    # a commit on it would be version 0, which exists, so it would be refused
     aside = replace(
         store.commit, version=-1, lineage=staged.lineage, segments=staged.segments, staged=None
     )
@@ -164,13 +164,13 @@ def stage_segment(
 
 
 def require_no_origins(commit: Commit) -> None:
-    """Raise InvalidInput if a version holds documents of other stores, which are not here."""
+    """Raise InvalidInput if a version includes documents of other stores."""
     if commit.origins:
         raise InvalidInput(
             f"the store holds documents that {', '.join(commit.origins)} counted, and only they "
             "can count them again",
-            "create a new hub by {create}, the others by {create.like}, count there, and add them "
-            "by {merge}",
+            "create a new store by {create} and those of the others by {create.like}, count "
+            "there, and add them by {merge}",
         )
 
 
@@ -300,8 +300,8 @@ def states_compared(
 ) -> TopicMatching | None:
     """Match the topics, states or clusters of a model to those of a later one.
 
-    Each model comes with a version of the store that holds it. None if a model has nothing to
-    match, if the kinds of words differ, or if the rows have different widths.
+    Each model comes with a version of the store that contains it. None if a model has no topics,
+    states or clusters, if the kinds of words differ, or if the rows have different widths.
     """
     one, two = states_of(before[1]), states_of(after[1])
     if isinstance(one, Clusters) and isinstance(two, Clusters):

@@ -51,8 +51,8 @@ class PassSums:
 class PolishingFolder:
     """Folder of the sums of one polishing.
 
-    `polishing` is a digest of the model, the documents and how they are read. `kept` is the class
-    of the sums.
+    `polishing` is a digest of the model, the documents and the rules of reading. `kept` is the
+    class of the sums.
     """
 
     folder: Folder
@@ -69,7 +69,9 @@ class PolishingFolder:
         try:
             files = files_from_json(unseal(manifest, where).get("files"), where)
         except StoreError:
-            return None  # a power cut damaged it: the part is counted again, and replaced
+            return (
+                None  # after damage by a power cut the part is counted again, and the file replaced
+            )
         found = self.folder.find_all([f"{name}/{path}" for path in files])
         if any(content is None for content in found):
             return None
@@ -90,7 +92,7 @@ class PolishingFolder:
         for path, content in files.items():
             self.folder.write(f"{name}/{path}", content)
         records = files_to_json(FileRecord.of(*file) for file in files.items())
-        # the manifest comes last, as it says that all files exist
+        # the manifest is written last, as it shows that all files exist
         self.folder.write(f"{name}/{MANIFEST}", seal({"files": records}))
 
     def summed(self, number: int, parts: Sequence[str]) -> PassSums:

@@ -18,7 +18,7 @@ from streaming_moments.storage.operations.windows import dated_segments
 from streaming_moments.storage.segments.blocks import read_rows, sum_totals
 from streaming_moments.storage.store.store import MomentStore
 
-_MOST_PERIODS = 60  # that a chart can show
+_MOST_PERIODS = 60  # most periods in a chart
 
 
 @dataclass(frozen=True)
@@ -63,19 +63,19 @@ def shares_over_time(
     Parameters
     ----------
     store : MomentStore
-        A store whose words begin with those of the model: see
+        A store whose vocabulary begins with the words of the model: see
         `storage.operations.lineages.store_counting`.
     model : TopicModel
         A model fitted to any of its versions.
     by : {"day", "week", "month"}
-        Weeks begin on Monday. Periods without a token are omitted. Documents from before a word
-        was added are treated as if the word were not counted. If documents are cut into passages,
-        their lengths are not stored, so the standard errors are estimates, rather too large.
+        Weeks begin on Monday. Periods without a token are omitted. Documents from before a word was
+        added are treated as if the word were not counted. If documents are cut into passages, their
+        lengths are not stored, so the standard errors are estimates and tend to be too large.
 
     Raises
     ------
     InvalidInput
-        A segment has no dates, or spans several periods. The error says what to do.
+        A segment has no dates, or spans several periods. The error has a remedy.
     StoreError
         A file is missing or damaged.
     """
@@ -122,8 +122,9 @@ def _added_up(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """Counts of words, and for each word the share of the documents that counted it.
 
-    `parts` has the counts of documents by the number of words counted in them. Shares are measured
-    in tokens of words that all documents count; None if all documents count all words.
+    `parts` has the counts of each group of documents that were counted with the same number of
+    words. Shares of documents are measured in tokens of words that all of them count. The shares
+    are missing (None) if all documents count all words.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)

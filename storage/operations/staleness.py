@@ -11,7 +11,7 @@ from streaming_moments.storage.log.origins import MERGE
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-# operations that write documents of existing segments again
+# operations that write new segments with documents of existing ones
 _OTHER_SEGMENTS = frozenset({"compact", "rename", "rebase", "purge"})
 
 
@@ -51,7 +51,7 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
     if commits is None:
         return Staleness(name, version, None, None)
     counted, forgotten = _tallied(store, commits)
-    if counted and forgotten:  # some may be documents of the same shards
+    if counted and forgotten:  # some may be documents of the same shards, so ledgers are compared
         first = commits[-1]
         fitted = read_ledger(store.folder, first.segments, store.ledger(), first.sums)
         counted, forgotten = _net(fitted, store.ledger())
@@ -105,7 +105,7 @@ def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, in
     moves = [new[one] for one in new.keys() - old.keys()]
     moves += [-old[one] for one in old.keys() - new.keys()]
     if after.operation == MERGE and old.keys() - new.keys():
-        # an origin may have written documents of existing segments again
+        # an origin may have replaced segments by new ones with the same documents
         ledgers = [
             read_ledger(store.folder, one.segments, store.ledger()) for one in (before, after)
         ]

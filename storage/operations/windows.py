@@ -12,6 +12,7 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -42,6 +43,8 @@ class Window:
     InvalidInput
         `until` is before `since`, or the half-life is not above 0.
     """
+
+    __repr__ = short_repr
 
     since: date | None = None
     until: date | None = None
@@ -128,7 +131,7 @@ class WindowedStore:
         A segment weighs `2^(-age / half life)`. Its age is the number of days from the middle of
         its days to the last day of the window or, without one, of the version. Raises InvalidInput
         if a segment has no dates, or has days inside and outside of the window; no segment is in
-        the window; or shards are subtracted on other days. The error says what to do.
+        the window; or shards are subtracted on other days. The error has a remedy.
         """
         dated = dated_segments(store)
         chosen = [(part, days) for part, days in dated if window.meets(days)]
@@ -226,7 +229,7 @@ class WindowedStore:
         if self.window.half_life is None:
             [(_, own)] = self._parts
             return read_blocks(folder, own, layout, indices, kept)
-        # one by one, as the blocks of each weight wait for each other
+        # one block at a time, as the weighted parts of a block are added up together
         return [
             WeightedStatistics.of(
                 (weight, read_blocks(folder, own, layout, [index], kept)[0])
@@ -260,7 +263,7 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
             f"documents of version {store.version} have no dates, in {len(parts) - len(dated):,} "
             f"of {of_number(len(parts), 'segment')}, because the URLs of their shards have none",
             "create the store with {create.date_column} or {create.date_pattern}, or use all "
-            "documents whatever their days",
+            "documents without a window of days",
         )
     return dated
 

@@ -29,7 +29,7 @@ from streaming_moments.storage.log.manifests import (
 from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
-# segments that are read at the same time, at most, and their files where row blocks are smaller
+# Most segments that are read at the same time, and most of their files if row blocks are smaller.
 _TOGETHER, _SMALL = 8, 1 << 20
 
 
@@ -89,9 +89,9 @@ def sum_blocks(
     """Sum the statistics of row blocks over segments in place, each with its sign.
 
     A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
-    arrays, the others are not read. All blocks of a segment are in memory at once. The same
-    requests read them, and those of several segments if these are small. Raises StoreError if a
-    file is missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if more
+    arrays, the others are not read. All blocks of a segment are in memory at once. They are read by
+    the same requests, as are several segments if they are small. Raises StoreError if a file is
+    missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if more
     documents of a length are subtracted than added.
     """
     foundation = kept or layout.foundation
@@ -180,8 +180,8 @@ def sum_all_rows(folder: Folder, parts: Sequence[Part], layout: SegmentLayout) -
 def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
     """Row block of the statistics of all rows, sharing their memory.
 
-    Raises InvalidInput if the statistics lack rows, and ForeignStatistics if their foundation is
-    not the layout's.
+    Raises InvalidInput if the statistics lack rows, and ForeignStatistics if the layout is for
+    another foundation.
     """
     layout.foundation.require_own(statistics)
     if statistics.block.step != 1:
@@ -222,8 +222,8 @@ class _Wanted:
     ) -> dict[str, StoredGroup]:
         """Files of each segment by its identifier, read at the same time if the storage can.
 
-        Empty if the files of several segments are larger than the row blocks: those of one may be
-        as large, and memory is planned for these.
+        Empty if the files of several segments together are larger than the row blocks, as the
+        memory plan allows only for that size.
         """
         known = {reference.id: reference for reference in references}
         manifests = segment_manifests(folder, list(known.values()))
@@ -283,13 +283,13 @@ def _read(
 
     Several small parts are read at the same time, if the storage can.
     """
-    # positive signs first, as histograms must never be negative
+    # positive signs come first, as histograms must never be negative
     ordered = sorted(parts, key=lambda one: -reference_of(one).sign)
     for start in range(0, len(ordered), _TOGETHER):
         batch = ordered[start : start + _TOGETHER]
         together: dict[str, StoredGroup] = {}
         if len(batch) > 1:
-            # where one of them is damaged, it is found as each is read alone
+            # if one of them is damaged, the second attempt reads each alone and finds it
             with contextlib.suppress(StoreError):
                 together = wanted.files(folder, map(reference_of, batch))
         for part in batch:

@@ -160,7 +160,7 @@ def files_of_lineage(folder: Folder, lineage: Lineage) -> dict[str, bytes]:
 def _place(kind: Foundation | type[Foundation], fingerprint: str) -> tuple[str, str]:
     """Folder of a foundation, and the file in it with its description.
 
-    Foundations by length have their own place, as in the first format of stores.
+    Foundations with length weights have their own place, as in the first format of stores.
     """
     if kind.by_length:
         return basis_folder(fingerprint), "basis.json"

@@ -64,7 +64,7 @@ _ATTRIBUTES = TypeAdapter(_Attributes)
 
 
 def model_called(commit: Commit, name: str | None = None) -> str:
-    """Return the name of the model with a name or tag; by default, or as "latest", the last."""
+    """Return the name of the model with a name or tag; by default, or for "latest", the last."""
     if not commit.models:
         asked = f" {name!r}" if name not in (None, LATEST) else ""
         other = ", nor any other" if asked else ""
@@ -86,14 +86,16 @@ def model_called(commit: Commit, name: str | None = None) -> str:
 def write_model(
     folder: Folder, name: str, model: Model, version: int
 ) -> tuple[ModelReference, Uncommitted]:
-    """Write a model. It counts once a commit names it, while its files must exist.
+    """Write a model.
+
+    It becomes visible when a commit names it, and its files must still exist then.
 
     Raises StoreError if a file cannot be written.
 
     name : name of the model
     model : each of its arrays becomes a Zarr array of one chunk, and its attributes those of the
         group. Models other than topics also store the name of their class in the registry.
-    version : the version whose statistics it was fitted to
+    version : the version to whose statistics it was fitted
     """
     identity, begun = uuid.uuid4().hex, folder.clock()
     arrays, attributes = model.parts()

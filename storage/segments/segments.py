@@ -36,7 +36,7 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 @dataclass(frozen=True)
 class Segment:
-    """A sealed segment. It counts once a commit names it.
+    """A sealed segment. Its documents count when a commit names it.
 
     reference : its reference for a commit
     basis : fingerprint of the foundation of its statistics
@@ -148,7 +148,7 @@ class SegmentWriter:
     def seal_beside(
         self, totals: Totals, ledger: Ledger, files: Iterable[FileRecord]
     ) -> tuple[str, Uncommitted]:
-        """Seal a sum that is stored beside segments, with the records of each of them.
+        """Seal a sum that is stored in addition to its segments, with the records of each of them.
 
         Returns the SHA-256 of the manifest, and the written files.
         """

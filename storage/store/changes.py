@@ -40,7 +40,7 @@ class Recount:
     dropped : segments of the version to drop, as `segments_of` finds them
     skipped : URLs of skipped shards, each with the reason
     unique : whether to refuse shards whose content is counted under other names
-    lists : whether removed shards must not be counted again
+    lists : whether to list removed shards as forgotten, so that they are not counted again
     again : whether to count shards that were forgotten or purged
     allowed : names of shards that may be counted again
     """
@@ -171,7 +171,7 @@ def segments_of(
     wanted = {record for record in records if record.url not in subtracted}
     found = []
     for part in head.segments:
-        # compares numbers first, as a large segment's records need not be read
+        # compares numbers first, so that the records of a large segment need not be read
         if part.sign > 0 and part.shards <= len(wanted):
             held = set(ledger.records(part.id))
             if held and held <= wanted:
@@ -189,14 +189,14 @@ def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
 
 
 def require_own(head: Commit, ledger: Ledger, urls: Sequence[str]) -> None:
-    """Raise InvalidInput for shards that an origin counts: they change only there."""
+    """Raise InvalidInput for shards that an origin counts: only its own store can change them."""
     for name in head.origins:
         theirs = ledger.of_segments(part for part in head.segments if part.is_of(name))
         if found := theirs.counted(urls):
             raise InvalidInput(
                 f"{found[0]} is counted by origin {name}",
-                "remove or replace it there by its name there, then run {merge} again, or remove "
-                "all of the origin by {forget.origin}",
+                "remove or replace it in that store by its name there, then run {merge} again, or "
+                "remove all of the origin by {forget.origin}",
             )
 
 
@@ -243,7 +243,7 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
 
 
 def placed(lineage: Lineage, segment: Segment) -> Segment:
-    """Convert a segment for versions of a lineage; a segment of an earlier era gets its words.
+    """Convert a segment for versions of a lineage; one of an earlier era gets its word number.
 
     ForeignStatistics is raised if neither the lineage nor its eras have its basis.
     """
@@ -258,10 +258,7 @@ def placed(lineage: Lineage, segment: Segment) -> Segment:
 
 
 def require_halves(segment: Segment, lineage: Lineage) -> None:
-    """Raise ForeignStatistics if the halves of a segment and its lineage differ.
-
-    This means that a rebase came in between.
-    """
+    """Raise ForeignStatistics if halves of a segment and its lineage differ, as after a rebase."""
     if segment.halves != lineage.halves:
         raise ForeignStatistics(
             f"the segment was counted with{'' if segment.halves else 'out'} halves of the "
@@ -295,7 +292,7 @@ def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> N
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:
     """Raise SumExceeded for segments whose sums could pass 2^62."""
-    # bounds positive and negative parts separately, as a partial sum may reach either
+    # positive and negative parts are bounded separately, as a partial sum may reach either bound
     sides: Counter[int] = Counter()
     for segment in segments:
         sides[segment.sign] += segment.largest

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.files.folders import Folder, StoredFile
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commit_json import commit_from_json, expired_to_json, is_expired
@@ -30,11 +31,12 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 GRACE = timedelta(days=7)
 
-# Committed files must be much younger than garbage that may be deleted at the same time.
+# Largest age of files in a commit, much less than the age of garbage that `gc` may delete at the
+# same time.
 OLDEST_COMMITTED = GRACE / 2
 
 _DAY = timedelta(days=1)
-_LONGEST_EMPTIED = 300  # bytes of an expired commit; other commits are longer
+_LONGEST_EMPTIED = 300  # most bytes of the file of an expired commit; other commits are longer
 
 
 class GarbageCommitted(StoreError):
@@ -64,7 +66,7 @@ class Garbage:
 
 
 def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
-    """Find files that no commit names and no one has written for the grace period.
+    """Find files that no commit names and that have not changed during the grace period.
 
     Sums of all days that only earlier versions name are garbage, too: nothing needs them. Raises
     InvalidInput if the grace period is negative. Raises StoreError if the log cannot be read, so
@@ -84,7 +86,7 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     if grace < timedelta(0):
         raise InvalidInput(f"the grace period is {grace}; give at least 0")
     log = CommitLog(folder)
-    # listed before the log is read, so that files committed in between are named
+    # files are listed before the log is read, so that the log names files committed in between
     files = folder.files("")
     head = log.latest()
     version = head.version
@@ -103,10 +105,10 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
 def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     """Delete garbage that `find_garbage` found.
 
-    An own commit precedes the deletion of complete garbage. A slow writer then finds its version
-    number in use, checks its files again, and is refused as they are too old. Raises StoreError if
-    a file cannot be deleted, another writer has committed the garbage, or only a later version of
-    the package may write the store.
+    Before complete garbage is deleted, `collect` makes a commit. A slow writer then finds its
+    version number in use, checks its files again, and is refused as they are too old. Raises
+    StoreError if a file cannot be deleted, another writer has committed the garbage, or only a
+    later version of the package may write the store.
     """
     form = read_format(folder)
     form.require_writable(folder.url)
@@ -114,7 +116,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     # the writer of incomplete files checks them before it commits
     _delete(folder, [heap for heap in garbage if not heap.is_sealed])
     sealed = [heap for heap in garbage if heap.is_sealed]
-    message = f"gc: {len(sealed)} places, {sum(heap.size for heap in sealed)} bytes"
+    message = f"gc: {of_number(len(sealed), 'place')}, {sum(heap.size for heap in sealed):,} bytes"
 
     def change(head: Commit) -> Commit:
         since = range(min(heap.version for heap in sealed) + 1, head.version + 1)
@@ -132,7 +134,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         except StoreError as error:
             if not _is_full(error):
                 raise
-            # the storage is full, so no one can commit this; deleting it makes room
+            # the storage is full, so no writer can commit the garbage; deleting it frees space
             _delete(folder, [sealed.pop()])
         else:
             _delete(folder, sealed)
@@ -140,7 +142,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
 
 
 def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -> list[Garbage]:
-    """Find segments and models that only the versions `gone` name, and no version in `kept`."""
+    """Find segments and models that versions in `gone` name, but no version in `kept`."""
     places = named_by(gone) - named_by(kept)
     version = max(commit.version for commit in kept)
     heaps: dict[str, list[StoredFile]] = defaultdict(list)
@@ -192,7 +194,7 @@ def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
     """Raise StoreError for segments and models that garbage collection may have deleted.
 
     `written` are the segments and models that a commit is the first to name. One is refused if it
-    was begun longer ago than half the grace period, or if its files have changed since.
+    was begun more than half the grace period ago, or if its files have changed since.
     """
     for part in written:
         now = folder.clock()

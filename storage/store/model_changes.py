@@ -1,4 +1,4 @@
-"""Model changes: the commit that adds a model and moves a tag to it."""
+"""Model changes: commits that add a model and move a tag to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TagMove:
 class Succession:
     """An earlier model whose labels a new model takes over.
 
-    `topics` maps numbers of its topics to those of the new model.
+    `topics` maps numbers of its topics to numbers of topics of the new model.
     """
 
     model: str

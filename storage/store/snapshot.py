@@ -242,7 +242,7 @@ class Snapshot:
         return read_ledger(self.folder, self.commit.segments, known, self.commit.sums)
 
     def knowing(self, records: Ledger) -> Self:
-        """Return the same version, which does not read these records of segments again."""
+        """Return the same version with these records of segments in its cache."""
         same = replace(self)
         vars(same)["_known"] = records
         return same
@@ -262,9 +262,9 @@ class Snapshot:
 
 
 def lacks_vocabulary(store: Snapshot) -> str:
-    """Return the error for a store of another kind that is asked for its vocabulary or basis."""
+    """Return the error for a store without the requested vocabulary or basis."""
     return (
-        f"{store.url} holds statistics of kind {store.kind!r}, which have no vocabulary or basis "
-        "to change or compare, as a store of documents has; for other words, symbols or nodes, "
-        "create another store with `streaming-moments create`"
+        f"{store.url} holds statistics of kind {store.kind!r}, without a vocabulary or basis that "
+        "can be changed or compared; for other words, symbols or nodes, create another store with "
+        "`streaming-moments create`"
     )

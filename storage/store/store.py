@@ -96,7 +96,7 @@ class MomentStore(Snapshot):
         pilot: Mapping[str, Any] | None = None,
         halves: bool = True,
     ) -> MomentStore:
-        """Create an empty store of documents; it exists once its first commit does.
+        """Create an empty store of documents; its first commit makes it visible.
 
         Parameters
         ----------
@@ -351,12 +351,13 @@ class MomentStore(Snapshot):
         read_format(self.folder).require_writable(self.url)
 
         def whole(head: Commit) -> Commit:
-            # checked after the head is read: a collection either came before, or causes a conflict
+            # Checked after the head is read: a garbage collection was either before that, or causes
+            # a conflict.
             require_fresh(self.folder, written)
             try:
                 changed = change(head)
             except StoreError:
-                # an error about missing files is clearer than that of the change
+                # an error about missing files is clearer than an error of the change
                 require_fresh(self.folder, written)
                 raise
             kept = (

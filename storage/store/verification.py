@@ -59,7 +59,7 @@ from streaming_moments.storage.segments.blocks import (
 from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.segments.models import model_files
 
-_LISTINGS = 8  # listings at the same time
+_LISTINGS = 8  # number of listings at the same time
 
 
 def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -> None:
@@ -95,7 +95,7 @@ def _require_whole(
     seen = set() if known is None else set(_vocabularies(known.lineage))
     for fingerprint in _vocabularies(commit.lineage):
         if fingerprint not in seen:
-            # no manifest has its size, so its checksum is verified
+            # no manifest has the size of this file, so its checksum is verified
             words = vocabulary_file(fingerprint)
             unseal(folder.read(words), f"{folder.url}/{words}")
 
@@ -136,7 +136,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
         read_format(folder)
         layouts = _layouts(folder, commit.lineage)
     except (StoreError, InvalidInput) as error:
-        # without these, nothing else can be judged
+        # without the foundations nothing else can be checked
         yield str(error)
         return
     # checks bytes first, which is fast; numbers are checked only in undamaged segments
@@ -148,7 +148,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     replaced = _replaced_sums(folder, commit)
     for one in sums_among(commit.segments, commit.live_sums):
         if one.reference.id in replaced and not folder.names(segment_folder(one.reference.id)):
-            continue  # gc deletes these
+            continue  # `gc` deletes these sums
         yield from _sum_problems(folder, one, layouts[one.reference.words])
     for name, model in commit.models.items():
         yield from _model_problems(folder, name, model)
@@ -186,7 +186,7 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
 
 
 def _history_problems(folder: Folder, commit: Commit) -> Iterator[str]:
-    """Describe commits up to a version that cannot be read or do not follow one another."""
+    """Describe commits up to a version that are unreadable or do not continue the previous one."""
     log = CommitLog(folder)
     try:
         # only the latest commit lists all versions that have expired
@@ -258,15 +258,15 @@ def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
     try:
         return wholes - {one.id for one in CommitLog(folder).latest().sums} if wholes else wholes
     except StoreError:
-        return set()  # named among the problems of the history
+        return set()  # damaged commits are reported by `_history_problems`
 
 
 def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterator[str]:
     """Describe damage to a sum of segments, or wrong numbers; the version stays readable."""
     place = segment_folder(one.reference.id)
     beside = (
-        f"; {folder.url}/{place} only saves reading: it is the sum of segments, and these are read "
-        "instead. Delete this folder, and the next update writes a new sum"
+        f"; {folder.url}/{place} is the sum of segments, which are read instead. Delete this "
+        "folder, and the next update writes a new sum"
     )
     own = [replace(one.reference, sign=1)]
     parts = [added(part) for part in one.of]

@@ -1,4 +1,4 @@
-"""Decompositions of moments given as arrays: one file and one line in `methods` for each."""
+"""Decompositions of moments given as arrays; each has a file and a line in `methods`."""
 
 from typing import TYPE_CHECKING
 

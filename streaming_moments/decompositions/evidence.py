@@ -1,4 +1,4 @@
-"""Evidence: summary of some rows of the third moment; summaries of row blocks add up."""
+"""Evidence: the part of the third moment that a decomposition needs; row blocks add up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class GapEvidence:
 
     @classmethod
     def of(cls, method: str, n_topics: int, slices: Iterable[NDArray[np.float64]]) -> GapEvidence:
-        """Widest gap among packed slices, given in parts; the first one of equal gaps.
+        """Slice with the widest gap among packed slices, given in parts; the first of equal gaps.
 
         Examples
         --------
@@ -60,7 +60,7 @@ class GapEvidence:
         return int(self.slice.shape[0])
 
     def leading(self, n_topics: int) -> GapEvidence:
-        """Raise InvalidInput: the slice is chosen for one number of topics."""
+        """Raise InvalidInput, as the slice was chosen for one number of topics."""
         raise InvalidInput(
             f"the slice of the widest gap was chosen for {self.n_topics} topics; gather the "
             f"evidence for {n_topics}"

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# Beyond it every document has the same topic shares, so topics are not identifiable.
+# For larger values all documents have the same topic shares, so topics are not identifiable.
 _LARGEST_ALPHA0 = 1e6
 
 Seen = NDArray[np.float64]
 
 
 class DocumentLengths(Protocol):
-    """Totals over documents by length, which divide the raw moments."""
+    """Totals over documents by length; raw moments are divided by them."""
 
     @property
     def is_pooled(self) -> bool: ...
@@ -33,11 +33,12 @@ class DocumentLengths(Protocol):
 
 
 class Form:
-    """From raw moments M1, M2, M3 to `sum_j w_j m_j (x) m_j` and `sum_j w_j m_j (x) m_j (x) m_j`.
+    """Conversion of raw moments to those of a mixture with columns m_j and weights w_j.
 
-    The second is `A = M2 - a M1 M1'`. Corrections are linear, so a form applies to whole tensors,
-    whitened slices and their diagonals alike. This base class is for word counts of documents with
-    one topic, which need no correction.
+    From M1, M2, M3 it computes `A = sum_j w_j m_j (x) m_j = M2 - a M1 M1'` and `sum_j w_j m_j (x)
+    m_j (x) m_j`. Corrections are linear, so a form applies to whole tensors, whitened slices and
+    their diagonals alike. This base class is for word counts of documents with one topic, which
+    need no correction.
     """
 
     alpha0: float = 0.0
@@ -73,7 +74,7 @@ class Mixture(Form):
 
 @dataclass(frozen=True)
 class PerDocument(Form):
-    """A mixture of independent Poisson counts: the columns are rates, not distributions."""
+    """Mixture of independent Poisson counts, whose columns are rates, not distributions."""
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
         """Number of documents of any length: `E[x_i x_l | topic] = m_ij m_lj` for different words.

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.whitened import Components, WhitenedMoments
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# Stop when a sweep changes the explained share by less: for the best start, and for all starts.
+# A fit stops when a sweep changes the explained share by less than the first value for the best
+# start, and by less than the second for all starts.
 _TOLERANCE, _TOLERANCE_OF_ALL = 1e-12, 1e-8
 _NEARLY_EQUAL = 1e-6  # smallest singular value of the unit components
 
@@ -111,7 +112,7 @@ def _combined(A: NDArray[np.float64], B: NDArray[np.float64], C: NDArray[np.floa
     """Columns of the components: the mean of the three unit factors, with a positive value."""
     values = np.linalg.norm(C, axis=0)
     one, two = (np.sign((factor * C).sum(axis=0)) for factor in (A, B))
-    # if a = one c and b = two c, then a (x) b (x) c is one two times the cube of c
+    # if a = r c and b = s c, then a (x) b (x) c is r s times the cube of c
     vectors = one * two * (one * A + two * B + _scaled(C))
     vectors = vectors / np.where(values > 0, np.linalg.norm(vectors, axis=0), 1.0)
     smallest = float(np.linalg.svd(vectors, compute_uv=False)[-1])

@@ -26,7 +26,7 @@ Spectrum = NDArray[np.float64]
 
 
 class Decomposition(Protocol):
-    """A way from the moments of a mixture to its columns.
+    """Method that computes the columns of a mixture from its moments.
 
     Its input from statistics is the whitened tensor or, if it `needs_slices`, the `GapEvidence` of
     all rows. `copies` is how many copies of the tensor it holds at once.

@@ -134,7 +134,7 @@ def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
 def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     """Convert moments of LDA documents to those of a mixture (Ruffini et al. 2018, Theorem 3).
 
-    Gives A and T of `forms.Dirichlet` for all words.
+    Computes A and T of `forms.Dirichlet` for all words.
 
     Parameters
     ----------

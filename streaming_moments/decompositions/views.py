@@ -2,7 +2,7 @@
 
 Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning latent variable models"
 (JMLR 15, 2014), section 3.3, made symmetric on the rows view. Views are independent given the
-hidden state, so no entry needs a correction for equal positions.
+hidden state, so no entry needs a correction for words at the same position.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def whiten_sides(
     if not np.isfinite(spectrum).all() or spectrum[k - 1] <= _ROUNDING * spectrum[0]:
         told = int((spectrum > _ROUNDING * spectrum[0]).sum())
         raise NotIdentifiable(
-            f"the outer two views are correlated in {told} directions, but {k} states need {k}; "
+            f"the left and right views are correlated in {told} directions, but {k} states need "
+            f"{k}; "
             f"ask for {told}, or count more records"
         )
     scale = 1 / np.sqrt(spectrum[:k])
@@ -163,7 +164,7 @@ def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float
 def recovered(
     whitened: RowWhitening, sums: NDArray[np.float64]
 ) -> tuple[Recovered, NDArray[np.bool_]]:
-    """Columns of the rows view and their weights from the contracted slices, in canonical order.
+    """Columns of the rows view and their weights, from contracted slices; in canonical order.
 
     Columns come from the unwhitened pairs, `Y = Pairs W O`. With one token per view their error is
     a third less than that of columns from the slices (measured). The (k,) bool mask marks columns

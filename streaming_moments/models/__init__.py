@@ -1,4 +1,4 @@
-"""Models: results of fits, and how they describe documents; one file for each model."""
+"""Models: results of fits that describe documents; each model has a file or a folder."""
 
 from typing import TYPE_CHECKING
 

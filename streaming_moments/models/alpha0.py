@@ -51,16 +51,20 @@ from streaming_moments.statistics.row_block import interleaved
 
 AUTO: Literal["auto"] = "auto"
 WITHOUT_HALVES = 0.1
-# A search over them costs four fits. With larger ones all documents are alike. With 0 a document is
-# read with one topic only, which predicts passages badly; where it is true, topics err 5% less.
+# Values that a search tries: it costs four fits. With larger values all documents are alike. With 0
+# each document has one topic, which predicts passages badly. If documents do have one topic, topics
+# fitted with 0 have an error 5% smaller.
 TRIED = (0.05, 0.1, 0.25, 0.6, 1.5, 3.5, 8.0)
-# With more rounds the best alpha0 is a step too high; with none a large alpha0 is estimated badly.
+# Rounds of refinement of a trial. With more the best alpha0 is a step too high; with none a large
+# alpha0 is estimated badly.
 TRIAL_ROUNDS = 2
-# Trials use the pairs of the most frequent words: they determine alpha0 as well, at a low cost.
+# Trials use the pairs of this many frequent words: these determine alpha0 equally well and cost
+# less.
 LEADING_WORDS = 500
-# Radians: with it likelihoods of 50 topics change by a tenth of their noise.
+# Radians at which the rotation stops: it changes likelihoods of 50 topics by a tenth of their
+# noise.
 _TOLERANCE = 1e-3
-_BETWEEN = 2001  # points at which the curve is evaluated
+_BETWEEN = 2001  # number of points at which the curve is evaluated
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ class Alpha0Search:
 
 @dataclass(frozen=True, eq=False)
 class Alpha0Trial:
-    """A fit with one alpha0: its score, the alpha it predicts best with, (words, k) topics."""
+    """Fit with one alpha0: its score, its most predictive alpha, and (words, k) topics."""
 
     held_out: HeldOut
     alpha: float
@@ -158,10 +162,10 @@ def search_alpha0(
 ) -> tuple[Alpha0Search, tuple[Alpha0Trial, ...]]:
     """Find alpha0 by trial fits; return the search, then the best trial and those within its noise.
 
-    `seen` is the handle of `seen_by`, which the fit with the best value also needs.
-    All trials share the `SharedMoments`. Each is a fit of the most frequent words, whose score is
-    that with the sum of alpha that predicts best. Raises NotIdentifiable if no value of alpha0
-    gives separable topics.
+    `seen` is the handle of `seen_by`, which the fit with the best value also needs. All trials
+    share the `SharedMoments`. Each is a fit of the most frequent words. Its score is the best over
+    all sums of alpha for reading documents. Raises NotIdentifiable if no value of alpha0 gives
+    separable topics.
     """
     words = min(rows.basis.core, LEADING_WORDS)
     three = rows.brought("pair counts", partial(PairRows.with_halves, leading=words), halves=True)
@@ -203,7 +207,7 @@ def search_alpha0(
         return Alpha0Search(), ()
     search = _searched(trials)
     if search.alpha0 not in trials:
-        # the curve through few values can miss its maximum by a tenth
+        # a curve through few values can have its maximum a tenth too low or too high
         likelihood(search.alpha0)
         search = _searched(trials)
     near = [trials[search.tried[place]] for place in search.within_noise]
@@ -263,7 +267,7 @@ class SharedMoments:
     def recovered(self, form: Form, n_topics: int) -> Recovered:
         """Topics of the most frequent words, as if the others did not exist.
 
-        They are read off the second moment: `A W o_j` is a topic but for a factor. Raises
+        They come from the second moment: `A W o_j` is a topic up to a factor. Raises
         NotIdentifiable if A of this form has fewer positive eigenvalues than topics.
         """
         share = form.mean_share

@@ -25,7 +25,7 @@ C = TypeVar("C", bound=type[Any])
 
 
 def require_joint(method: str, of: str) -> None:
-    """Raise InvalidInput unless `method` is "joint", the only decomposition of moments `of` a kind.
+    """Raise InvalidInput unless `method` is "joint", the only method for moments of this kind.
 
     Examples
     --------
@@ -51,9 +51,10 @@ def option(
 
 
 def takes_n_topics(options: C) -> C:
-    """Let a class of options take its field `topics` by the name of other calls, `n_topics`.
+    """Let a class of options accept `n_topics` for its field `topics`, as other calls do.
 
-    The field has the name of the option of commands and of the key of `[refit]`.
+    The field itself is called `topics` like the option of commands and the key of `[refit]`. The
+    repr shows options that differ from their defaults.
     """
     made = options.__init__
 
@@ -63,7 +64,8 @@ def takes_n_topics(options: C) -> C:
             given["topics"] = given.pop("n_topics")
         made(self, *args, **given)
 
-    cast("Any", options).__init__ = init
+    changed = cast("Any", options)
+    changed.__init__, changed.__repr__ = init, short_repr
     return options
 
 
@@ -121,6 +123,8 @@ class Description:
         (k,) numbers by name, one for each topic or state.
     sentence : str
         Summary and warnings in one sentence.
+    cautions : tuple of str
+        The parts of the sentence that say where the model or its numbers may be wrong.
     picture : str
         Drawing of the model in characters.
     """
@@ -129,6 +133,7 @@ class Description:
     columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     sentence: str = ""
     picture: str = ""
+    cautions: tuple[str, ...] = ()
 
     __repr__ = short_repr
 
@@ -149,11 +154,11 @@ class Model(Protocol):
     finds_topics: ClassVar[bool]
     """Whether it can find the number of topics by held-out pairs."""
     record: ClassVar[str]
-    """Noun for what it is fitted to."""
+    """Noun for the records of its fit."""
     numbered: ClassVar[str]
-    """What it has a number of, in the plural."""
+    """Plural noun for its topics, states, components or the like."""
     holds_out: ClassVar[str]
-    """Plural name of what is held out to find the number; empty if there is nothing."""
+    """Plural noun for the held-out data that choose the number; empty if it holds nothing out."""
     fewest: ClassVar[tuple[int, int]]
     """Fewest documents, in all and for each topic, for a meaningful fit."""
 

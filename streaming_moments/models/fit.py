@@ -152,7 +152,7 @@ def fit_reported(
     alpha: Literal["given", "auto"],
     report: Report,
 ) -> TopicModel:
-    """`fit_by`; what is tried and chosen is reported."""
+    """Fit as `fit_by` does, and report the values that were tried and chosen."""
     if isinstance(statistics, Sequence) and any(isinstance(one, str) for one in statistics[:1]):
         raise InvalidInput(
             "statistics are texts, but a fit needs counts; count texts in a store by "
@@ -204,7 +204,7 @@ def search_topics(
     )
     numbers = numbers_of_topics(rows.basis)
     if alpha0 == "auto":
-        # a wrong number of topics hardly affects the search
+        # the best alpha0 hardly depends on the number of topics
         middle = replace(options, topics=numbers[len(numbers) // 2])
         options = replace(options, alpha0=TopicModel.likeliest_alpha0(rows, middle).alpha0)
     return searched_by_fits(TopicModel, rows, options, how, numbers, worse=0, report=report)
@@ -215,7 +215,7 @@ def fit_rows(
 ) -> TopicModel:
     """Fit topics of any form, without refinement.
 
-    The same blocks give the same bits wherever the steps run. n_topics is from 1 to the columns of
-    the basis. Method, seed and errors as for `fit_by`.
+    The same blocks give the same bits on any workers. n_topics is from 1 to the columns of the
+    basis. Method, seed and errors as for `fit_by`.
     """
     return TopicModel.of_form(rows, form, FitOptions(topics=n_topics, method=method, seed=seed))

@@ -27,18 +27,19 @@ from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
 STEP = "halves"
-# After its own start a half needs one: bars after 1 and 2 rounds differ by a hundredth, after 10 by
-# a few hundredths, and are no nearer to the errors.
+# Rounds of refinement of a half from its own start. Bars after 1 and 2 rounds differ by 1%, and
+# after 10 by a few percent; more rounds bring them no nearer to the errors.
 BAR_ROUNDS = 1
-# Steps over the pair counts of the halves: own starts, rounds, and scores by the other half.
+# Names of the steps over the pair counts of the halves: starts, rounds, and scores by the other
+# half.
 SWEEPS = 2 * (BAR_ROUNDS + 2)
 # Share of the largest eigenvalue below which topics are not separable.
 _SINGULAR = 1e-10
 TRIED_ROUNDS = (5, 10, 20, 40, 80)
-# Sums of alpha are tried from the first one on, doubled up to ten times.
+# The search tries this sum of alpha first, then doubles it up to ten times.
 LEAST_ALPHA = 0.0125
 _DOUBLED = 10
-START_ALPHA = 0.5  # of a search without a guess
+START_ALPHA = 0.5  # first value of a search without a guess
 _NO_PAIRS = "a half of the documents has no pair of words"
 
 
@@ -89,7 +90,7 @@ class CrossFit:
 class HalfRows:
     """Pair counts of each half, both at once if memory allows.
 
-    `kept` holds the rows of both halves, or is empty.
+    `kept` has the rows of both halves, or is empty.
     """
 
     rows: Rows
@@ -108,9 +109,9 @@ class HalfRows:
 
 
 def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]:
-    """The `pair_rows`, or `rows` where no round reads them, and the halves if there are any.
+    """The `pair_rows` and the halves, if there are any; `rows` itself if no round reads pairs.
 
-    Where memory holds all of them, the statistics are read once.
+    If memory holds all of them, the statistics are read once.
     """
     if refine and rows.halves and rows.keeps_halves:
         whole, even, odd = _whole_and_halves(rows)
@@ -133,8 +134,8 @@ def require_halves(rows: Rows) -> None:
     if not rows.halves:
         raise InvalidInput(
             "the statistics have no halves of the documents, which auto needs; give numbers in "
-            "place of auto, and alpha given, gather statistics with halves=True, or rebase a store "
-            "that was created without halves"
+            "place of auto, and alpha given, gather statistics with halves=True, or rebase a "
+            "store that was created without halves"
         )
 
 
@@ -157,7 +158,7 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
 
 
 def crossed_there(halves: HalfRows, fits: Sequence[Any], whole: Any) -> Any:
-    """Handle of the `CrossFit` of the fits of both halves."""
+    """Same as `crossed` for handles; returns the handle of the `CrossFit`."""
     return halves.rows.once(STEP, crossed, *fits, whole, scored(halves, fits))
 
 
@@ -266,7 +267,7 @@ def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTo
     """Topics from the `own_rows` of all blocks, mixed with a little of the mean."""
     rows = interleaved(parts)
     totals = rows.sum(axis=0)
-    # for a topic without any pairs in a half
+    # the mean replaces a topic without pairs in this half
     rows = np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), whole.topics)
     return begun(replace(whole, topics=nearest_distributions(rows)))
 
@@ -276,7 +277,7 @@ def pair_logarithms(
 ) -> NDArray[np.float64]:
     """(r, shares + 1) sums over the pairs of each row: log-likelihoods, and number of pairs.
 
-    Each share is that of pairs whose topics are independent, beside those of Omega.
+    A share is the fraction of pairs whose topics are independent; the others follow Omega.
     """
     left = state.topics[pairs.block.rows] @ state.pair_weights
     means = state.topics @ state.pair_weights.sum(axis=1)
@@ -318,8 +319,8 @@ def bars_of(
 def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> Any:
     """Same as `TopicModel.trusted` for handles: only numbers are copied to this process.
 
-    With `near` also the `likeliest_alpha` for reading documents, searched near it. Then it raises
-    InvalidInput if a half has no pair of words.
+    With `near` it also searches the `likeliest_alpha` for reading documents, near that value. Then
+    it raises InvalidInput if a half has no pair of words.
     """
     rows = halves.rows
     whole = rows.once(STEP, pair_topics_of, model, rows.basis.core)
@@ -353,8 +354,8 @@ def likely(several: Sequence[HeldOut]) -> list[int]:
 def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
     """The first of 5, 10, 20, 40, 80 rounds for which twice as many predict no better.
 
-    Better means a gain in held-out log-likelihood of more than the halves differ in it. `start` are
-    the decomposed topics. Raises InvalidInput if a half has no pair of words.
+    Better means that the gain in held-out log-likelihood exceeds its difference between the halves.
+    `start` are the decomposed topics. Raises InvalidInput if a half has no pair of words.
     """
     return predicting_rounds_there(halves, halves.rows.shared(start))
 
@@ -378,15 +379,15 @@ def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
 def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float:
     """Sum of alpha with which topics of each half predict pairs of the other best, .0125 to 12.8.
 
-    The noisier the topics, the larger alpha, so documents are assigned to them with less certainty.
-    The fitted pairs themselves would give a value near 0. The score is concave in the share
-    `alpha / (alpha + 1)` of pairs of independent topics. From `near` on doubled values are tried;
-    the parabola through the best three has its top within 2% of the maximum. Two digits.
+    Noisier topics give a larger alpha, so documents are assigned to them with less certainty. The
+    fitted pairs themselves would give a value near 0. The score is concave in the share `alpha /
+    (alpha + 1)` of pairs of independent topics. The search doubles or halves `near`. The parabola
+    through the best three values has its top within 2% of the maximum. The result has two digits.
     """
     known = {-1: -math.inf, _DOUBLED + 1: -math.inf}
 
     def at(place: int) -> float:
-        # both neighbours are needed too, if it is the top
+        # a maximum in the middle needs both of its neighbours
         around = [one for one in (place - 1, place, place + 1) if one not in known]
         if place not in known:
             found = scored_with(halves, fits, [LEAST_ALPHA * 2.0**one for one in around])
@@ -398,7 +399,7 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
     while at(top + way) > at(top):
         top += way
     alpha = LEAST_ALPHA * 2.0**top
-    # at an end there is no parabola, and one topic predicts the same with any sum
+    # no parabola at an end of the range, or for one topic, which predicts the same with any sum
     if 0 < top < _DOUBLED and at(top) > max(at(top - 1), at(top + 1)):
         before, share, after = (one / (one + 1) for one in (alpha / 2, alpha, alpha * 2))
         rise = (at(top) - at(top - 1)) / (share - before)

@@ -1,4 +1,4 @@
-"""Provenance: how a model was made after its fit."""
+"""Provenance: records of the changes to a model after its decomposition."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from streaming_moments.statistics.row_block import interleaved
 
 ROUNDS = 10
 _MOST_ROUNDS = 10_000
-# From this number of rounds on the proportions show how documents mix topics.
+# After this number of rounds Omega shows how documents mix topics.
 TELLING_ROUNDS = 10
-# Share of the mean in the start, so that no word is excluded from a topic for good.
+# Share of M1 in the start: rounds keep zeros, which would exclude a word from a topic.
 _MEAN_SHARE = 0.01
 # Over-relaxed steps need about half as many rounds as expectation maximisation.
 _RELAXATION = 1.8
-_PLAIN_ROUNDS = 2  # the last rounds
+_PLAIN_ROUNDS = 2  # last rounds, which are not over-relaxed
 STEP = "refinement"
 
 
@@ -77,7 +77,7 @@ def rounds_from(rows: Rows, state: Any, rounds: int, step: str = STEP) -> Any:
         relaxation = _RELAXATION if left > _PLAIN_ROUNDS else 1.0
         parts = rows.each(step, expected_ratios, state)
         state = rows.once(step, next_topics, parts, state, relaxation)
-        del parts  # frees them before the next parts are made
+        del parts  # frees the parts before the next ones are made
     return state
 
 
@@ -107,8 +107,9 @@ def next_topics(
     topic, and of pairs of core words by both topics. Inside the core this is expectation
     maximisation for pairs of core words, so their likelihood never decreases in a plain round; each
     other word is fitted by its own pairs. The core contains only a share of the pairs of two
-    topics, the product of both topics' shares, so Omega is divided by it. Otherwise topics with
-    many words outside the core would lose weight, and exact moments would not be a fixed point.
+    topics, so Omega is divided by that share, the product of both topics' shares of core words.
+    Otherwise topics with many words outside the core would lose weight, and exact moments would not
+    be a fixed point.
 
     `state` holds the topics that gave the parts. Each change of a topic is raised to the power
     `relaxation`; 1 is a plain round.
@@ -177,12 +178,12 @@ def correlations(pair_weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _divided(values: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quotients, 0 for a zero divisor."""
+    """Quotients, with 0 for a zero divisor."""
     return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
 def _columns(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values with each column scaled to sum 1; a zero column becomes that of `otherwise`."""
+    """Values with each column scaled to sum 1; columns of `otherwise` replace zero columns."""
     totals = values.sum(axis=0)
     some = totals > 0
     np.divide(values, totals, out=values, where=some)

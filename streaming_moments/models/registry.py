@@ -1,7 +1,4 @@
-"""Registry of the models, one line each, and of the features that each model lacks.
-
-A door is a place where people use a model: a command, a page or a call.
-"""
+"""Registry of the models, one line each, and of the pages and calls that a model lacks."""
 
 from __future__ import annotations
 
@@ -38,12 +35,13 @@ _ALL: tuple[Any, ...] = (
     BernoulliMixture,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
-DEFAULT_MODEL = TopicModel.name  # a stored model without a name is also this one
+DEFAULT_MODEL = TopicModel.name  # also the class of stored models without a name
 # Names of models whose statistics are of another kind.
 COUNTERPARTS: Mapping[tuple[str, str], Any] = MappingProxyType(
     {(Communities.name, Blockmodel.kind): Blockmodel}
 )
-# By door and model: what a model lacks there and what to do instead. All others have a row there.
+# By command, page or call, and model: reason why the model lacks it, and the remedy. All other
+# models support it.
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "transform": {
@@ -92,7 +90,9 @@ def model_named(name: str) -> Any:
 
 
 def row_of(rows: Mapping[str, T], model: str, door: str) -> T:
-    """Row of a model in the table of a door; raises InvalidInput, with a remedy, if it has none.
+    """Row of a model in a table; raises InvalidInput, with a remedy, if it has none.
+
+    `door` is the command, page or call that reads the table.
 
     Examples
     --------

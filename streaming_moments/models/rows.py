@@ -17,7 +17,7 @@ from streaming_moments.statistics.counts.weighted import Statistics
 _Item = TypeVar("_Item")
 
 FEWEST_STRIPS = 64
-_MOST_STRIP_SUMS = 128 << 20  # bytes, if there would be more strips than that
+_MOST_STRIP_SUMS = 128 << 20  # bytes of all sums, up to which there are more strips than that
 
 
 class Rows(Protocol):
@@ -74,19 +74,19 @@ class Rows(Protocol):
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Sum of the results of `each`, with `nbytes` bytes each: `strips`, then `tree_sum`.
 
-        It has the same bits wherever it is summed.
+        It has the same bits on any workers.
         """
 
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> Any:
-        """`function(part, *shared)` for every part, a handle or several; see `each`."""
+        """`function(part, *shared)` for every part; a part is a handle or several. See `each`."""
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """`function(*values)`, while no other step runs."""
 
     def shared(self, value: Any) -> Any:
-        """Handle of a value of this process, sent once for all steps that use it."""
+        """Handle of a value of this process; the value is sent once for all steps that use it."""
 
     def value(self, handle: Any) -> Any:
         """Result behind a handle."""

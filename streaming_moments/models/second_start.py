@@ -1,4 +1,4 @@
-"""Second start of topics: near-duplicates are redrawn, and the likelier model is used."""
+"""Second start of topics: near-duplicates are redrawn, and the more likely model is used."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def made_there(
     seed: int,
     near: float | None = None,
 ) -> Any:
-    """Refine a decomposed model and compare it with the halves, if any; takes and gives a handle.
+    """Refine a decomposed model and compare it with the halves, if any; takes and returns a handle.
 
     If topics are near-duplicates, it restarts with these redrawn by `seed`. The second start is
-    used if it improves the held-out log-likelihood of pairs by more than the halves differ in it.
-    Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read. `near` is
-    that of `trusted_there`.
+    used if its gain in held-out log-likelihood of pairs exceeds the difference of the gain between
+    the halves. Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read.
+    `near` is as for `trusted_there`.
     """
     if halves is None:
         return likelier_there(model, pairs, rounds) if rounds else model
@@ -52,7 +52,7 @@ def made_there(
 
 
 def held_out_of(model: Any) -> HeldOut | None:
-    """Scores of a model, which this process needs for its choice."""
+    """Held-out scores of a model, copied to this process for the choice of a start."""
     found: HeldOut | None = model.held_out
     return found
 
@@ -63,7 +63,7 @@ def with_second_start(model: Any, told: SecondStart) -> Any:
 
 
 def repeated_topics(model: Any) -> tuple[int, ...]:
-    """Topics that are near-duplicates of an earlier topic that is not one itself.
+    """Topics that are near-duplicates of an earlier topic that is not a near-duplicate.
 
     Compares correlations of the differences from M1 in the metric of the chi-square distance, which
     ignores words that are frequent everywhere.

@@ -1,4 +1,4 @@
-"""Second start: passes begin elsewhere than at a fit if records are more likely after it."""
+"""Second start: passes begin from a pilot instead of a fit if that makes records more likely."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOMENTS, PILOT = "moments", "pilot"
-"""Where passes began: at a fit of statistics, or at the best start from a pilot of records."""
+"""Starts of passes: a fit of statistics, or the best start from a pilot of records."""
 NOWHERE = "nowhere"
-"""Start of a model that only says how many states there are."""
+"""Start of a blank model, which has only the number of states."""
 ROWS = 4000
-"""Records of a pilot to which starts are fitted, and as many more by which they are compared."""
+"""Number of records of a pilot to which starts are fitted; as many more compare them."""
 STARTS = 10
-_KEPT = 3  # starts that continue until they are settled
-_PASSES, _MOST = 10, 500  # that each start makes, and that a settled one makes at most
-_SETTLED = 2e-6  # nats a record that so many passes add to a settled start
-_ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
-_GAIN = 1e-3  # nats a record that a start gains at least: less is another rounding of one optimum
+_KEPT = 3  # number of starts that continue until they converge
+_PASSES, _MOST = (
+    10,
+    500,
+)  # passes of each start, and most passes of one that continues until it converges
+_SETTLED = 2e-6  # gain of these passes, in nats a record, below which a start has converged
+# standard errors of the gain in log-likelihood above which the start from the pilot is used
+_ERRORS = 2.0
+# least gain of a start, in nats a record: a smaller one can be rounding at the same optimum
+_GAIN = 1e-3
 
 M = TypeVar("M")
 
@@ -62,17 +67,17 @@ class Pilot(Generic[M]):
         return cls(records.take(drawn[:ROWS]), records.take(drawn[ROWS : 2 * ROWS]), after, logs)
 
     def best_of(self, starts: Sequence[M]) -> M:
-        """Start that makes the records it is fitted to most likely, after passes over them."""
+        """Start that makes its training records most likely after passes over them."""
         tried = [self.after(one, self.train, _PASSES) for one in starts]
         kept = sorted(tried, key=self.likelihood, reverse=True)[:_KEPT]
         return max((self.settled(one) for one in kept), key=self.likelihood)
 
     def chosen(self, model: M, other: M, settle: bool = False) -> M:
-        """Another start if it makes records more likely than passes over a model do; or the model.
+        """The other start if it makes records more likely than the model does, else the model.
 
-        It has to make records held out more likely by more than noise. If all records are known,
-        those that both are fitted to decide; with `settle` the model is then the one after passes
-        over them.
+        Both are compared after passes. The gain on held-out records must exceed noise. If the pilot
+        has all records, the training records decide; with `settle` the model is then the one after
+        passes over them.
         """
         near = self.settled(model)
         if self.held_out is None:

@@ -1,6 +1,7 @@
 """States: topics, hidden states or clusters of any model, in a form that can be matched.
 
-A feature of some models is a Protocol and one line for each model; passes have `PASSES`.
+Each feature that only some models have is a Protocol and a table with a line for each model, as
+`PASSES` for passes.
 """
 
 from __future__ import annotations

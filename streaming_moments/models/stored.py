@@ -15,7 +15,7 @@ from dataclasses import (
     replace,
 )
 from operator import index
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -27,7 +27,7 @@ from streaming_moments.models.base import Arrays, Attributes
 from streaming_moments.models.numbers.number_search import Trial, one_of
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.plural import of_number
-from streaming_moments.printing.short_repr import model_repr
+from streaming_moments.printing.short_repr import short_repr
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ def stored_as(**how: Any) -> Mapping[str, Part]:
 class StoredModel:
     """Base of all models: the data of the fit, and how a store saves the fields.
 
-    By their annotations, arrays become arrays of a store and other values its attributes. Fields
-    that hold None are left out. Arrays of a model are read-only.
+    A store saves fields annotated as arrays as arrays, and other fields as attributes. Fields with
+    the value None are left out. Arrays of a model are read-only.
 
     Parameters
     ----------
     documents : int
-        Records it was fitted on.
+        Number of records of the fit.
     since, until : str, optional
         First and last day of the records, ISO 8601, for a fit on a window of time.
     half_life : float, optional
@@ -83,15 +83,15 @@ class StoredModel:
     finds_topics: ClassVar[bool] = False
     """Whether it can find the number of topics by held-out pairs."""
     numbered: ClassVar[str] = "topics"
-    """What it has a number of, in the plural."""
+    """Plural noun for its topics, states, components or the like."""
     record: ClassVar[str] = "record"
-    """Noun for what it is fitted to."""
+    """Noun for the records of its fit."""
     holds_out: ClassVar[str] = ""
-    """Plural name of what is held out to find the number; empty if there is nothing."""
+    """Plural noun for the held-out data that choose the number; empty if it holds nothing out."""
     fewest: ClassVar[tuple[int, int]] = (0, 0)
     """Fewest documents, in all and for each topic, for a meaningful fit."""
     nulls: ClassVar[tuple[str, ...]] = ("since", "until", "half_life")
-    """Attributes that stores save as null if they are None."""
+    """Attributes that stores save as null if their value is missing."""
     halves_give: ClassVar[str] = "bars"
     """Name of the field with error bars from halves of the records."""
 
@@ -111,7 +111,7 @@ class StoredModel:
                 object.__setattr__(self, name, view)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # pickles of earlier versions can have the names of stores, and lack new fields
+        # pickles of earlier versions can have the field names of stores, and lack new fields
         named = {how.name: one.name for one, how in _parts_of(type(self)) if how.name}
         held = {named.get(name, name): value for name, value in state.items()}
         new = {one.name: one.default_factory for one in fields(self) if one.name not in held}
@@ -119,8 +119,24 @@ class StoredModel:
         vars(self).update(made, **held)
         StoredModel.__post_init__(self)
 
-    def __repr__(self) -> str:
-        return model_repr(self, _own_first(type(self)))
+    __repr__ = short_repr
+
+    @property
+    def shown_facts(self) -> list[str]:
+        """Numbers of states, words and records, alpha0, and the days and weights of the records."""
+        number = getattr(self, "n_topics", None) or getattr(self, "states", None)
+        sizes = ((getattr(self, name, None), noun) for name, noun in _SIZES.items())
+        alpha0 = getattr(self, "alpha0", None)
+        parts = [
+            _states_of(self, number) if number else "",
+            *(of_number(size, noun) for size, noun in sizes if size is not None),
+            of_number(self.documents, self.record) if self.documents else "",
+            f"alpha0 {alpha0:.3g}" if alpha0 else "",
+            f"since {self.since}" if self.since else "",
+            f"until {self.until}" if self.until else "",
+            f"half-life {self.half_life:g} days" if self.half_life else "",
+        ]
+        return [*filter(None, parts)]
 
     @property
     def vocabulary(self) -> str:
@@ -164,7 +180,7 @@ class StoredModel:
 
     @property
     def per_state(self) -> Columns:
-        """What the model has a number of for each state, such as weights and error bars, by field.
+        """Values with one number for each state, such as weights and error bars, by field.
 
         Raises
         ------
@@ -278,8 +294,12 @@ class StoredModel:
         return replace(self, **moved)
 
 
+# properties of models with the size of their records
+_SIZES = MappingProxyType({"n_words": "word", "n_features": "feature", "dimension": "number"})
+
+
 def outcome_of(model: Any, records: str = "") -> str:
-    """Describe a fit in a line: its states and its records; a door can name the records."""
+    """Describe a fit in a line: its states and its records; the caller can name the records."""
     number = getattr(model, "n_topics", None) or model.states
     return f"fitted {_states_of(model, number)} to {_number_of(model, records)}"
 
@@ -293,7 +313,7 @@ def _number_of(model: Any, records: str) -> str:
 
 
 def too_few_line(model: Any, records: str = "") -> str:
-    """Warning for a model of too few records; otherwise empty. A door can name the records.
+    """Warning for a model of too few records; otherwise empty. The caller can name the records.
 
     Examples
     --------
@@ -383,7 +403,7 @@ def _of_type(hint: Any, values: list[Any]) -> Any:
     if kind is Mapping:
         return {str(key): float(number) for key, number in value.items()}
     if kind is float:
-        # 0 stays an int, as hashes of the content of a model can contain it
+        # an int stays an int, as the hash of a stored model depends on it
         given = math.nan if value is None else value
         return given if isinstance(given, int | float) else float(given)
     if kind is bool:

@@ -1,4 +1,4 @@
-"""Sweeps: the three passes of a fit over the rows, whatever model is made of what they give."""
+"""Sweeps: the three passes of a fit over the rows, for any model."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def sweep(
     last: Callable[..., TopicRows] | None = None,
     seen: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """Handles of what the three sweeps of a fit give: whitening, directions, rows of each block.
+    """Handles of the results of three sweeps: whitening, directions, rows of each block.
 
-    The rows are the `topic_rows`, or what `last` gives; they stay where they were made. `seen` is
-    the handle of `seen_by`, if it is known.
+    The rows are the `topic_rows`, or the results of `last`; they are not moved. `seen` is the
+    handle of `seen_by`, if it is known.
     """
     decomposition_called(method, seed)
     whitened = core_there(rows, whiten, whiten_rows, n_topics, form, seen=seen)
@@ -87,7 +87,7 @@ def core_there(
     """
     basis, known = rows.basis, () if seen is None else (seen,)
     if isinstance(rows, InMemory) and rows.whole_core and len(rows.blocks) == 1:
-        # core rows are copies, as large as a third of all that is held
+        # core rows are copies, as large as a third of all statistics
         return of_core(CoreMoments.of(rows.blocks[0]), basis, *given, *known)
     cores = rows.each("reading row blocks", core_rows)
     if rows.whole_core:
@@ -143,7 +143,7 @@ def _last_column(core: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class TensorEvidence:
-    """Sums gathered for the decomposition of that name, which sees the tensor they make.
+    """Sums of the third moment for one decomposition of the tensor.
 
     Raises InvalidInput if sums for two decompositions are added up.
     """
@@ -167,7 +167,7 @@ class TensorEvidence:
         return self.sums.n_topics
 
     def leading(self, n_topics: int) -> TensorEvidence:
-        """The same for fewer topics, by the leading columns of the same whitening."""
+        """The same evidence for fewer topics, from the leading columns of the same whitening."""
         return TensorEvidence(self.method, self.sums.leading(n_topics))
 
 
@@ -175,7 +175,7 @@ Evidence = TensorEvidence | GapEvidence
 
 
 def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) -> Evidence:
-    """What the slices of a block say about the topics; adds up over blocks."""
+    """Evidence about the topics from the slices of a block; it adds up over blocks."""
     if decomposition_called(method).needs_slices:
         slices = whitened_slices(statistics, whitening)
         return GapEvidence.of(method, whitening.n_topics, slices)
@@ -201,7 +201,7 @@ def topic_rows(
 ) -> TopicRows:
     """(r, k) rows of the topic matrix, each row alone, and (r,) moment counts of a block.
 
-    With `words` only those of the first `words` words.
+    With `words`, only the rows of the first `words` words.
     """
     number = None if words is None else statistics.block.size(words)
     if directions.values is None:
@@ -221,8 +221,8 @@ def both_rows(statistics: Statistics, whitening: Whitening, directions: Directio
 def mean_columns(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, k): the mean of both halves of the `both_rows` of all words, each column of sum 1.
 
-    The second moment has all topics but for a factor, and errs otherwise than the third: measured
-    on planted topics the mean errs 2 to 12% less than the rows of the third moment.
+    The second moment gives topics up to a factor, with other errors than the third. Measured on
+    planted topics, the error of the mean is 2 to 12% smaller than that of the third moment alone.
 
     Examples
     --------
@@ -240,9 +240,10 @@ def fitted_on(
     basis: Basis,
     method: str,
 ) -> dict[str, Any]:
-    """What a fitted model says of its statistics; no coherence yet.
+    """Arguments of a fitted model that describe its statistics; no coherence yet.
 
-    A word that came later has its share of the tokens since, and all shares add up to 1 again.
+    The share of a word that was added later is of the tokens since then; shares are scaled to sum
+    1.
     """
     word_counts = interleaved([counts for _, counts in parts]).astype(np.float64)
     C1, _, _ = lengths.constants(np.arange(basis.n_words))

@@ -36,28 +36,29 @@ class TopicOptions(FitOptions):
     """Options of a fit of topics."""
 
     alpha0: float | Literal["auto"] = option(
-        "Sum of the Dirichlet parameters; 0: one topic per document; else LDA; auto: best held-out "
-        "log-likelihood.",
+        "Sum of the Dirichlet parameters. 0: each document has one topic; above 0: LDA; auto: "
+        "the value with the best held-out log-likelihood.",
         AUTO,
         _require_alpha0,
         auto=("auto",),
         found=AUTO,
     )
     rows: str = option(
-        "Moments that give the words of topics: the third, or the mean of the second and third.",
+        "Moments from which topics are computed: the third, or the mean of the second and third.",
         "third",
         _require_rows,
         choices=ROWS,
     )
     refine: int = option(
-        "Rounds that raise the likelihood of the stored word pairs; 0: none; auto: best held-out "
-        "log-likelihood.",
+        "Rounds of refinement, which raise the likelihood of the stored word pairs. 0: none; "
+        "auto: the number with the best held-out log-likelihood.",
         ROUNDS,
         require_rounds,
         auto=("auto",),
     )
     alpha: str = option(
-        "Prior for reading documents: alpha0, or the sum with the best held-out log-likelihood.",
+        "Dirichlet parameters for reading documents. given: those of alpha0; auto: those with "
+        "the best held-out log-likelihood.",
         "given",
         _require_alpha,
         choices=ALPHAS,

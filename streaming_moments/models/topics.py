@@ -72,7 +72,9 @@ from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
 _SMOOTHING = 1e-3  # share of M1 mixed into topics that read documents, by default
-_FEW = 4  # limit: entries times this below the words of the model
+# only the rows of the words are read if there are fewer entries than words of the model divided by
+# this
+_FEW = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,7 +158,7 @@ class TopicModel(StoredModel):
     umass: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     npmi: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     _: KW_ONLY
-    # name in stores, from the first version on
+    # name in stores of all versions
     method: str = field(metadata=stored_as(name="rotation"))
     vocabulary: str = ""
     basis: str = ""
@@ -204,14 +206,14 @@ class TopicModel(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """Fit topics to all rows; the same blocks give the same bits wherever the steps run.
+        """Fit topics to all rows; the same blocks give the same bits on any workers.
 
         Parameters
         ----------
         rows : Rows
             Rows of statistics of documents.
         options : TopicOptions
-            The same as the arguments of `fit_by`, with the same errors.
+            Same as the arguments of `fit_by`, with the same errors.
         """
         if options.alpha == "auto":
             require_halves(rows)
@@ -254,7 +256,7 @@ class TopicModel(StoredModel):
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
         """Bytes of the (n, k) float64 arrays that the last step of a fit holds at most."""
-        # with refinement: arrays of a second start besides the rest of the first
+        # with refinement, arrays of a second start are held besides those of the first
         mean = options.rows == "mean"
         copies = 11 + mean if options.refine else 9 if mean else 6
         return 8 * copies * int(foundation.rows * options.topics)
@@ -411,7 +413,7 @@ class TopicModel(StoredModel):
 
     @property
     def moments(self) -> tuple[int, float]:
-        """K, and alpha0 of the moments."""
+        """Topics, and alpha0 of the moments."""
         found = self.alpha0_search
         return self.n_topics, self.alpha0 if found is None else found.alpha0
 
@@ -453,12 +455,14 @@ class TopicModel(StoredModel):
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0
             sentence += f"; refined in {of_number(self.refined, 'round')} by word pairs"
-            # the fit hardly changes Omega, so this value would contradict a search
+            # a few rounds hardly change Omega, so this value would contradict a search
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
         columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}
+        cautions = []
         if columns and not self.refined:
-            sentence += "; error bars assume refined topics and can be twice too long here"
+            cautions.append("error bars assume refined topics and can be twice too long here")
+            sentence += f"; {cautions[0]}"
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
             had = "" if self.polishing is None else " before polishing"
@@ -472,7 +476,7 @@ class TopicModel(StoredModel):
             if columns:
                 facts["error_bars_of"] = "the fit before it was polished"
                 sentence += "; error bars are of the fit before that"
-        return Description(facts, columns, sentence)
+        return Description(facts, columns, sentence, cautions=tuple(cautions))
 
     def _repr_html_(self) -> str:
         return topics_html(self)
@@ -500,7 +504,7 @@ class TopicModel(StoredModel):
         batch : CountBatch
             (documents, n) counts on the model's vocabulary.
         smoothing : float
-            Share of M1 mixed into each topic, so that no single word rules a topic out.
+            Share of M1 mixed into each topic, so that no single word excludes a topic.
 
         Returns
         -------
@@ -590,7 +594,7 @@ class TopicModel(StoredModel):
     def smoothed(
         self, smoothing: float, words: NDArray[np.int32] | slice = slice(None)
     ) -> NDArray[np.float64]:
-        """(n, k) topics mixed with a share of M1, all positive; or rows of some words."""
+        """(n, k) topics mixed with a share of M1, all positive; or only the rows of some words."""
         if not 0 < smoothing < 1:
             raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
         # a word that never occurred has M1 = 0: the floor makes its logarithm finite
@@ -600,9 +604,9 @@ class TopicModel(StoredModel):
     def _as_read(
         self, batch: CountBatch, smoothing: float
     ) -> tuple[CountBatch, NDArray[np.float64]]:
-        """Documents and the smoothed topics that read them; for few words only their rows.
+        """Documents and the smoothed topics; with few distinct words, only the rows of these words.
 
-        The bits are the same, as a document only uses the rows of its words.
+        Results have the same bits, as a document only uses the rows of its words.
         """
         self.require_words(batch)
         if _FEW * batch.words.size >= self.n_words:

@@ -21,10 +21,10 @@ M = TypeVar("M")
 BY_SPECTRUM = 0
 """Value of an option: as many factors as the spectrum separates."""
 
-_LEAST_SHARE = 0.05  # of the variance of a coordinate, added to it
-_LEAST_NOISE = 1e-9  # share of the mean variance
+_LEAST_SHARE = 0.05  # share of the variance of a coordinate that is added to it
+_LEAST_NOISE = 1e-9  # share of the mean variance that is added to each
 _ROWS = 4096  # rows read at a time
-_COPIES = 8  # copies of a third or fourth moment, and of covariances
+_COPIES = 8  # copies of a third or fourth moment, and of covariances, that a fit holds
 
 
 def tensor_bytes(foundation: VectorsFoundation) -> int:
@@ -35,7 +35,7 @@ def tensor_bytes(foundation: VectorsFoundation) -> int:
 
 
 def require_number(number: int, of: str, least: int = 1) -> None:
-    """Raise InvalidInput for a number below the least; that of factors is `BY_SPECTRUM`."""
+    """Raise InvalidInput for a number below the least, which is `BY_SPECTRUM` for factors."""
     if number < least:
         raise InvalidInput(f"{number} {of} are asked for; give at least 1")
 
@@ -94,7 +94,7 @@ def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
 def read_by_parts(
     rows: NDArray[Any], dimension: int, read: Callable[[NDArray[Any]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Read (n, d) rows to (n, k) in parts, so that floats of all rows are never held.
+    """Map (n, d) rows to (n, k) in parts, so that floats of all rows are never held at once.
 
     Raises ForeignStatistics if the rows have another width.
 

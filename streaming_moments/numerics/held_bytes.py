@@ -32,7 +32,7 @@ def held_bytes(value: object) -> int:
 
 def _bytes(part: object) -> int:
     if isinstance(part, np.ndarray):
-        return part.nbytes  # of a view the bytes of its own data, as these are sent
+        return part.nbytes  # a view counts with the bytes of its own data, as only these are sent
     if isinstance(part, list | tuple):
         return sys.getsizeof(part) + sum(map(_bytes, part))
     own = is_dataclass(part) and type(part).__sizeof__ is object.__sizeof__

@@ -13,7 +13,7 @@ _ONE = np.uint64(1)
 def diagonalize_jointly(
     matrices: NDArray[np.float64], rotation: NDArray[np.float64], tolerance: float, max_sweeps: int
 ) -> int:
-    """Jacobi rotations that diagonalise symmetric matrices jointly, as far as one rotation can.
+    """Diagonalise symmetric matrices jointly by Jacobi rotations, as far as one rotation can.
 
     `matrices` (m, k, k) become `rotation' M rotation`, `rotation` (k, k) is multiplied from the
     right; returns the sweeps used. Each angle is the closed form of Cardoso and Souloumiac,

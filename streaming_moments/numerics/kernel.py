@@ -1,4 +1,4 @@
-"""The kernel decorator: compiles a function by numba at its first call and caches it on disk."""
+"""Decorator `kernel`: compiles a function by numba at its first call and caches it on disk."""
 
 from __future__ import annotations
 

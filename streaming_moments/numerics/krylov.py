@@ -58,7 +58,7 @@ def leading_eigenpairs(
         settling = (values - before)[:settled] <= tolerance * values[:settled]
         if blocks == most or np.all(settling):
             break
-        # only new directions above rounding: others would not be orthogonal to the rest
+        # keeps only new directions above rounding: others would not be orthogonal to the rest
         rest = images - space @ np.vstack([inner, own])
         left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
         left = left[:, sizes > _NEGLIGIBLE * values[0]]

@@ -41,7 +41,7 @@ def telling_words(
     number: int,
     by: str = "relevance",
 ) -> NDArray[np.int64]:
-    """(k, number) words of (n, k) topics, best first; raises InvalidInput for an unknown ranking.
+    """(k, number) most descriptive words of (n, k) topics; InvalidInput for an unknown ranking.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_AT_A_TIME = 1 << 16  # numbers
+_AT_A_TIME = 1 << 16  # numbers of a group of columns
 
 
 def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -54,7 +54,7 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def as_columns(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """Columns divided by their sums; a zero column becomes uniform."""
-    # `sum` and `all` call these in twice the time, for rounds on small tables
+    # `sum` and `all` call these functions and take twice as long on small tables
     sums = np.add.reduce(table, axis=0)
     if np.minimum.reduce(sums, axis=None) > 0:
         return np.asarray(table / sums)

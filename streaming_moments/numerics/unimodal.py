@@ -1,4 +1,4 @@
-"""Unimodal: maximum of values that rise, then fall, with the fewest evaluations."""
+"""Unimodal: maximum of a sequence that increases, then decreases, with the fewest evaluations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def highest_place(number: int, value: Callable[[int], float]) -> int:
-    """Index of the largest of `number` values that rise, then fall, by a Fibonacci search.
+    """Index of the largest of `number` values that increase, then decrease, by a Fibonacci search.
 
     It is the first of equal maxima. Both of its neighbours are evaluated, and each value at most
     once.

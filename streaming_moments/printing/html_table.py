@@ -1,4 +1,4 @@
-"""Values as HTML tables, for notebooks, which would else show raw arrays."""
+"""Values as HTML tables, for notebooks, which would show raw arrays otherwise."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 
 def plural(number: int, noun: str) -> str:
-    """Return a noun as it stands after a number.
+    """Return the form of a noun after a number.
 
     Examples
     --------

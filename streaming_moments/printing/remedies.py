@@ -1,4 +1,4 @@
-"""Remedies of errors: what to do, with options that each door calls by its own names."""
+"""Remedies of errors: what to do, with options named as Python, the command line or HTTP does."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 Spell: TypeAlias = Callable[[str, str, str], str]
 
-ANY = "option"  # in place of a command: an option that several commands have
+ANY = "option"  # stands for the command of an option that several commands have
 
 
 @runtime_checkable
 class Sayable(Protocol):
-    """A text that each door says in its own words."""
+    """Text whose options are named as in Python, on the command line or in HTTP."""
 
     def said(self, spell: Spell) -> str: ...
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """A text that names options and commands.
+    """Text that names options and commands.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Remedy:
         for one that several commands have, `{create.kind:edges}` for one with a value, and
         `{update}` for a command.
     values : mapping
-        Values of other fields. Remedies and errors among them use the words of the same door.
+        Values of other fields. Remedies and errors among them are written by the same `spell`.
 
     Examples
     --------
@@ -69,10 +69,10 @@ def remedy(text: str, /, **values: Any) -> Remedy:
 
 
 def in_words(spell: Spell, problem: object = "", *remedies: Sayable | str) -> str:
-    """Join what is wrong and what to do, in the words of a door.
+    """Join the problem and its remedies, with options written by `spell`.
 
-    A text is printed as it is if it is the problem, and is the format string of a `Remedy` if it is
-    not.
+    The first text, the problem, is printed unchanged; a later text is the format string of a
+    `Remedy`.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def of_commands(command: str, option: str, value: str) -> str:
 
 
 _ALONE = "as documents of their own"
-# of estimators, which have no store
+# arguments of estimators, which have no store
 _IN_MEMORY = MappingProxyType(
     {
         "max_topics": "max_components",
@@ -110,7 +110,7 @@ _IN_MEMORY = MappingProxyType(
         "halves": "halves=True",
     }
 )
-# of statistics and their fits
+# arguments of statistics and their fits
 _OF_ARGUMENTS = MappingProxyType(
     {
         "max_topics": "max_topics of Basis.from_pilot",

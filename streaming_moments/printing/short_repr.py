@@ -1,23 +1,23 @@
-"""The `repr` of values that hold arrays or many items: one line, with shapes and numbers of items.
-
-Models, whose plain values are few and named, print these and no others: `model_repr`.
-"""
+"""The `repr` of values that hold arrays, many items or many options: one short line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import Field, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-_FEW = 6  # items that are printed
-_LONG = 60  # characters
+LINE = 100  # most characters of a repr
+_FEW = 6  # most items that are printed
+_LONG = 60  # most characters of a text
 
 
 def short_repr(value: Any) -> str:
-    """The fields of a dataclass in one line, without empty ones and None.
+    """The facts of a value in one line, or else its fields without defaults, empty ones and None.
+
+    A class can name its facts: its property `shown_facts` has them as texts, the first ones first.
 
     Examples
     --------
@@ -26,27 +26,44 @@ def short_repr(value: Any) -> str:
     ... class Drawn:
     ...     rows: np.ndarray
     ...     names: tuple[str, ...] = ()
+    ...     seed: int = 0
     ...     __repr__ = short_repr
     >>> Drawn(np.eye(3), tuple("abcdefgh"))
     Drawn(rows=<3 x 3 float64>, names=<8 items>)
     """
-    own = ((one.name, getattr(value, one.name)) for one in fields(value) if one.repr)
-    shown = [f"{name}={_shown(held)}" for name, held in own if not _is_empty(held)]
-    return f"{type(value).__name__}({', '.join(shown)})"
+    facts = getattr(type(value), "shown_facts", None)
+    if facts is not None:
+        return in_a_line(type(value).__name__, value.shown_facts)
+    own = ((one, getattr(value, one.name)) for one in fields(value) if one.repr)
+    shown = (
+        f"{one.name}={_shown(held)}"
+        for one, held in own
+        if not _is_empty(held) and not _is_plain_equal(held, one.default)
+    )
+    return in_a_line(type(value).__name__, shown)
 
 
-def model_repr(model: object, own: Iterable[Field[Any]]) -> str:
-    """One line of a model's arrays, and of its plain values that differ from the defaults."""
-    values = ((one, getattr(model, one.name)) for one in own)
-    shown = [f"{one.name}={_shown(value)}" for one, value in values if _is_of_model(one, value)]
-    return f"{type(model).__name__}({', '.join(shown)})"
+def in_a_line(name: str, parts: Iterable[str]) -> str:
+    """A call of a name with as many parts as fit into a line.
+
+    Examples
+    --------
+    >>> in_a_line("Drawn", ["3 rows", "of 2 numbers"])
+    'Drawn(3 rows, of 2 numbers)'
+    >>> len(in_a_line("Drawn", ["a part"] * 40)) <= LINE
+    True
+    """
+    every = list(parts)
+    whole = f"{name}({', '.join(every)})"
+    while len(whole) > LINE and every:
+        every.pop()
+        whole = f"{name}({', '.join([*every, '...'])})"
+    return whole
 
 
-def _is_of_model(one: Field[Any], value: Any) -> bool:
-    if not isinstance(value, str | int | float):
-        return isinstance(value, np.ndarray)
+def _is_plain_equal(value: Any, default: Any) -> bool:
     # as texts, since NaN is not equal to itself
-    return repr(value) != repr(one.default)
+    return isinstance(value, str | int | float | tuple) and repr(value) == repr(default)
 
 
 def _is_empty(value: Any) -> bool:

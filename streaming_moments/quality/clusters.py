@@ -12,7 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.states import Clusters
 from streaming_moments.quality.matching import KeptTopic, MatchingRule, TopicMatching, paired
 
-_FLAT = 1e-12  # of the largest coordinate of the means: shorter axes are rounding
+_FLAT = 1e-12  # share of the largest coordinate of the means; shorter axes are rounding
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ def compare_clusters(
 
     The distance of two components is the total variation between normal distributions with their
     means and the mean of their variances: `2 Phi(D / 2) - 1` for means D standard deviations apart,
-    exact for equal variances. Two components match if this is within the rule; if their means are
-    no further apart than their error bar; or no further than half of the distance from either to
-    any other component of its model, so that a component is recognised however far it moved. Mixes
-    are not considered.
+    exact for equal variances. Two components match in one of three cases: this distance is within
+    the rule; their means are no further apart than their error bar; or no further apart than half
+    of the distance from either to any other component of its model. The last one recognises a
+    component that moved far. Mixes are not considered.
 
     Raises InvalidInput for means of different numbers of dimensions.
 

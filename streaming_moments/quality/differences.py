@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import isfinite, sqrt
 from statistics import NormalDist
 
-BARS = 2.0  # standard errors that a difference exceeds by chance once in 22 times
-_BY_CHANCE = 0.05  # share of pages without a trend that name a largest change
+BARS = 2.0  # standard errors; by chance a difference exceeds them once in 22 times
+_BY_CHANCE = 0.05  # share of pages without a trend that name a largest change by chance
 
 
 def beyond_noise(step: float, bar: float | None, several: int = 1) -> bool:

@@ -29,7 +29,7 @@ class Drift:
     pair_distance: float | None
 
 
-_BOUNDED = {  # what each is called, and whether the bound is the least value
+_BOUNDED = {  # name of each measure, and whether its bound is a minimum
     "captured": ("captured spectrum", True),
     "outside_share": ("share outside the vocabulary", False),
     "effective_documents": ("effective number of documents", True),

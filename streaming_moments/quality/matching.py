@@ -110,9 +110,9 @@ class TopicMatching:
     gone, born : tuple of LoneTopic
         Topics before and after without a pair.
     split : tuple of MixedTopic
-        Topics before that are a mix of two after, at least one of these born.
+        Earlier topics that are a mix of two later ones, at least one without a match.
     merged : tuple of MixedTopic
-        Topics after that are a mix of two before, at least one of these gone.
+        Later topics that are a mix of two earlier ones, at least one without a match.
     """
 
     kept: tuple[KeptTopic, ...]
@@ -190,7 +190,7 @@ def compare_topics(
 
 
 def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatching:
-    """Pairs with the least sum of (k, m) total variations, if allowed as equal; no mixes.
+    """Pairs with the least sum of (k, m) total variations, without those above the bound; no mixes.
 
     Examples
     --------
@@ -214,8 +214,9 @@ def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatch
 def numbered_like(model: M, matching: TopicMatching) -> tuple[M, TopicMatching]:
     """Give matched topics their earlier numbers; return the model and the renumbered matching.
 
-    Other topics get the free numbers in the order of the model. With fewer topics than before, a
-    matched topic whose number no longer exists also gets a free one, so its two numbers differ.
+    Other topics get the free numbers in the order of the model. If there are fewer topics than
+    before, some earlier numbers no longer exist. A matched topic with such a number gets a free
+    one.
 
     Examples
     --------
@@ -320,7 +321,7 @@ def _distances(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArr
             f"topics over {len(before)} and {len(after)} words cannot be compared; compare models "
             "of one vocabulary"
         )
-    # column by column: (n, k, m) would not fit in memory for large vocabularies
+    # column by column, as (n, k, m) numbers would not fit in memory for large vocabularies
     found = [np.abs(after - topic[:, None]).sum(axis=0) / 2 for topic in before.T]
     return np.asarray(np.minimum(np.stack(found), 1.0))  # rounding can exceed 1
 

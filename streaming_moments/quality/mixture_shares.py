@@ -9,12 +9,12 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.topics import TopicModel
 
 _STEPS = 200
-_SETTLED = 1e-10  # change of the logarithm of the posterior per token at which Newton steps end
+_SETTLED = 1e-10  # Newton steps end when the log posterior per token changes by less
 _ROUNDING = 4 * np.finfo(float).eps
 _SHORTEST = 2.0**-40  # step
-_TO_THE_EDGE = 0.95  # largest part of the way to a share of 0 in one step
+_TO_THE_EDGE = 0.95  # largest fraction of the distance to a share of 0 in one step
 _SMOOTHING = 1e-3
-_ENOUGH = 5.0  # words expected this often determine the dispersion of counts
+_ENOUGH = 5.0  # only words expected at least this often determine the dispersion of counts
 
 
 def mixture_shares(
@@ -46,8 +46,8 @@ def mixture_shares(
     as if one more document had them, since few documents do not show every topic.
 
     If a word is counted in only a share `e_i` of the documents, a token of topic j is counted with
-    probability `Z_j = sum_i e_i m_ij`. The above then gives the shares of counted tokens, from
-    `e_i m_ij / Z_j`; divided by Z and normalised they are the shares of all tokens.
+    probability `Z_j = sum_i e_i m_ij`. The formulas above with `e_i m_ij / Z_j` then give the
+    shares of counted tokens. Divided by Z and normalised, these are the shares of all tokens.
 
     The result is (k,) shares and their (k,) bars, NaN without tokens. `counts` is (n,) int64 tokens
     of each word. `counted` is (n,) float64, the share of the documents in which each word is
@@ -138,7 +138,7 @@ def _most_probable(
     here = value(shares)
     for _ in range(_STEPS):
         mixed = topics @ shares
-        # relative to the shares, the prior has equal curvature everywhere
+        # in steps relative to the shares, the prior has equal curvature everywhere
         scaled = topics * shares
         slope = scaled.T @ (of_words / mixed) + prior
         curve = (scaled.T * (of_words / mixed**2)) @ scaled + np.diag(prior)
@@ -164,7 +164,7 @@ def _variances(
 ) -> NDArray[np.float64]:
     total, mixed = float(counts.sum()), topics @ shares
     expected = total * mixed / mixed.sum()
-    mixed = np.where(mixed > 0, mixed, 1.0)  # words counted nowhere
+    mixed = np.where(mixed > 0, mixed, 1.0)  # words that no document counts
     enough = expected >= _ENOUGH
     freedom = int(enough.sum()) - shares.size
     spread = ((counts[enough] - expected[enough]) ** 2 / expected[enough]).sum()

@@ -9,7 +9,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 
-# Entries scored at a time: with 64 topics 64 MB.
+# Entries scored at a time; with 64 topics they need 64 MB.
 _ENTRIES = 1 << 16
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 
-_DEVIATIONS = 1.96  # normal quantile of a bound that holds with probability 97.5%
+_DEVIATIONS = 1.96  # normal quantile of a one-sided bound with probability 97.5%
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Representatives:
         if len(self.topics) != len(other.topics):
             raise InvalidInput(
                 f"documents for {len(self.topics)} and for {len(other.topics)} topics cannot be "
-                "joined; join those of one model"
+                "joined; join documents of one model"
             )
         pairs = zip(self.topics, other.topics, strict=True)
         return Representatives(
@@ -88,7 +88,7 @@ class NearRow:
 def share_bounds(
     proportions: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Lower bounds of shares, so that a few words of a topic count less than many.
+    """Lower bounds of shares, so that short documents do not rank first by chance.
 
     (documents, k) float64: the lower end of the score interval of Wilson (Journal of the American
     Statistical Association 22, 1927) at 95%, as if tokens were independent. `proportions` is

@@ -18,7 +18,7 @@ def plot_topics(
     names: Sequence[str] | None = None,
     figure: Figure | None = None,
 ) -> list[Axes]:
-    """Draw the top words of each topic; `names` are those of the topics, as far as they have any.
+    """Draw the top words of each topic; `names` has the names of topics, if they have any.
 
     Errors as of `TopicModel.top_words`.
     """
@@ -34,7 +34,7 @@ def plot_topics(
 
 
 def plot_topic_map(model: TopicModel, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Draw each topic where its distances from the others place it, with its name."""
+    """Draw a map of the topics with their names, by the distances between them."""
     places = classical_scaling(topic_distances(model.topics))
     titles = [f"{topic} {name}" for topic, name in enumerate(names)]
     return plot_map(places, np.asarray(model.weights), titles, ax)

@@ -11,8 +11,8 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.mixture_shares import document_variances, mixture_shares
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 
-# Weights in fits of growing corpora without a trend changed by .94 to 1.22 times this error, as the
-# topics are also estimated again.
+# In fits of growing corpora without a trend, weights changed by .94 to 1.22 times their standard
+# errors, as the topics are also estimated again.
 _REFITTED = 1.25
 
 

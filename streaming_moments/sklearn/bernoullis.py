@@ -38,11 +38,11 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         both halves of the rows, "predict" the fewest with the best held-out log-likelihood of pairs
         of features.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit; "auto": until all
-        later ones would change components by less than a twentieth of their error bars, at most 20.
-        Only in `fit`, as `partial_fit` does not have all rows. Passes start from the fit by
-        moments, or from components of a pilot of up to 8,000 rows where rows are more likely so, or
-        where moments identify fewer components.
+        Passes of expectation maximisation over the rows after the fit; "auto": until all later ones
+        would change components by less than a twentieth of their error bars, at most 20. Only in
+        `fit`, as `partial_fit` does not have all rows. Passes start from the fit by moments, or
+        from components of a pilot of up to 8,000 rows, if that makes rows more likely or if moments
+        identify fewer components.
     binarize : float, optional
         Threshold above which a value is a feature; None accepts only 0 and 1.
     sketch_columns : int, optional
@@ -120,9 +120,10 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         return self._shown(self._of_most(statistics, k))
 
     def _of_most(self, statistics: MomentStatistics, asked: int) -> BernoulliMixture:
-        """Model with as many components as asked for, or as many as are separable.
+        """Model with the requested number of components, or with as many as are separable.
 
-        With `polish` it has as many, which passes find from a pilot where moments do not.
+        With `polish` it has the requested number: passes start from a pilot if moments identify
+        fewer.
         """
         for k in range(asked, 0, -1):
             try:

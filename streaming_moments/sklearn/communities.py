@@ -22,7 +22,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
-_MOST = 32  # most communities of the basis, if their number is to be found
+_MOST = 32  # most communities of the basis, if the fit chooses their number
 
 
 class MomentCommunities(SparseInput, MomentTransformer):
@@ -178,7 +178,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # only for graphs: scikit-learn's own checks draw other numbers
+        # checks of scikit-learn draw records that are not graphs
         tags.input_tags.two_d_array = False
         return cast("Tags", tags)
 

@@ -33,8 +33,8 @@ from streaming_moments.progress import Report, reporter
 
 RandomSeed: TypeAlias = int | np.random.RandomState | None
 
-_CALLER = 3  # frames between a warning in `fit` and its caller
-_COUNTED_BY = ("statistics_", "_basis", "_foundation")  # not needed for inference
+_CALLER = 3  # number of stack frames between a warning in `fit` and its caller
+_COUNTED_BY = ("statistics_", "_basis", "_foundation")  # attributes that inference does not need
 _SHAPE = ("n_features_in_", "feature_names_in_")
 
 
@@ -44,7 +44,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     A subclass reads records (`_records`), chooses from the first ones how to count (`_begin`),
     counts (`_counted`) and fits a model (`_fitted`). `_begun` names the attributes that define the
-    counting, which must be equal in estimators that are added; `_seen` is its word for records.
+    counting, which must be equal in estimators that are added; `_seen` is its noun for records.
 
     Unless `keep_statistics` is True, a pickle or copy after `fit` has the model without the
     statistics, which can be hundreds of times larger; after `partial_fit`, `like` and `+` it has
@@ -348,7 +348,7 @@ class MomentMixture(DensityMixin, MomentSampler):  # type: ignore[misc]
 
 
 class MomentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):  # type: ignore[misc]
-    """An estimator whose `transform` gives a float64 number for each of its `components_`."""
+    """Estimator whose `transform` returns a float64 number for each of its `components_`."""
 
     components_: NDArray[np.float64]
 

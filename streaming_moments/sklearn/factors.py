@@ -19,8 +19,8 @@ from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
-_REACH = 4.0  # in median norms: large, as the tails separate factors
-_MOST_FOURTH = 40  # columns of the sketch whose fourth moments are worth their seconds
+_REACH = 4.0  # clipping radius in median norms; it is large, because tails separate factors
+_MOST_FOURTH = 40  # most columns of the sketch for which fourth moments take acceptable time
 
 
 class MomentFactors(MomentTransformer, VectorEstimator):
@@ -38,8 +38,8 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         kind. "auto" uses those by which halves of the rows agree best, and only third cumulants
         where more than 40 columns of the sketch would make fourth ones slow.
     noise : {"spherical", "diag", "full"}
-        Covariance of normal noise: one variance, one per coordinate, or full. As many factors as
-        columns leave no noise to the first two.
+        Covariance of normal noise: one variance, one per coordinate, or full. With as many factors
+        as columns the first two assume no noise.
     polish : int or "auto"
         Passes of maximum likelihood over the rows after the fit; "auto": until one changes columns
         by less than a twentieth of their error bars. Only in `fit`, as `partial_fit` does not have
@@ -144,7 +144,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         k = BY_SPECTRUM if isinstance(self.n_components, str) else self.n_components
         options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
         model = IndependentFactors.fit(InMemory((statistics,)), options)
-        # passes find factors by all that is not normal in them
+        # passes separate factors by any deviation from the normal law
         if model.weak and not self.polish:
             other = "" if model.order == "both" else ", for order both"
             warnings.warn(

@@ -39,11 +39,11 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     covariance_type : {"spherical", "tied-spherical", "diag", "tied-diag"}
         One variance for each component, or one for all; "diag" has one for each coordinate.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit; "auto": until all
-        later ones would change means by less than a twentieth of their error bars, at most 20.
-        Only in `fit`, as `partial_fit` does not have all rows. Passes start from the fit by
-        moments, or from K-means on a pilot of 4,000 rows where other rows are more likely so, or
-        where moments identify fewer components.
+        Passes of expectation maximisation over the rows after the fit; "auto": until all later ones
+        would change means by less than a twentieth of their error bars, at most 20. Only in `fit`,
+        as `partial_fit` does not have all rows. Passes start from the fit by moments, or from
+        K-means on a pilot of 4,000 rows, if that makes other rows more likely or if moments
+        identify fewer components.
     sketch_columns : int, optional
         Columns of the sketch of the rows: by default all for up to 64, else one and a half for each
         component plus two.
@@ -109,7 +109,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         return VectorBatch(records)
 
     def _started(self, model: GaussianMixture, batch: VectorBatch) -> GaussianMixture:
-        return model  # `_best` has chosen it
+        return model  # `_best` has chosen the start
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)

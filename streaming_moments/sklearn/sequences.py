@@ -22,7 +22,7 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 1 << 20  # first symbols, from which the sketch is chosen
+_PILOT = 1 << 20  # number of first symbols, from which the sketch is chosen
 
 
 class MomentHMM(MomentSampler):
@@ -249,7 +249,7 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
             "sequences as lengths=..."
         )
     if lengths is None and getattr(X, "ndim", 0) == 1 and X.dtype == object:
-        X = list(X)  # a column of sequences, as in a frame
+        X = list(X)  # a column of sequences, such as a column of a frame
     if lengths is None and isinstance(X, list | tuple):
         given = [np.asarray(one) for one in X] if X and np.ndim(X[0]) else [np.asarray(X)]
         sizes = [one.size for one in given]

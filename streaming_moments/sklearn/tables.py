@@ -24,7 +24,7 @@ from streaming_moments.statistics.counts.tables.columns import (
     require_countable,
 )
 
-_NUMBERS = (2, 4, 8, 16, 32)  # of latent classes, if their number is to be found
+_NUMBERS = (2, 4, 8, 16, 32)  # most latent classes, if the fit chooses their number
 
 Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, mask of known ones
 
@@ -32,7 +32,7 @@ Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, mask of kno
 class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  # type: ignore[misc]
     """Tree of hidden states for categorical columns, from counts of pairs and triples.
 
-    Trees of several shapes are fitted. The model is the one that predicts columns held out best:
+    Trees of several shapes are fitted. The model is the one that predicts held-out columns best:
     `model_.shape` names it, `model_.shape_scores` has the scores of all.
 
     `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing. After
@@ -52,11 +52,11 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     smoothing : float
         Share of each column's own distribution mixed into its distribution given a state.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit; "auto": until all
-        later ones would change the tables by less than a twentieth of their error bars, at most 20.
-        Only in `fit`, as `partial_fit` does not have all rows. Where rows held out are more likely
-        so, passes start from latent classes of a pilot of the rows in place of a tree whose shape
-        was not asked for: from `n_components` of them, or from 2 to 32 if their number is found.
+        Passes of expectation maximisation over the rows after the fit; "auto": until all later ones
+        would change the tables by less than a twentieth of their error bars, at most 20. Only in
+        `fit`, as `partial_fit` does not have all rows. With shape "auto", passes start from latent
+        classes of a pilot of the rows if that makes held-out rows more likely: from `n_components`
+        classes, or from 2 to 32 if the fit chooses the number.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -114,7 +114,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     def __add__(self, other: Self) -> Self:
         """Model of the rows of both, whose values must have the same types."""
         known = [getattr(one, "categories_", None) for one in (self, other)]
-        # statistics identify values by their text
+        # statistics identify values by their text, so they do not see a difference of types
         if None not in known and _types(known[0]) != _types(known[1]):
             raise ForeignStatistics(
                 "columns of the two trees have values of different types, such as 1 and '1'; give "
@@ -229,7 +229,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # only for categories: scikit-learn's own checks draw other tables
+        # checks of scikit-learn draw tables that are not categorical
         tags.input_tags.two_d_array = False
         tags.input_tags.categorical = tags.input_tags.string = True
         tags.input_tags.allow_nan = True

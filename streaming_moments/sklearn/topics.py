@@ -31,9 +31,9 @@ from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _DTYPES = [np.float64, np.float32, np.int64, np.int32]
-_LEAST = 2  # least documents, and words, for topics
-_MOST = 32  # most topics of the basis, if their number is to be found
-_PARTS = 100  # parts of a fractional count
+_LEAST = 2  # fewest documents, and words, for topics
+_MOST = 32  # most topics of the basis, if the fit chooses their number
+_PARTS = 100  # units of a count of 1 if counts are fractional
 
 
 class MomentTopics(SparseInput, MomentTransformer):
@@ -236,7 +236,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         return plot_topic_map(self.model_, [" ".join(one) for one in self.top_words(2, names)], ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None) -> list[str]:
-        """What each column of X is called."""
+        """Names of the columns of X."""
         check_is_fitted(self)
         if names is None:
             names = getattr(self, "feature_names_in_", [*map(str, range(self.n_features_in_))])

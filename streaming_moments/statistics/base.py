@@ -1,4 +1,4 @@
-"""Foundation, Statistics, Totals, Prepared: the protocol of a kind for stores and jobs."""
+"""Foundation, Statistics, Totals, Prepared: protocols of a kind, for stores and jobs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Totals(Protocol):
 
     @property
     def bound(self) -> int:
-        """Upper bound of the entries of a sum, except for entries that are checked one by one."""
+        """Upper bound of the entries of a sum, except entries that are checked one by one."""
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
         """Small arrays that define the totals, the same for every row block, by name."""
@@ -105,8 +105,8 @@ class Prepared(Protocol):
 class Sums(Protocol):
     """Sums of a block of rows to which one thread at a time adds records.
 
-    The caller keeps the sum of the current bound and the bounds of all batches below 2^62,
-    including subtracted ones.
+    The caller ensures that the current bound plus the bounds of all batches, including subtracted
+    ones, stays below 2^62.
     """
 
     def add(self, batches: Iterable[Any]) -> None:
@@ -143,8 +143,8 @@ class Statistics(Protocol):
 class Foundation(Protocol):
     """Definition of the statistics of one kind; immutable, identified by its fingerprint.
 
-    A kind is a class of this shape and a line in `registry.KINDS`: layout, blocks, verification and
-    memory plans of a store need nothing else.
+    A kind is a class with this interface and a line in `registry.KINDS`: layout, blocks,
+    verification and memory plans of a store need nothing else.
 
     `drawn` names the parts chosen from a pilot; `can_rebase`: a store of the kind can get another
     foundation and count again. `one_place`: models are fitted to the sums of all rows in one
@@ -175,7 +175,7 @@ class Foundation(Protocol):
 
     @property
     def rows(self) -> int:
-        """Rows that are cut into row blocks."""
+        """Number of rows, which are divided into row blocks."""
 
     @property
     def joins(self) -> bool:
@@ -187,7 +187,7 @@ class Foundation(Protocol):
 
     @property
     def joined_bytes(self) -> int:
-        """Most bytes that `joined` holds besides memory that grows with the batches."""
+        """Most bytes that `joined` holds, apart from memory that grows with the batches."""
 
     def parts(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
         """Arrays and JSON attributes from which `from_parts` restores the foundation."""
@@ -236,9 +236,9 @@ class Foundation(Protocol):
         """
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Largest number of tokens, up to `most`, with which no record adds `bound` to a sum.
+        """Largest number of tokens, up to `most`, with which a record adds less than `bound`.
 
-        Batches have individual bounds; shorter records need none.
+        Only batches with longer records compute their own bound.
         """
 
     def require_bounded(self, bound: float) -> None:

@@ -1,4 +1,4 @@
-"""Half-life: weights of documents by their age, which numbers it takes, and how it is written."""
+"""Half-life: weights of documents by their age, and the parsing and printing of half-lives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 
-LONGEST_HALF_LIFE = 3_652_059  # days: up to the last day of the year 9999
+LONGEST_HALF_LIFE = 3_652_059  # largest half-life in days, up to the last day of the year 9999
 
 
 def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:

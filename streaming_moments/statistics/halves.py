@@ -33,7 +33,7 @@ def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
-    """(number,) whether rows are in the odd half, by turns from the one numbered `first`.
+    """(number,) whether rows are in the odd half; rows alternate, from the one numbered `first`.
 
     Rows of a shard are numbered from its size in bytes, so that shards with one row are not all in
     the same half.

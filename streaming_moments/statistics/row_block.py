@@ -1,4 +1,4 @@
-"""RowBlock: a share of the rows of every statistic."""
+"""RowBlock: part of the rows of all statistics, for one worker or file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RowBlock:
     """Words `index, index + step, ...`: a block of rows with an equal share of the work.
 
     Words are ordered by decreasing frequency, which follows Zipf's law; dealing them in turn gives
-    every block about the same work and bytes, while adjacent words would not.
+    every block about the same work and bytes. Blocks of adjacent words would differ.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checks of arguments: sizes of data that is drawn, and shapes of columns that are compared."""
+"""Checks of arguments: sizes of synthetic data, and shapes of columns that are compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_SIZES = ("seed", "draw")
 
 
 def drawn(function: D) -> D:
-    """Make a function that draws data refuse whole numbers below 1 and name wrong arguments."""
+    """Wrap a function that draws data: it refuses sizes below 1 and names wrong arguments."""
     parameters = inspect.signature(function).parameters
     sizes = {
         name: place

@@ -51,10 +51,10 @@ def community_graph(
     alpha0: float = 0.5,
     seed: int = 0,
 ) -> SyntheticGraph:
-    """A mixed membership blockmodel of equal communities (Airoldi, Blei, Fienberg, Xing 2008).
+    """Draw a graph from a mixed membership blockmodel of equal communities.
 
-    Two nodes are joined with the probability `pi_x' B pi_y`, B with `inside` on its diagonal and
-    `outside` off it.
+    The model is that of Airoldi, Blei, Fienberg, Xing (2008). Two nodes are joined with the
+    probability `pi_x' B pi_y`, B with `inside` on its diagonal and `outside` off it.
 
     Examples
     --------

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ExactLengths:
-    """Totals of documents that do not exist."""
+    """Totals of lengths for statistics that come from a model, not from documents."""
 
     C1: float
     C2: float

@@ -27,8 +27,10 @@ def check_laws(
 
     assert zero + whole == whole, "zero is the identity on the left"
     assert whole + zero == whole, "zero is the identity on the right"
-    assert functools.reduce(operator.add, each, zero) == whole, "any partition gives the whole"
-    assert functools.reduce(operator.add, [each[i] for i in order]) == whole, "any order too"
+    assert functools.reduce(operator.add, each, zero) == whole, "partitions do not matter"
+    assert functools.reduce(operator.add, [each[i] for i in order]) == whole, (
+        "order does not matter"
+    )
     assert of(join([parts[i] for i in order])) == whole, "the order of the sample does not matter"
     if len(each) > 2:
         assert (each[0] + each[1]) + each[2] == each[0] + (each[1] + each[2]), "associative"
@@ -36,7 +38,7 @@ def check_laws(
     for one, rest in zip(each, _leave_one_out(each, zero), strict=True):
         assert whole - one == rest, "subtraction undoes addition"
         assert (rest + one) - one == rest
-    assert whole - whole == zero, "nothing is left of the whole"
+    assert whole - whole == zero, "subtracting all parts gives zero"
     assert each == before, "the inputs are unchanged"
 
 
@@ -59,12 +61,12 @@ def check_records(
     each = [of(take(sample, piece)) for piece in pieces]
 
     assert of(take(sample, order)) == whole, "the order of the records does not matter"
-    assert functools.reduce(operator.add, each, zero) == whole, "nor where they are cut"
+    assert functools.reduce(operator.add, each, zero) == whole, "the cuts do not matter"
     for piece, one in zip(pieces, each, strict=True):
         left = [place for place in range(len(order)) if place not in piece]
-        assert whole - one == of(take(sample, left)), "what is left is as if counted alone"
+        assert whole - one == of(take(sample, left)), "subtraction leaves no trace"
     twice = of(take(sample, [*order, *order]))
-    assert twice == whole + whole, "records that hold the same are of the same half"
+    assert twice == whole + whole, "equal records are in the same half"
 
 
 def _leave_one_out(each: Sequence[Any], zero: Any) -> list[Any]:

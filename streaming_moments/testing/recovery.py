@@ -12,7 +12,7 @@ def matched(found: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[n
     """(k,) column of `truth` for each column of `found`; each is matched once."""
     distances = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
     order: NDArray[np.intp] = distances.argmin(axis=1)
-    assert sorted(order.tolist()) == list(range(truth.shape[1])), "a column is found twice"
+    assert sorted(order.tolist()) == list(range(truth.shape[1])), "a true column has two matches"
     return order
 
 

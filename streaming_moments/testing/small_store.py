@@ -1,4 +1,4 @@
-"""A store of four words, small enough for hundreds of histories."""
+"""A store with four words, small enough for tests with hundreds of histories."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BASIS = Basis(
     N_WORDS,
     VOCABULARY.fingerprint,
 )
-# another lineage
+# words of another lineage
 WORDS = Vocabulary(("tax", "sea", "moon", "law", "ship"), 4)
 NEW = Basis(
     np.array([[3, 1], [-2, 5], [7, 0], [1, 1]], dtype=np.int8),
@@ -101,7 +101,7 @@ def replace(store: MomentStore, old: Mapping[str, int], new: Mapping[str, int]) 
 
 
 def summed(store: MomentStore) -> tuple[tuple[SegmentReference, ...], Segment | None]:
-    """Sources of a compaction, and their uncommitted sum."""
+    """Segments to compact, and their uncommitted sum."""
     sources = store.commit.segments
     if not len(store.ledger()):
         return sources, None
@@ -159,7 +159,7 @@ def purge(
 
 
 def anew(seed: int) -> MomentStatistics:
-    """Content of a shard of the old words in the new words."""
+    """Content of a shard, counted with the new words instead of the old ones."""
     counts = np.random.default_rng(seed).poisson(0.7, (6, 5))
     return MomentStatistics.of(CountBatch.from_csr(counts, WORDS.fingerprint), NEW)
 

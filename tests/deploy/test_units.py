@@ -1,4 +1,5 @@
 import configparser
+import re
 import shutil
 import subprocess
 import sys
@@ -54,3 +55,17 @@ def test_nothing_new_is_a_success_and_a_refused_model_is_no_retry():
     assert service["UMask"] == "0077"
     assert service["ExecStart"].split()[:2] == [INSTALLED, "nightly"]
     assert unit(TIMER)["Timer"]["Persistent"] == "true"
+
+
+def test_each_unit_that_the_page_enables_is_copied_before_with_what_it_runs():
+    page = (SYSTEMD.parents[1] / "docs" / "operation" / "deployment.md").read_text()
+    blocks = [one for one in re.findall(r"```bash\n(.*?)```", page, re.DOTALL) if "enable" in one]
+    assert len(blocks) == 2
+    for block in blocks:
+        [enabled] = re.findall(r"systemctl enable --now (\S+)", block)
+        assert (SYSTEMD / enabled).exists() or (SYSTEMD / f"{enabled}.service").exists()
+        steps = ["-m venv", "install.sh dependencies", "install.sh project", "useradd"]
+        steps += ["cp deploy/systemd/*", "daemon-reload", "enable --now"]
+        places = [block.find(step) for step in steps]
+        assert -1 not in places
+        assert places == sorted(places)

@@ -93,7 +93,7 @@ def test_a_store_of_before_there_were_halves_works_as_it_did(tmp_path, capsys):
         "weighted_counts": [7, 2, 2],
         "codocuments": [[2, 1], [1, 1]],
     }
-    with pytest.raises(InvalidInput, match=r"keep no halves .* `rebase --halves`"):
+    with pytest.raises(InvalidInput, match=r"have no halves .* `rebase --halves`"):
         half_pairs(statistics, 1)
     more = counted(store, [[1, 2, 3], [2, 0, 2]])
     shard = ShardRecord("s3://corpus/e.txt", 5, "etag:e", 2, 10, 0)

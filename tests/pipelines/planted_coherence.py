@@ -56,7 +56,7 @@ def shown(folder):
     told["topics"] = printed("topics", store, "--model", "mine")
     told["model"] = json.loads(printed("topics", store, "--model", "mine", "--json"))
     few = ("select", store, "--topics", "2,3", "--alpha0", 1)
-    told["select"] = printed(*few, "--plot", f"{folder}/plot.svg")
+    told["select"] = printed(*few, "--verbose", "--plot", f"{folder}/plot.svg")
     told["selection"] = json.loads(printed(*few, "--json"))
     with open(f"{folder}/plot.svg") as file:
         told["plot"] = file.read()

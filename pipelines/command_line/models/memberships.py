@@ -18,7 +18,8 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.jobs.outputs.claiming import claimed, written_by
 from streaming_moments.pipelines.jobs.outputs.memberships import write_memberships
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import confirm, tell
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
@@ -66,4 +67,4 @@ def memberships(
         told = {"files": [file], "nodes": len(model.memberships), **stale_as_json(stale)}
         print_json({"store": opened.url, "model": chosen, **told})
         return
-    say(f"memberships of {len(model.memberships):,} nodes in {file}")
+    confirm(f"Wrote memberships of {of_number(len(model.memberships), 'node')} to {file}.")

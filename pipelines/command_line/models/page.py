@@ -15,7 +15,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
 )
 from streaming_moments.pipelines.option_types import VERSION
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import confirm, tell
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -35,7 +35,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--documents/--no-documents",
     default=True,
-    help="Show the beginning of a document of each topic [yes].",
+    help="Show the beginning of a typical document of each topic [yes].",
 )
 @click.option(
     "--top-documents",
@@ -68,6 +68,6 @@ def page(
         facts |= {"headline": headline_of(written), "topics": len(written.topics)}
         print_json({**facts, "documents": shown, **measured_as_json(written)})
         return
-    say(f"{output}: {headline_of(written)}")
+    confirm(f"{output}: {headline_of(written)}")
     if documents and written.what == "topic" and not shown:
         tell("the page shows no documents, as none of the shards can be read here")

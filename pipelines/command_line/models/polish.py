@@ -21,7 +21,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.polish import polish_stored
 from streaming_moments.pipelines.option_types import COUNT, OrAuto, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
-from streaming_moments.pipelines.terminal import detail, say, tell
+from streaming_moments.pipelines.terminal import QUIET, asked_for, confirm, detail, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.segments.models import model_called
@@ -46,10 +46,13 @@ from streaming_moments.storage.store.store import MomentStore
     type=OrAuto(COUNT),
     default=PASSES,
     show_default=True,
-    help="Number of passes; auto: until more would change little of the error bars.",
+    help="Number of passes; auto: stop when another pass would change topics by little of their "
+    "error bars.",
 )
 @click.option("--alpha", is_flag=True, help="Also learn alpha, by one fixed-point step per pass.")
-@click.option("--name", type=StoreName(), help="Name of the new model [by parent and passes].")
+@click.option(
+    "--name", type=StoreName(), help="Name of the new model [from its parent and passes]."
+)
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
 @click.option(
     "--allow-missing",
@@ -100,9 +103,12 @@ def polish(
             }
         )
     else:
-        view.print(console())
-        say("", f"Saved model {chosen} in version {kept.version}.")
-        (detail if view.parts["topics"] else say)(view.described.sentence)
+        if not asked_for(QUIET):
+            view.print(console())
+        confirm("", f"Saved model {chosen} in version {kept.version}.")
+        for caution in view.described.cautions:
+            tell(f"warning: {caution}")
+        detail(view.described.sentence)
     for error in bad:
         tell(f"left out {error}")
     return ExitCode.BAD_SHARDS if bad else 0

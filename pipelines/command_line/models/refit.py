@@ -27,7 +27,7 @@ from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import VERSION, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
 from streaming_moments.pipelines.reports.tables import records_of
-from streaming_moments.pipelines.terminal import detail, say, tell
+from streaming_moments.pipelines.terminal import QUIET, asked_for, confirm, detail, tell
 from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.store.model_changes import require_free
@@ -64,8 +64,8 @@ def refit(
 ) -> None:
     """Fit a model to STORE, without reading any document, and save it there.
 
-    Without --topics, the command chooses a number of topics: the smallest at which one more topic
-    hardly improves the prediction of held-out word pairs.
+    Without --topics, the command compares numbers of topics by how well they predict held-out word
+    pairs. It chooses the number after which another topic improves the prediction little.
     """
     opened = MomentStore.open(store, version, storage_options).writable()
     source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"
@@ -99,7 +99,10 @@ def refit(
             }
         )
         return
-    view.print(console())
-    say("", f"Saved model {chosen} in version {kept.version}, fitted to {records_of(model)}.")
-    say(*view.lacks)
-    (detail if view.parts["topics"] else say)(view.described.sentence)
+    if not asked_for(QUIET):
+        view.print(console())
+    said = f"Saved model {chosen} in version {kept.version}, fitted to {records_of(model)}."
+    confirm("", said, *view.lacks)
+    for caution in view.described.cautions:
+        tell(f"warning: {caution}")
+    detail(view.described.sentence)

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption
 from streaming_moments.pipelines.command_line.shared_options import (
     Alphas,
     Session,
@@ -32,7 +32,7 @@ from streaming_moments.pipelines.model_options import AUTO, method_options, refi
 from streaming_moments.pipelines.option_types import VERSION
 from streaming_moments.pipelines.reports.plot import plot, require_plot
 from streaming_moments.pipelines.reports.tables import as_json, print_selection
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import DETAILED, asked_for, confirm, detail, say
 from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.store.store import MomentStore
 
@@ -55,11 +55,13 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--alpha0",
     "alphas",
+    cls=GroupedOption,
+    values=lambda: ("auto",),
     type=Alphas(),
     multiple=True,
     default=["auto"],
-    help="One or several values, such as 0,0.1,1; repeatable. 0: one topic per document; auto: the "
-    "best held-out log-likelihood. [auto]",
+    help="Values of alpha0 to compare, such as 0,0.1,1; repeatable. 0: each document has one "
+    "topic; auto: the value with the best held-out log-likelihood. [auto]",
 )
 @method_options
 @refine_option
@@ -87,9 +89,9 @@ def select(
 ) -> None:
     """Compare numbers of topics or states on STORE by held-out data; saves no model.
 
-    Each row of the table has the coherence (NPMI, UMass), the held-out log-likelihood, the captured
-    spectrum, the weight of the smallest topic, and the seconds for this number alone. Numbers
-    within the noise of the best one are marked.
+    Each row of the table has the coherence (NPMI, UMass), the held-out log-likelihood and the
+    weight of the smallest topic. --verbose adds UMass of more words, the captured spectrum and the
+    seconds. Numbers within the noise of the best one are marked.
     """
     every = [alpha0 for listed in alphas for alpha0 in listed]
     if plot_file is not None:
@@ -147,8 +149,12 @@ def select(
             "--no-codocuments)."
         )
     say(*answers, "")
-    print_selection(console(), selection)
-    say(f"{selection.seconds:.1f} seconds in total{f'; {plot_file}' if plot_file else ''}")
+    print_selection(console(), selection, asked_for(DETAILED))
+    if plot_file:
+        confirm(f"Wrote {plot_file}.")
+    if gains := selection.search.gains:
+        detail(f"gain in held-out log-likelihood of each of the {selection.number} added: {gains}")
+    detail(f"{selection.seconds:.1f} seconds in total")
 
 
 def _of_states(model: Any, numbers: Sequence[int], given: dict[str, Any]) -> list[FitOptions]:

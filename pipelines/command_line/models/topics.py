@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     type=Share(),
     default=RELEVANCE_WEIGHT,
     show_default=True,
-    help="Ranking of words: 1 by probability in the topic, 0 by lift over other topics.",
+    help="How words are ranked. 1: by probability in the topic; 0: by how much more probable they "
+    "are there than overall.",
 )
 @click.option(
     "--over-time",
@@ -75,14 +76,14 @@ if TYPE_CHECKING:
     "--by-origin",
     "by_origin",
     is_flag=True,
-    help="Of a hub: also show the share of each topic at each of its origins, and with --over-time "
+    help="For a hub: also show the share of each topic at each origin. With --over-time, also show "
     "the changes at each.",
 )
 @click.option(
     "--plot",
     "plot_file",
     metavar="FILE",
-    help="With --over-time: draw the shares to this file; of a latent tree: draw it as SVG.",
+    help="With --over-time: draw the shares to this file. For a latent tree: draw it as SVG.",
 )
 @storage_option
 @json_option
@@ -113,7 +114,8 @@ def topics(
     chosen = model_called(opened.commit, name)
     stale = staleness(opened, chosen)
     view: Any = model_view(opened, model, words, weight, opened.models[chosen].labels)
-    warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
+    warnings = [*view.lacks, *(f"warning: {one}" for one in view.described.cautions)]
+    warnings += [f"warning: {stale_line(stale)}"] * stale.is_stale
     source = opened.models[chosen].source
     known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
     title = f"model {chosen} of {records_of(model)}"

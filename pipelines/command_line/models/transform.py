@@ -26,7 +26,7 @@ from streaming_moments.pipelines.reports.documents import print_top_documents
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import topic_lines
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import QUIET, asked_for, confirm, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
@@ -71,7 +71,8 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--method",
     type=OneOf([*METHODS, *DECODINGS]),
-    help="For topics: fixed-point or gibbs; for sequences: viterbi or posterior [the first].",
+    help="For topics: fixed-point or gibbs [fixed-point]. For sequences: viterbi or posterior "
+    "[viterbi].",
 )
 @click.option("--seed", type=SEED, help="Seed of the Gibbs sampler.")
 @click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
@@ -142,7 +143,7 @@ def transform(
         told = {**json_value(written.as_json()), **stale_as_json(stale)}
         print_json({"store": opened.url, "model": chosen, **told})
         return
-    say(*written.lines(output))
-    if isinstance(written, TransformResult) and top_documents:
+    confirm(*written.lines(output))
+    if not asked_for(QUIET) and isinstance(written, TransformResult) and top_documents:
         lines = topic_lines(model, opened.vocabulary, 3, labels=labels)
         print_top_documents(console(), lines, written)

@@ -30,25 +30,27 @@ shards = [                   # a night counts the new ones
 output = {output}           # a report and a page for each night, and index.html
 
 [create]                     # how the first night creates the store; options of `create`
-languages = ["auto"]         # removes the stop words of the languages that it finds
+languages = ["auto"]         # removes the stop words of the languages of the documents
 {sizes}
 # text_column = "text"       # of Parquet, JSON Lines and CSV
-# passage_words = 200        # cuts long documents into passages of this many words
+# passage_words = 200        # splits long documents into passages of 200 words
 
 [refit]
 {topics}
 
-[gates]                      # a model beyond a bound is not published
-max_held_out_drop = 0.05     # largest drop of the held-out log-likelihood, in nats
+[gates]                      # a model that exceeds a bound is not published
+max_held_out_drop = 0.05     # most that its prediction of held-out words may fall, in nats
 # min_documents = 1000
 """
-_SIZES = "max_topics = 32              # largest number of topics of later fits"
-_TOPICS = (
-    'topics = [5, 10, 20]         # compares these numbers; "auto" compares more, and takes longer'
-)
+_SIZES = "max_topics = 32              # most topics that a refit can find"
+_TOPICS = """\
+topics = [5, 10, 20]         # fits the best of these
+# topics = "auto"            # finds the number of separable topics: no comparison, takes longer"""
 # values for the example documents
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
-_FEW_TOPICS = 'topics = [2, 3, 4, 6]        # compares these numbers; "auto" compares more'
+_FEW_TOPICS = """\
+topics = [2, 3, 4, 6]        # fits the best of these
+# topics = "auto"            # finds the number of separable topics, without a comparison"""
 _ENVIRONMENT = """\
 # Variables of the scheduled night, as NAME=value. Remove the # where you need one.
 # AWS_ACCESS_KEY_ID=
@@ -70,7 +72,7 @@ Type=oneshot
 WorkingDirectory={folder}
 EnvironmentFile={folder}/environment
 ExecStart={command} nightly night.toml
-# 10: no new shards
+# 10: there were no new documents
 SuccessExitStatus=10
 """
 _TIMER = """\
@@ -99,7 +101,7 @@ def configuration(
     place = "" if results is None else f"{_absolute(results).rstrip('/')}/"
     sources = [(_absolute(one), "") for one in shards] or [_EXAMPLES]
     if sealed is not None:
-        sources.append((sealed, "documents from the service; none before the first night"))
+        sources.append((sealed, "documents that the service accepted; none before its first start"))
     own = bool(shards)
     text = _NIGHT.format(
         store=_text(f"{place}store"),

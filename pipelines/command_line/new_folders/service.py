@@ -17,13 +17,58 @@ store = "store"              # the first night creates it
 tokens = "tokens.json"       # of callers: streaming-moments token add tokens.json NAME
 
 [listen]
-host = "127.0.0.1"           # "0.0.0.0": other machines may call as well
+host = "127.0.0.1"           # "0.0.0.0": other machines can call it, too
 port = 8080
 
 [accumulate]
 seal_after = "10s"           # counts new documents at least this often
 night = "night.toml"         # fits and publishes a model
 refit_every = "24h"
+"""
+
+
+_README = """\
+# A service of topics
+
+This folder was written by `streaming-moments serve --init`. Run all commands in it.
+
+| file | what it holds |
+| --- | --- |
+| `service.toml` | the configuration of the service: store, tokens, port, and when to count |
+| `night.toml` | the night: how to create the store, fit a model and publish it |
+| `tokens.json` | hashes of the tokens of the callers |
+| `documents` | 300 example documents of four days |
+
+The first night creates the store from the examples and publishes a model. It takes seconds:
+
+```sh
+streaming-moments nightly night.toml
+```
+
+The service runs until you press Ctrl-C. It counts what it receives in folders `store` and
+`store-inbox`, and runs the night every 24 hours:
+
+```sh
+streaming-moments serve service.toml
+```
+
+Open http://localhost:8080/ and type the token as the password. `--init` printed it once. If it is
+lost, make another one:
+
+```sh
+streaming-moments token add tokens.json me --role admin
+```
+
+Send a document from another terminal. Set TOKEN to the token before:
+
+```sh
+curl --fail-with-body http://localhost:8080/v1/documents -H "Authorization: Bearer $TOKEN" \\
+     -H "Idempotency-Key: first" -H 'Content-Type: application/json' \\
+     -d '[{"id": "1", "text": "the storm and the ship in the harbour"}]'
+```
+
+To use your own documents, replace the files in `documents` before the first night. All calls are at
+http://localhost:8080/docs, and the pages show what is counted and what needs attention.
 """
 
 
@@ -36,6 +81,7 @@ def write_folder(folder: Path, today: date) -> str:
     def write(staged: Path) -> str:
         (staged / "service.toml").write_text(_SERVICE, encoding="utf-8")
         night = configuration(sealed="store-inbox/sealed/**/*.jsonl")
+        (staged / "README.md").write_text(_README, encoding="utf-8")
         (staged / "night.toml").write_text(night, encoding="utf-8")
         write_examples(staged / "documents", today)
         return add_token(staged / "tokens.json", "admin", Role.ADMIN)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from time import monotonic, sleep
 from types import FrameType
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streaming_moments.errors import printable
+from streaming_moments.errors import StreamingMomentsError, printable
 from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.every_command import DEBUG, UNTIL_CLOSED
 from streaming_moments.pipelines.command_line.shared_options import (
@@ -24,7 +25,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.service.config import ServiceConfig, read_service
-from streaming_moments.pipelines.terminal import event_logger, say, tell
+from streaming_moments.pipelines.terminal import confirm, event_logger, tell
 from streaming_moments.printing.plural import of_number
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
 
 
 _LOOK = 0.2  # seconds between two checks whether to end
-_BY_SIGNAL = (
-    128  # plus the number of a signal: the exit code that shells report for a process ended by it
-)
+_BY_SIGNAL = 128  # plus the number of a signal: exit code of shells for a process ended by it
 
 
 @click.command(
@@ -82,12 +81,20 @@ def accumulate(
     from streaming_moments.pipelines.service.ingest_worker.hung_worker import Beating
 
     session = Session(**asdict(wanted.cluster))
-    with running(session, wanted.storage_options or None) as run:
-        beating = Beating(sys.stdout.fileno(), run.progress) if until_closed else None
-        told = run if beating is None else replace(run, progress=beating)
-        # as the child of a server, the command logs events
-        log = event_logger().bind(store=wanted.store).info if until_closed else tell
-        accumulator = Accumulator.of(wanted, told, log)
+    with ExitStack() as stack:
+        try:
+            run = stack.enter_context(running(session, wanted.storage_options or None))
+            beating = Beating(sys.stdout.fileno(), run.progress) if until_closed else None
+            told = run if beating is None else replace(run, progress=beating)
+            # as the child of a server, the command logs events
+            log = event_logger().bind(store=wanted.store)
+            info, warning = (log.info, log.warning) if until_closed else (tell, tell)
+            accumulator = Accumulator.of(wanted, told, info, warn=warning)
+        except Exception as failure:
+            if until_closed:
+                _note_failed_start(wanted, failure)
+            raise
+        accumulator.steps.begun()
         if once or beating is None:
             turn = accumulator.turn()
             accumulator.expire_if_due()
@@ -95,7 +102,7 @@ def accumulate(
                 failed = {step: str(error) for step, error in turn.failed}
                 print_json({**asdict(replace(turn, failed=())), "failed": failed})
             else:
-                say(f"sealed {turn.sealed}, counted {of_number(turn.counted, 'document')}")
+                confirm(f"sealed {turn.sealed}, counted {of_number(turn.counted, 'document')}")
             code = _told_of_others(turn, accumulator.seals.inbox, config)
             for _, error in turn.failed:
                 raise error  # the first error; the log already has all of them
@@ -113,6 +120,18 @@ def accumulate(
 
         take_turns(accumulator, waited)
     return ExitCode.DONE
+
+
+def _note_failed_start(wanted: ServiceConfig, error: Exception) -> None:
+    """Note in the inbox why no work begins; an inbox that cannot be used shows itself."""
+    from streaming_moments.pipelines.service.ingest_worker.steps import note_failed_start
+    from streaming_moments.storage.inbox.inbox import Inbox
+    from streaming_moments.storage.inbox.owners import Owner
+
+    options = wanted.storage_options or None
+    with suppress(StreamingMomentsError):
+        owner = Owner.at(wanted.store, options)
+        note_failed_start(Inbox.open(wanted.inbox_url, options, owner), error)
 
 
 def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:

@@ -14,7 +14,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.service.config import read_service
 from streaming_moments.pipelines.service.ingest_worker.locking import locked
 from streaming_moments.pipelines.service.ingest_worker.moved_inbox import rename_sealed
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm, say
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.owners import Owner, assign, owner_of
 from streaming_moments.storage.store.store import MomentStore
@@ -49,9 +49,9 @@ def assign_inbox(config: str, json_output: bool) -> None:
         print_json({"inbox": folder.url, "store": owner.url, "before": was, "renamed": places})
         return
     told = "no store" if before is None else before.url
-    say(f"{folder.url} belongs to {owner.url} now (before: {told})")
+    confirm(f"{folder.url} belongs to {owner.url} now (before: {told})")
     for place in places:
-        say(f"what the store counted at {place} keeps its counts")
+        confirm(f"what the store counted at {place} keeps its counts")
 
 
 @inbox.command(name="show", examples=("streaming-moments inbox show service.toml",))

@@ -18,7 +18,7 @@ from streaming_moments.pipelines.command_line.every_command import UNTIL_CLOSED
 from streaming_moments.pipelines.command_line.new_folders.service import write_folder
 from streaming_moments.pipelines.command_line.new_folders.writing import files_of
 from streaming_moments.pipelines.service.config import night_of, read_service, unused_options
-from streaming_moments.pipelines.terminal import event_logger, say
+from streaming_moments.pipelines.terminal import confirm, event_logger, say
 
 
 @click.command(
@@ -60,7 +60,11 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
             f"{error.name} is not installed; pip install 'streaming-moments[serve]'"
         ) from error
     from streaming_moments.pipelines.service.http.app import create_app
-    from streaming_moments.pipelines.service.http.connections.serving import require_free, server_of
+    from streaming_moments.pipelines.service.http.connections.serving import (
+        require_certificate,
+        require_free,
+        server_of,
+    )
     from streaming_moments.pipelines.service.ingest_worker.children import kept_running
     from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard
     from streaming_moments.pipelines.service.service import Service
@@ -69,6 +73,7 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
     if within:
         # before any request, because a failing counting process would be restarted without end
         night_of(wanted)
+    require_certificate(wanted.listen)
     require_free(wanted.listen)
     log = event_logger().bind(store=wanted.store)
     rules, heard = wanted.accumulate, Heard()
@@ -99,12 +104,12 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
 
 def _begin(folder: Path) -> None:
     token = write_folder(folder, datetime.now(UTC).date())
-    say(
-        f"Wrote a service to {folder}: {files_of(folder)}.",
-        f"Token of the admin, which is printed only now: {token}",
+    confirm(f"Wrote a service to {folder}: {files_of(folder)}.")
+    say(f"Token of the admin, which is printed only now: {token}")
+    confirm(
         "Next:",
         f"  cd {shlex.quote(str(folder))}",
         "  streaming-moments nightly night.toml   # creates the store and publishes a first model",
         "  streaming-moments serve service.toml",
-        "Then open http://localhost:8080/ with the token as the password.",
+        "Then open http://localhost:8080/ with the token as the password. README.md has all steps.",
     )

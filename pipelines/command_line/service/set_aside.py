@@ -12,7 +12,7 @@ from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import json_option
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.service.config import read_service
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm, say
 from streaming_moments.printing.plural import of_number
 
 _PATIENCE = timedelta(minutes=1)  # how long to wait for a cycle of the accumulator
@@ -76,13 +76,13 @@ def set_aside(
         ]
         say(json.dumps({"set_aside": rows, "retried": again, "refused": refused}))
     else:
-        say(
+        documents = sum(note.documents for note in chosen)
+        done = "to be counted again" if again else "refused" if refused else "set aside"
+        (confirm if again or refused else say)(
+            f"{of_number(len(chosen), 'shard')}, {of_number(documents, 'document')} {done}",
             *(
                 f"{note.path}: {of_number(note.documents, 'document')}: {note.reason}"
                 for note in chosen
-            )
+            ),
         )
-        documents = sum(note.documents for note in chosen)
-        done = "to be counted again" if again else "refused" if refused else "set aside"
-        say(f"{of_number(len(chosen), 'shard')}, {of_number(documents, 'document')} {done}")
     return ExitCode.BAD_SHARDS if chosen and not again and not refused else ExitCode.DONE

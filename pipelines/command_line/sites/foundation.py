@@ -14,7 +14,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     storage_option,
     store_argument,
 )
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm
 from streaming_moments.storage.merging.shared_foundation import SharedFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -40,7 +40,7 @@ def foundation(
     if json_output:
         print_json({"store": opened.url, "output": output, "kind": opened.kind, **names})
         return
-    say(
+    confirm(
         f"{output} holds the foundation of {opened.url}, of kind {opened.kind}.",
         f"Next: streaming-moments create NEW --like {output}",
     )

@@ -21,7 +21,7 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.sites.merge import merge as merge_stores
 from streaming_moments.pipelines.jobs.sites.merge import pull_as_json
 from streaming_moments.pipelines.option_types import StoreName, Whole
-from streaming_moments.pipelines.terminal import note, say
+from streaming_moments.pipelines.terminal import confirm, note
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.store.store import MomentStore
 
@@ -37,17 +37,22 @@ _SHOWN = 5
 )
 @store_argument
 @click.argument("others", nargs=-1, required=True, type=STORE_URL, metavar="OTHER...")
-@click.option("--as", "name", type=StoreName(), help="Name of the origin [as before, or by URL].")
+@click.option(
+    "--as",
+    "name",
+    type=StoreName(),
+    help="Name of the origin [its earlier name, or one from the URL].",
+)
 @click.option(
     "--unique",
     is_flag=True,
-    help="Leave out segments of OTHER whose shards are all counted elsewhere, by content.",
+    help="Leave out segments of OTHER if the contents of all their shards are counted elsewhere.",
 )
 @click.option(
     "--least-documents",
     type=Whole(0),
     default=0,
-    help="Refuse a new OTHER of fewer documents, and new segments of fewer [0].",
+    help="Refuse a new OTHER or new segments with fewer documents [0].",
 )
 @click.option(
     "--include-forgotten",
@@ -78,10 +83,10 @@ def merge(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Add the statistics of each OTHER store to STORE, later only changes; reads no documents.
+    """Add the counts of each OTHER store to STORE; later calls add what has changed.
 
-    The result is that of one STORE that counted all shards. Every OTHER is an origin with a name,
-    and is only read. It was made by `create --like`.
+    The result is the same as if STORE had counted all shards, but no document is read. Each OTHER
+    is an origin with a name, and is only read. It must have been created by `create --like`.
     """
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     with running(session, storage_options) as run:
@@ -111,7 +116,7 @@ def merge(
         return
     origins = of_number(len(final.commit.origins), "origin")
     documents = of_number(final.commit.documents, "document")
-    say(f"version {final.version}: {documents}, with those of {origins}")
+    confirm(f"version {final.version}: {documents}, with those of {origins}")
     for one in done.pulls:
         for url in one.left_out[:_SHOWN]:
             note(f"{url} is counted elsewhere and left out")

@@ -15,7 +15,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
 )
 from streaming_moments.pipelines.option_types import StoreName
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm
 from streaming_moments.storage.merging.model_copies import PulledModel
 from streaming_moments.storage.merging.model_copies import pull_model as copy_model
 from streaming_moments.storage.store.store import MomentStore
@@ -33,7 +33,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--model",
     type=StoreName(),
-    help="Name or tag at HUB [the tag published, or the latest without it].",
+    help="Name or tag at HUB [the tag published, or else the latest model].",
 )
 @click.option("--as", "name", type=StoreName(), help="Name of the model in STORE [as at HUB].")
 @click.option("--message", default="", help="Message for the log.")
@@ -70,12 +70,14 @@ def pull_model(
             }
         )
         return
-    say(_line(done))
+    confirm(_line(done))
 
 
 def _line(done: PulledModel) -> str:
     source = done.source
-    what = f"model {done.name} is {source.name} of {source.url}, fitted to its version"
-    tag = f", and {done.tag} names it" if done.tag else ""
-    here = "" if done.is_new else " (it was here already)"
-    return f"version {done.store.version}: {what} {source.version}{tag}{here}"
+    also = "" if done.name == source.name else f" as {done.name}"
+    what = f"copied model {source.name}{also} from {source.url}"
+    if not done.is_new:
+        what = f"model {done.name} of {source.url} was here already"
+    tag = f"; tag {done.tag} names it" if done.tag else ""
+    return f"version {done.store.version}: {what} (fitted to its version {source.version}){tag}"

@@ -52,8 +52,7 @@ def compact(
     before = len(opened.commit.segments)
     with running(session) as run:
         after = compact_store(opened, run, by)
-    print_version(
-        after,
-        f"{of_number(before, 'segment')} merged into {len(after.commit.segments)}",
-        json_output,
-    )
+    left = len(after.commit.segments)
+    merged = f"{of_number(before, 'segment')} merged into {left}"
+    nothing = f"nothing to merge among {of_number(before, 'segment')}"
+    print_version(after, merged if left < before else nothing, json_output)

@@ -26,11 +26,12 @@ from streaming_moments.pipelines.jobs.sites.like import created_like
 from streaming_moments.pipelines.option_types import declared_options, options_given
 from streaming_moments.pipelines.reports.kinds.registry import (
     advice_on,
+    details_text,
     sizes_of,
     sizes_text,
 )
 from streaming_moments.pipelines.reports.outside_words import drawn_of, language_line, pilot_line
-from streaming_moments.pipelines.terminal import detail, note, say, tell
+from streaming_moments.pipelines.terminal import confirm, detail, note, tell
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
@@ -54,7 +55,7 @@ def with_kind(
     if "kind" in given:
         return shape, counting, ""
     found = recognised(shards, shape, counting, given, storage_options)
-    line = f"SHARDS are read as {found.what} (`{found.options}`); otherwise give --kind."
+    line = f"SHARDS are read as {found.what} (`{found.options}`); if that is wrong, give --kind."
     early = not json_output and (found.shape, found.counting) != (shape, counting)
     if early:
         note(line)
@@ -76,7 +77,8 @@ def with_kind(
     "--like",
     type=SHARD_URL,
     metavar="STORE",
-    help="Take words, basis and rules of this store, or of a file by `foundation`; without SHARDS.",
+    help="Use the words, basis and rules of this store, or of a file that `foundation` wrote; "
+    "needs no SHARDS.",
 )
 @declared_options(KindOptions, "shape")
 @declared_options(CountingOptions, "counting")
@@ -93,8 +95,8 @@ def create(
 ) -> None:
     """Create STORE: choose its vocabulary and basis from a sample of SHARDS. Counts nothing yet.
 
-    Without --kind, the command looks at the first shards and prints what it takes them for. It
-    refuses shards that fit several kinds, and prints the options that decide.
+    Without --kind, the command looks at the first shards and prints how it reads them. It refuses
+    shards that fit several kinds, and prints the options that decide.
 
     With --like, STORE counts the same words by the same rules as another store, so that `merge` can
     add it up. Only the format of SHARDS and the place of texts and dates may differ.
@@ -135,13 +137,13 @@ def _say_created(made: MomentStore, json_output: bool, read_as: str = "") -> Non
             }
         )
         return
-    drawing = pilot_line(made)
-    say(
+    sampled, drawing = f"Chosen {made.commit.message.removeprefix('create ')}.", pilot_line(made)
+    confirm(
         f"Created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}.",
-        drawing or made.commit.message,
-        *(str(line) for line in (read_as, language_line(made)) if line),
+        *([] if drawing else [sampled]),
+        *(str(line) for line in (drawing, read_as, language_line(made)) if line),
         *advice,
         f"Next: streaming-moments update {made.url} SHARDS...",
     )
-    if drawing:
-        detail(made.commit.message)
+    for line in details_text(sizes_of(made)), sampled if drawing else "":
+        detail(line)

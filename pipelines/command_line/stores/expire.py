@@ -21,7 +21,7 @@ from streaming_moments.pipelines.command_line.stores.dropping import (
     under_lock,
 )
 from streaming_moments.pipelines.option_types import Duration, Whole
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm, say
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.operations.expiry import Expiry, plan_expiry
 from streaming_moments.storage.operations.expiry import expire as expire_versions
@@ -48,8 +48,8 @@ from streaming_moments.storage.store.store import MomentStore
     type=Duration(),
     default="90d",
     show_default=True,
-    help="Keep versions that a newer one replaced less than this ago; below 7d only if no one uses "
-    "STORE.",
+    help="Keep versions that were the latest within this time. Less than 7d is safe only while no "
+    "one uses STORE.",
 )
 @click.option(
     "--models",
@@ -72,7 +72,7 @@ def expire(
 ) -> None:
     """Drop old versions of STORE and delete the files that only they use.
 
-    The versions stay that a tagged model or the latest model was fitted on.
+    The command does not drop versions to which the latest or a tagged model was fitted.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     if dry_run:
@@ -83,7 +83,7 @@ def expire(
     if json_output:
         print_json({**of_version(opened, dry_run), **_expiry_as_json(found)})
     else:
-        say(*_expiry_lines(opened, found, dry_run))
+        (say if dry_run else confirm)(*_expiry_lines(opened, found, dry_run))
 
 
 def _expiry_as_json(found: Expiry) -> dict[str, Any]:
@@ -99,6 +99,8 @@ def _expiry_as_json(found: Expiry) -> dict[str, Any]:
 def _expiry_lines(store: MomentStore, found: Expiry, dry_run: bool) -> list[str]:
     would = "would be " if dry_run else ""
     versions, places = len(found.versions), len(found.places)
+    if not versions and not places:
+        return [f"version {store.version}: nothing to drop: no version is old enough"]
     lines = [
         f"version {store.version}: {of_number(versions, 'version')} {would}dropped; "
         f"{mebibytes(found.size)} {would}freed in {of_number(places, 'place')}"

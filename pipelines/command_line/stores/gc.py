@@ -16,7 +16,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
 )
 from streaming_moments.pipelines.option_types import Duration
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm, say
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
@@ -36,7 +36,7 @@ from streaming_moments.storage.store.store import MomentStore
     type=Duration(),
     default="7d",
     show_default=True,
-    help="Delete files older than this; below 7d only if no one writes to STORE.",
+    help="Delete files older than this. Less than 7d is safe only while no one writes to STORE.",
 )
 @storage_option
 @json_option
@@ -58,6 +58,10 @@ def gc(
         print_json({"dry_run": dry_run, "bytes": freed, "garbage": places})
         return
     would = "would be freed" if dry_run else "freed"
-    say(f"{mebibytes(freed)} {would} in {of_number(len(garbage), 'place')}")
-    for heap in garbage:
-        say(f"{heap.path}: {mebibytes(heap.size)} of {heap.modified:%Y-%m-%d %H:%M} UTC")
+    found = f"{mebibytes(freed)} {would} in {of_number(len(garbage), 'place')}"
+    old = (
+        f"{heap.path}: {mebibytes(heap.size)} of {heap.modified:%Y-%m-%d %H:%M} UTC"
+        for heap in garbage
+    )
+    nothing = "nothing to delete: no interrupted writer left files that are old enough"
+    (say if dry_run else confirm)(found if garbage else nothing, *old)

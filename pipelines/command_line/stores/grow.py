@@ -15,7 +15,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.jobs.grow import WORDS, recent_shards
 from streaming_moments.pipelines.jobs.grow import grow as grow_store
 from streaming_moments.pipelines.option_types import COUNT
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import confirm, tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
@@ -37,7 +37,7 @@ _SHOWN = 10
     type=COUNT,
     default=WORDS,
     show_default=True,
-    help="Largest number of words to add; the most frequent are added.",
+    help="Most words to add; the most frequent ones come first.",
 )
 @click.option("--message", default="", help="Message for the log.")
 @job_options
@@ -50,7 +50,7 @@ def grow(
 ) -> None:
     """Add words to STORE that have become frequent in a sample of SHARDS.
 
-    Documents that are counted later count them; no shard is counted again. By default, SHARDS are
+    The words are counted in later documents only; no shard is counted again. By default, SHARDS are
     the latest counted shards that still exist.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
@@ -72,12 +72,12 @@ def grow(
         )
     elif found:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        say(
+        confirm(
             f"version {after.version}: {of_number(len(found), 'word')} added "
             f"({', '.join(found[:_SHOWN])}{more}); later documents count them"
         )
     else:
-        say(
+        confirm(
             f"version {after.version}: no words to add: the vocabulary has every "
             f"frequent word of a sample of {of_number(result.shards, 'shard')}"
         )

@@ -21,7 +21,7 @@ from streaming_moments.pipelines.command_line.stores.dropping import (
 )
 from streaming_moments.pipelines.jobs.purge import plan_purge
 from streaming_moments.pipelines.jobs.purge import purge as purge_shards
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm, say
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.merging.withdrawal import plan_withdrawal, withdraw
 from streaming_moments.storage.operations.purges.purging import Purge
@@ -57,7 +57,7 @@ def purge(
 ) -> None:
     """Erase SHARDS from all versions, models and files of STORE, for example to comply with a law.
 
-    The command reads the shards again. Where they no longer exist, it counts the shards again that
+    The command reads the shards again. If they no longer exist, it counts all shards again that
     were counted together with them. It stops if another process writes to STORE; run it again then.
     Exit code 2: nothing has changed. Exit code 4: run the same command again to finish. `verify
     --purged` checks the result.
@@ -85,7 +85,8 @@ def purge(
         told |= {"cannot_reach": list(beyond(opened.foundation))}
         print_json({**of_version(opened, dry_run), **asdict(gone), **told})
     else:
-        say(*_purge_lines(opened, gone, recounted, erased, len(before), dry_run))
+        lines = _purge_lines(opened, gone, recounted, erased, len(before), dry_run)
+        (say if dry_run else confirm)(*lines)
 
 
 def _purge_origin(
@@ -108,7 +109,7 @@ def _purge_origin(
         of_number(done.documents, "document"),
         of_number(len(gone.versions), "version"),
     )
-    say(
+    (say if dry_run else confirm)(
         f"version {after.version}: origin {name} {would}purged: {number}, with {versions}",
         *_dropped_lines(gone, would),
         *(f"deleted {path}" for path in done.erased),

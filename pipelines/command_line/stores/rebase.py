@@ -17,7 +17,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import confirm, tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.store.store import MomentStore
 
@@ -74,7 +74,7 @@ def rebase(
         )
         return
     on = redraw_of(result.store).renewed(result.store.foundation)
-    say(
+    confirm(
         f"version {result.store.version}: {of_number(result.shards, 'shard')} counted on {on}; "
         "next: `streaming-moments refit`"
     )

@@ -55,7 +55,7 @@ def rollback(
 ) -> None:
     """Restore STORE, or one tag, to an earlier state by a new commit.
 
-    Shards that were forgotten since are counted again if VERSION counts them.
+    Shards that VERSION counts are counted again, even if they were forgotten since.
     """
     if (version is None) == (tag_name is None):
         raise click.UsageError("give a VERSION, or --model to move a tag back.")

@@ -31,7 +31,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     status_of_any,
 )
 from streaming_moments.pipelines.reports.status import print_facts
-from streaming_moments.pipelines.terminal import DETAILED, asked_for, say
+from streaming_moments.pipelines.terminal import DETAILED, asked_for, confirm
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -63,7 +63,7 @@ def status(
 ) -> None:
     """Show what STORE holds, and what to do next.
 
-    With --verbose, also how exact the sums are and how they are stored.
+    --verbose adds how exact the sums are and how they are stored.
     """
     opened = MomentStore.open(store, version, storage_options)
     shown: Any = status_of_any(opened)
@@ -84,4 +84,4 @@ def status(
         if origins:
             print_facts(console(), origin_rows(origins))
         if version is None:
-            say(next_step(opened, shown))
+            confirm(next_step(opened, shown))

@@ -34,7 +34,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     records_text,
 )
 from streaming_moments.pipelines.reports.outside_words import slow_tokeniser
-from streaming_moments.pipelines.terminal import note, say, tell
+from streaming_moments.pipelines.terminal import confirm, note, tell
 from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.parts import STANDARD_INPUT
@@ -62,7 +62,7 @@ _SHOWN = 20
     help="Refuse shards whose content is already counted under another name.",
 )
 @click.option(
-    "--include-forgotten", is_flag=True, help="Count shards that were forgotten or purged as well."
+    "--include-forgotten", is_flag=True, help="Also count shards that were forgotten or purged."
 )
 @click.option(
     "--include-moved",
@@ -76,7 +76,7 @@ _SHOWN = 20
     "--old",
     multiple=True,
     type=SHARD_URL,
-    help="With --replace: a copy of the old content [from its segment].",
+    help="With --replace: file with the old content [read from its segment].",
 )
 @click.option(
     "--compact-after",
@@ -89,7 +89,8 @@ _SHOWN = 20
     "--commit-every",
     type=Duration(),
     default=timedelta(seconds=COMMIT_EVERY),
-    help="Time between commits, at least 1m and 20 times the length of a commit [10m].",
+    help="Time between commits, at least 1m. It grows to 20 times the time that a commit takes "
+    "[10m].",
 )
 @job_options
 def update(
@@ -107,8 +108,8 @@ def update(
 ) -> int:
     """Count the SHARDS that STORE has not counted yet.
 
-    Of a file that has grown, only the new lines are counted, and of a folder of texts, only the new
-    files. - is standard input. Forgotten shards are skipped, by name and by content.
+    If a file has grown, only its new lines are counted; in a folder of texts, only the new files.
+    - is standard input. Forgotten shards are skipped, by name and by content.
     """
     if old and not replace:
         raise click.UsageError(
@@ -157,10 +158,10 @@ def update(
             parts = [f"counted {of_number(result.counted, 'shard')} ({records})"]
         parts += [f"{result.already:,} counted before"] * bool(result.already)
         parts += [f"{result.replaced:,} replaced"] * bool(result.replaced)
-        say(f"version {final.version}: {', '.join(parts)}")
-        say(*left_out_lines(result.outside, final), *outside_lines(final, share))
+        confirm(f"version {final.version}: {', '.join(parts)}")
+        confirm(*left_out_lines(result.outside, final), *outside_lines(final, share))
         if (slow := slow_tokeniser(final, result.tokeniser_share, "shards")) is not None:
-            say(str(slow))
+            confirm(str(slow))
     for error in result.bad:
         tell(f"left out {error}")
     for url, other in result.copies[:_SHOWN]:

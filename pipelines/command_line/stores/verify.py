@@ -16,7 +16,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.option_types import VERSION
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import confirm, say, tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.operations.purges.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
@@ -86,9 +86,11 @@ def verify(
     if json_output:
         print_json({**content, "problems": problems})
     else:
-        say(*(problems or lines))
+        say(*problems)
+        if not problems:
+            confirm(*lines)
         if purged:
             for url in unread:
-                say(f"{url} cannot be read any more; it was searched by name only")
-            say("not covered by this check:", *(f"  {line}" for line in unreachable))
+                tell(f"warning: {url} cannot be read any more; it was searched by name only")
+            confirm("not covered by this check:", *(f"  {line}" for line in unreachable))
     return ExitCode.INPUT if problems else 0

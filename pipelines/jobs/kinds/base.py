@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
+from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import draw_samples, pilot_limits
@@ -14,7 +14,6 @@ from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.commits import READING
-from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.creation import require_absent
 from streaming_moments.storage.store.store import MomentStore
@@ -153,9 +152,3 @@ def create_by(
         dates=counting.dates,
         pilot={**asdict(options), **asdict(shape)},
     )
-
-
-def state_text(foundation: Any) -> str:
-    """Describe how much a store with this foundation can hold."""
-    layout = SegmentLayout(foundation, row_blocks_for(foundation))
-    return f"{mebibytes(layout.state_bytes)} of sums"

@@ -17,7 +17,6 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     Sampling,
     Sight,
     create_by,
-    state_text,
 )
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.printing.plural import of_number
@@ -82,13 +81,14 @@ def _made(sampling: Sampling) -> Made:
         wanted = shape.sketch_columns or _COLUMNS
         sketch = sketch_of(together, nodes, wanted, options.seed, _BLOCKS)
     foundation = EdgesFoundation(nodes, sketch, columns.directed, counting.halves)
-    what = "all neighbours of each"
+    shards = of_number(len(sampling.shards), "shard")
+    origin = f"{nodes.n_words:,} nodes and {drawn.num_rows:,} edges of {shards}"
     if sketch is not None:
-        twice = "counts twice (lists by `streaming-moments neighbours` hold it once)"
-        what = f"{sketch.columns} columns of each part; an edge that two shards hold {twice}"
-    of = f"{of_number(len(sampling.shards), 'shard')}: {what}"
-    origin = f"{nodes.n_words:,} nodes and {drawn.num_rows:,} edges of {of}"
-    return Made(foundation, asdict(columns), f"{origin}; {state_text(foundation)}")
+        origin += (
+            "; an edge that two shards hold counts twice (lists by `streaming-moments neighbours` "
+            "hold it once)"
+        )
+    return Made(foundation, asdict(columns), origin)
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:

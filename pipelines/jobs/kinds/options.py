@@ -10,6 +10,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import option
 from streaming_moments.pipelines.command_help import SOME
 from streaming_moments.pipelines.quantities import Count
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.edges.foundation import WHOLE_NODES
 from streaming_moments.statistics.registry import KINDS
@@ -19,10 +20,12 @@ from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows
 # Headings in the help of the options of `create` for documents.
 DATA = "Data in SHARDS"
 _HOLD = (
-    f"What SHARDS hold: {CountsFoundation.kind} of words or ids in documents, or "
+    f"Kind of the data: {CountsFoundation.kind} (words or ids in documents), "
     f"{', '.join(kind for kind in KINDS if kind != CountsFoundation.kind)}"
 )
-_SKETCH = "Columns of the sketch, at least twice the states and 2 more [22; all up to {}]"
+_SKETCH = (
+    "Columns of the sketch, at least 2 more than twice the states [22; with up to {} all of them]"
+)
 # Options of `create` for kinds with a vocabulary from a pilot, and for kinds with texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
 OF_TEXTS = frozenset(
@@ -46,29 +49,32 @@ def kind_heading(kind: str) -> str:
 class KindOptions:
     """Kind and columns of the records in shards; the help of each field explains it."""
 
+    __repr__ = short_repr
+
     kind: str = option(
         f"{_HOLD}.",
         CountsFoundation.kind,
         choices=tuple(KINDS),
-        sections={DATA: f"{_HOLD} [by the columns of SHARDS]."},
+        sections={DATA: f"{_HOLD} [found by the columns of SHARDS]."},
     )
     columns: str | None = option(
         **_of_kinds(
             {
-                "views": "Three columns a,b,c: a value is a word; with NAME:text, each word is",
-                "sequences": "A column of lists; or sequence,time,symbol in this order; or "
-                "sequence,from,symbols with lists [lines of text]",
+                "views": "Three columns a,b,c, whose values are words; NAME:text splits texts into "
+                "words",
+                "sequences": "A column of lists, or the columns sequence,time,symbol in this "
+                "order, or sequence,from,symbols with lists [lines of text]",
                 "vectors": "A column of lists of numbers, or several columns of numbers [vector]",
-                "edges": "The columns of both ends [source,target]",
-                "sets": "A column of lists of features, or several columns of 0 and 1 for one "
-                "feature each [features]",
+                "edges": "Columns of the two nodes of an edge [source,target]",
+                "sets": "A column of lists of features, or a column of 0 and 1 for each feature "
+                "[features]",
             }
         ),
         default=None,
         metavar="NAMES",
     )
     symbols: Symbols = option(
-        **_of_kinds({"sequences": "The symbols of a text: characters or words [characters]"}),
+        **_of_kinds({"sequences": "Symbol of a text: a character or a word [characters]"}),
         default="characters",
         choices=SYMBOLS,
     )
@@ -77,7 +83,8 @@ class KindOptions:
             {
                 "views": _SKETCH.format("128 words"),
                 "sequences": _SKETCH.format("128 symbols"),
-                "vectors": "Columns of the sketch, 1.5 times the components [50; all of up to 64]",
+                "vectors": "Columns of the sketch, at least 1.5 times the components [50; with up "
+                "to 64 numbers all of them]",
                 "edges": _SKETCH.format(f"{WHOLE_NODES:,} nodes"),
                 "sets": _SKETCH.format("128 features"),
             }
@@ -85,15 +92,16 @@ class KindOptions:
         default=None,
     )
     directed: bool = option(
-        **_of_kinds({"edges": "Only the target is a neighbour of the source, not the reverse"}),
+        **_of_kinds({"edges": "The target is a neighbour of the source, but not the reverse"}),
         default=False,
     )
     squares: bool = option(
-        **_of_kinds({"vectors": "Store sums for a variance of each coordinate in each component"}),
+        **_of_kinds({"vectors": "Store squares, for a variance of each coordinate in a component"}),
         default=False,
     )
     fourth: bool = option(
-        **_of_kinds({"vectors": "Store fourth moments, for factors without skew"}), default=False
+        **_of_kinds({"vectors": "Store fourth moments, which find factors without skew"}),
+        default=False,
     )
     bad_rows: BadRows = option(
         **_of_kinds(

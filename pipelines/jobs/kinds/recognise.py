@@ -48,7 +48,8 @@ def recognised(
     """
     kinds = _kinds_with(given) or {shape.kind}
     if kinds == {shape.kind} or not shards:
-        return _by((shape.kind, Sight("documents")), shape, counting)
+        what = "rows of a table" if counting.categories else "documents"
+        return _by((shape.kind, Sight(what)), shape, counting)
     # if no way matches, use the only possible kind, or documents
     usual = [(kind, Sight(_CALLED.get(kind, kind))) for kind in sorted(kinds)]
     usual = [way for way in usual if way[0] == shape.kind] or usual

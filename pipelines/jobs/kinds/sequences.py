@@ -16,9 +16,9 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     Sampling,
     Sight,
     create_by,
-    state_text,
 )
 from streaming_moments.pipelines.jobs.kinds.options import OF_WORDS, KindOptions
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
@@ -71,12 +71,12 @@ def _made(sampling: Sampling) -> Made:
     foundation = SequencesFoundation(alphabet, sketch, counting.halves, sequences.named)
     number = sum(sample.sequences for sample in samples)
     origin = (
-        f"a sample of {int(counts.sum()):,} symbols of {number:,} sequences in {len(samples)} "
-        f"shards: an alphabet of {alphabet.n_words:,}"
+        f"a sample of {of_number(int(counts.sum()), 'symbol')} of "
+        f"{of_number(number, 'sequence')} in {of_number(len(samples), 'shard')}"
     )
     if numbered:
         origin += f"; {sequences.columns[1]} rises by one, and a missing number is a gap"
-    return Made(foundation, sequences.to_json(), f"{origin}; {state_text(foundation)}")
+    return Made(foundation, sequences.to_json(), origin)
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:

@@ -16,7 +16,6 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     Sampling,
     Sight,
     create_by,
-    state_text,
 )
 from streaming_moments.pipelines.jobs.kinds.options import OF_WORDS, KindOptions
 from streaming_moments.pipelines.jobs.kinds.views import (
@@ -24,7 +23,6 @@ from streaming_moments.pipelines.jobs.kinds.views import (
     pairs_of,
     sample_table,
 )
-from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.views.sketches import sketch_of
@@ -46,11 +44,7 @@ def _made(sampling: Sampling) -> Made:
     together = sp.csr_array(pairs - sp.diags_array(pairs.diagonal(), dtype=pairs.dtype))
     basis = sketch_of(together, features, shape.sketch_columns, options.seed)
     foundation = SetsFoundation(features, basis, counting.halves)
-    kept = (
-        "all triples" if basis.columns >= features.n_words else of_number(basis.columns, "column")
-    )
-    origin += f": {of_number(features.n_words, 'feature')}, {kept} of them"
-    return Made(foundation, sets.to_json(), f"{origin}; {state_text(foundation)}")
+    return Made(foundation, sets.to_json(), origin)
 
 
 def _features(table: Any, sets: SetsForm, options: PilotOptions) -> Vocabulary:

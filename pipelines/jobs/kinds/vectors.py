@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.pipelines.cluster.memory import Budget, mebibytes
+from streaming_moments.pipelines.cluster.memory import Budget
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.counting_options import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import cut_to_room
@@ -23,7 +23,6 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     create_by,
 )
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
-from streaming_moments.pipelines.quantities import about
 from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
@@ -69,9 +68,7 @@ def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
         f"a sample of {len(rows):,} rows{most} in {of_number(len(samples), 'shard')}: "
-        f"{foundation.dimension:,} numbers each, a sketch of "
-        f"{of_number(foundation.columns, 'column')}, a step of {foundation.grid.step:.3g}",
-        f"capacity: about {about(foundation.room(totals))} such rows",
+        f"{of_number(foundation.dimension, 'number')} each",
     ]
     if bad:
         said.append(
@@ -90,9 +87,7 @@ def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
         )
     if totals.clipped > _CLIPPED * len(rows):
         said.append(f"{totals.clipped / len(rows):.0%} of the rows lie beyond the radius")
-    sums = 8 * sum(foundation.sizes.values()) * (1 + foundation.halves)
-    origin = "; ".join([*said, f"{mebibytes(sums)} of sums"])
-    return Made(foundation, form.to_json(), origin)
+    return Made(foundation, form.to_json(), "; ".join(said))
 
 
 def _require_room(rows: NDArray[np.float64], shape: KindOptions, memory: int) -> None:

@@ -17,7 +17,6 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     Sampling,
     Sight,
     create_by,
-    state_text,
 )
 from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, KindOptions
 from streaming_moments.printing.plural import of_number
@@ -69,10 +68,9 @@ def _made(sampling: Sampling) -> Made:
         for place, words in enumerate(vocabularies)
     )
     foundation = ViewsFoundation(bases, vocabularies, views.columns, counting.halves)
-    sizes = ", ".join(f"{name} ({one.n_words:,})" for name, one in foundation.words.items())
     removed = " and ".join(name.title() for name in policy.languages)
     without = f"; stop words of {removed} removed" if removed else ""
-    told = f"{origin}: words of {sizes}{without}; {state_text(foundation)}"
+    told = f"{origin}{without}"
     return Made(foundation, views.to_json(), told)
 
 

@@ -111,8 +111,8 @@ def _file_name(url: str) -> str:
 
 
 def _is_file(url: str) -> bool:
-    """Whether a name of the ledger is that of a whole file that this machine may have."""
-    beginnings = (PARTITIONS, STANDARD_INPUT)
+    """Whether a name of the ledger is that of a whole file in a folder that can be listed."""
+    beginnings = (PARTITIONS, STANDARD_INPUT, "http://", "https://")
     named = url.startswith(beginnings) or url.endswith("/") or is_of_origin(url)
     return not named and whole_of(url) == url
 
@@ -125,14 +125,21 @@ def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[s
         folders[url.rpartition("/")[0]].add(url)
     gone = sealed
     for folder, held in folders.items():
-        fs, place = open_file_system(folder, storage_options)
-        with shard_errors(folder, storage_options):
-            try:
-                there = {_file_name(str(name)) for name in fs.ls(place, detail=False)}
-            except FileNotFoundError:
-                there = set()
+        try:
+            there = _names_in(folder, storage_options)
+        except ShardError:
+            continue  # a place that cannot be listed may have them still: then they are copies
         gone |= {url for url in held if _file_name(url) not in there}
     return gone
+
+
+def _names_in(folder: str, storage_options: Mapping[str, object] | None) -> set[str]:
+    fs, place = open_file_system(folder, storage_options)
+    with shard_errors(folder, storage_options):
+        try:
+            return {_file_name(str(name)) for name in fs.ls(place, detail=False)}
+        except FileNotFoundError:
+            return set()
 
 
 def _places(counted: str, url: str) -> tuple[str, str]:

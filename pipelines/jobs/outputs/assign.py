@@ -27,7 +27,7 @@ def assign(job: OutputJob) -> Written:
     plan = plan_transform(words, model.n_topics, *job.room)
     found = write_records(job, "assigning records", plan, read_records, ("method", "views"))
     facts = {name: found.added(name) for name in ("documents", "empty", "outside")}
-    empty = f", {facts['empty']:,} of them without a known word" if facts["empty"] else ""
+    empty = f" ({facts['empty']:,} of them without a known word)" if facts["empty"] else ""
     return Written(
         {"files": found.urls, **facts}, f"{of_number(facts['documents'], 'record')}{empty}"
     )

@@ -37,11 +37,12 @@ def complete(job: OutputJob) -> Written:
     means = {name: found.added(name) / max(rows, 1) for name in SCORES}
     own, other = means.values()
     better = "" if own >= other else ", which fits these rows better"
-    said = (
-        f"{of_number(rows, 'row')}; mean log-probability of the known values of a row: {own:.4f} "
-        f"nats, by Chow-Liu's tree {other:.4f}{better}"
+    score = (
+        f"Mean log-probability of the known values of a row: {own:.4f} nats, by Chow-Liu's tree "
+        f"{other:.4f}{better}."
     )
-    return Written({"documents": rows, "files": found.urls, **means}, said)
+    facts = {"documents": rows, "files": found.urls, **means}
+    return Written(facts, of_number(rows, "row"), (score,))
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:

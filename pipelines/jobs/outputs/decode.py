@@ -47,10 +47,11 @@ def decode(job: OutputJob) -> Written:
     sequences, symbols = found.added("sequences"), found.added("symbols")
     score = float(np.sum([one["log_likelihood"] for one in found.totals]))
     perplexity = float(np.exp(-score / symbols)) if symbols else None
-    told = "" if perplexity is None else f", perplexity {perplexity:.4g} per symbol"
+    told = () if perplexity is None else (f"Perplexity {perplexity:.4g} per symbol.",)
     facts = {"files": found.urls, "sequences": sequences, "symbols": symbols}
     facts |= {"log_likelihood": score, "perplexity": perplexity}
-    return Written(facts, f"{of_number(sequences, 'sequence')} of {symbols:,} known symbols{told}")
+    said = f"{of_number(sequences, 'sequence')} of {of_number(symbols, 'known symbol')}"
+    return Written(facts, said, told)
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:

@@ -25,7 +25,7 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.garbage import GRACE
 
 # Stored bytes of edges whose lists one task makes. An edge takes some 5 bytes compressed, and 32 in
-# the intermediate files, of which sorting holds three copies.
+# the intermediate files; sorting holds three copies of them.
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
 _ASIDE = ".edges"

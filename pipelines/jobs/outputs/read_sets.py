@@ -17,6 +17,9 @@ def read_sets(job: OutputJob) -> Written:
     found = write_records(job, "reading sets", plan, read_records, ("id_column",))
     facts = {name: found.added(name) for name in ("documents", "empty", "outside")}
     likely = found.added("log_likelihood") / facts["documents"]
-    empty = f", {facts['empty']:,} of them without a known feature" if facts["empty"] else ""
-    told = f"{of_number(facts['documents'], 'record')}{empty}, log likelihood of a row {likely:.4f}"
-    return Written({"files": found.urls, **facts, "log_likelihood": likely}, told)
+    empty = f" ({facts['empty']:,} of them without a known feature)" if facts["empty"] else ""
+    return Written(
+        {"files": found.urls, **facts, "log_likelihood": likely},
+        f"{of_number(facts['documents'], 'record')}{empty}",
+        (f"Mean log-likelihood of a row: {likely:.4f}.",),
+    )

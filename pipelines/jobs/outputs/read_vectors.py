@@ -77,11 +77,11 @@ def read_factors(job: OutputJob) -> Written:
 def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = ()) -> Written:
     """Make the result for rows of numbers, with their mean log-likelihood if the model has one."""
     documents, without = found.added("documents"), found.added("outside")
-    left_out = f", {without:,} of them not numeric" if without else ""
-    likely, told = None, ""
+    left_out = f" ({without:,} of them not numeric)" if without else ""
+    likely, told = None, tuple[str, ...]()
     if documents > without and "log_likelihood" in found.totals[0]:
         likely = found.added("log_likelihood") / (documents - without)
-        told = f", log likelihood of a row {likely:.4f}"
+        told = (f"Mean log-likelihood of a row: {likely:.4f}.",)
     facts = {"files": found.urls, "documents": documents, "without": without}
     near = tuple(
         f"component {number}: {one.id + ', ' if one.id else ''}row {one.row} of {one.source}, "
@@ -90,7 +90,7 @@ def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = (
         for one in rows
     )
     facts |= {"log_likelihood": likely, "nearest": nearest}
-    return Written(facts, f"{of_number(documents, 'record')}{left_out}{told}", near)
+    return Written(facts, f"{of_number(documents, 'record')}{left_out}", (*told, *near))
 
 
 def _with_nearest(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:

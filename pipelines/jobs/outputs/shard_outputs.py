@@ -80,7 +80,8 @@ class Written:
 
     def lines(self, output: str) -> list[str]:
         """Return lines for people, with the folder of the files."""
-        return [f"{self.said}; {of_number(len(self.files), 'file')} in {output}", *self.more]
+        files = of_number(len(self.files), "file")
+        return [f"Wrote {self.said} to {output} ({files}).", *self.more]
 
     def as_json(self) -> dict[str, Any]:
         """Return all facts by name."""
@@ -136,14 +137,29 @@ def write_each(
     Errors as in `transform`.
     """
     # imported here so that runs without work start faster
-    from streaming_moments.pipelines.cluster.tasks import run_in_turn
+    from streaming_moments.pipelines.cluster.tasks import run_in_turn, task_key
 
     run, cluster = job.run, job.run.cluster
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     # made by tasks, so that Dask can make them again if a worker dies
     submit = cluster.client.submit
-    reading = submit(ReadingContext.of, job.store, limits, run.storage_options, pure=False)
-    held = submit(OutputContext, reading, job.model, folder, asked, pure=False)
+    reading = submit(
+        ReadingContext.of,
+        job.store,
+        limits,
+        run.storage_options,
+        pure=False,
+        key=task_key("opening the store"),
+    )
+    held = submit(
+        OutputContext,
+        reading,
+        job.model,
+        folder,
+        asked,
+        pure=False,
+        key=task_key("opening the store"),
+    )
     calls = [(shard, place, held) for place, shard in enumerate(job.shards)]
     in_flight = cluster.workers * plan.in_flight
     yield from run_in_turn(cluster, write, calls, in_flight, run.progress, step)

@@ -111,8 +111,8 @@ class TransformResult:
         """Describe for people what was written, and which share of the words is known."""
         kept = f", {self.kept} of them from an earlier run" if self.kept else ""
         told = [
-            f"{of_number(self.documents, 'document')} in {of_number(len(self.files), 'file')} in "
-            f"{output}{kept}"
+            f"Wrote the proportions of {of_number(self.documents, 'document')} to {output} "
+            f"({of_number(len(self.files), 'file')}{kept})."
         ]
         if (share := self.unknown_share) is not None:
             words = self.tokens + self.unknown

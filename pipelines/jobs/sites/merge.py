@@ -80,6 +80,8 @@ def merge(
         pulls.extend(found)
         for one in found:
             run.tell(pull_line(one))
+            copied = of_number(one.added, "segment")
+            run.detail(f"{one.name}: {copied} copied, {one.removed:,} dropped")
         return found
 
     store = in_turn(store, others, take)
@@ -155,7 +157,7 @@ def pull_line(found: Pull) -> str:
     >>> from streaming_moments.storage.log.commits import Origin
     >>> origin = Origin("0" * 32, "s3://berlin/store", 7, "2026-11-26T00:00:00+00:00")
     >>> pull_line(Pull(None, "berlin", origin, 1200, 200, added=1))
-    'berlin at version 7: 200 documents more, 1,200 in all; 1 segment copied, 0 dropped'
+    'berlin at version 7: 200 documents more, 1,200 in all'
     >>> pull_line(Pull(None, "berlin", origin, 1200))
     'berlin at version 7: nothing has changed, 1,200 documents'
     """
@@ -163,14 +165,14 @@ def pull_line(found: Pull) -> str:
     number = of_number(found.documents, "document")
     if not found.added and not found.removed and not found.change and not found.left_out:
         return f"{told} nothing has changed, {number}"
-    parts = [f"{of_number(found.added, 'segment')} copied, {found.removed:,} dropped"]
+    parts = list[str]()
     if found.left_out:
         parts.append(f"{of_number(len(found.left_out), 'shard')} left out")
     if found.purged:
         parts.append(f"{of_number(len(found.purged), 'shard')} purged")
     if found.withdrawn:
         parts.append(f"{of_number(found.withdrawn, 'origin')} purged")
-    return f"{told} {change_text(found.change)}, {found.documents:,} in all; {'; '.join(parts)}"
+    return "; ".join([f"{told} {change_text(found.change)}, {found.documents:,} in all", *parts])
 
 
 def pull_as_json(found: Pull) -> dict[str, object]:

@@ -19,6 +19,7 @@ from streaming_moments.pipelines.reports.status import (
     size_row,
     version_row,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import Remedy, Spell
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
@@ -71,6 +72,13 @@ def common_details(facts: Facts) -> Rows:
     ]
 
 
+def details_of_triples(facts: Facts) -> Rows:
+    """As `common_details`, with the columns of the sketch."""
+    columns = facts["sketch_columns"]
+    sketch = "none: all pairs and triples" if columns is None else of_number(columns, "column")
+    return [*common_details(facts), ("sketch", sketch)]
+
+
 def enough(store: MomentStore, spell: Spell) -> str:
     """Return no warning."""
     return ""
@@ -98,6 +106,7 @@ class KindReports:
     planned, planned_rows : sizes of a foundation in a plan, as JSON, and as names and values:
         `planned_rows(foundation, state, blocks, room)`
     records : text after the number of documents in a plan
+    item : what one token of a record is called; empty if it is the record
     advice : `advice(store, share)`: remedies that lower the share of tokens outside the vocabulary,
         a sentence each; None if tokens are never outside
     few : `few(store, spell)`: a warning that the store has few records; empty for enough
@@ -117,6 +126,7 @@ class KindReports:
     planned: Callable[[Any], dict[str, Any]] = planned
     planned_rows: Callable[[Any, str, str, int], Rows] = planned_rows
     records: str = ""
+    item: str = "token"
     advice: Callable[[MomentStore, float | None], tuple[Remedy, ...]] | None = None
     few: Callable[[MomentStore, Spell], str] = enough
     details: Callable[[Facts], Rows] = common_details
@@ -157,8 +167,15 @@ def facts_of_triples(
         "triples": totals.triples,
         **more(totals),
         **token_facts(store),
+        "sketch_columns": _sketch_columns(store.foundation),
         **last_facts(store),
     }
+
+
+def _sketch_columns(foundation: Any) -> int | None:
+    """Most columns of a sketch of views; None without a sketch."""
+    sketches = getattr(foundation, "bases", None) or (foundation.sketch,)
+    return max((one.columns for one in sketches if one is not None), default=None)
 
 
 def token_facts(store: MomentStore) -> dict[str, Any]:
@@ -174,26 +191,26 @@ def token_facts(store: MomentStore) -> dict[str, Any]:
     }
 
 
-def outside_text(facts: Facts) -> str:
-    """Format the share outside the words."""
-    share = facts["outside_share"]
-    return "unknown" if share is None else f"{share:.1%}"
-
-
 def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts], Rows]:
     """Make names and values from those facts, with the names of records and triples.
 
-    Records without a triple are `lacking`.
+    Records without a triple are `lacking`; a row says so if there are any.
     """
 
     def rows(facts: Facts) -> Rows:
-        words = ", ".join(f"{name} {number:,}" for name, number in facts["words"].items())
+        words, left = facts["words"], facts["without_a_triple"]
+        listed = ", ".join(f"{name} {number:,}" for name, number in words.items())
+        # the words of one view have a name of their own
+        sizes = [(name, f"{number:,}") for name, number in words.items() if len(words) == 1]
+        share = facts["outside_share"]
+        outside = f" in the vocabulary, {share:.1%} outside" if share else ""
+        tokens = f"{facts['tokens']:,}{outside}"
         return [
-            (records, f"{facts['documents']:,} ({facts['without_a_triple']:,} {lacking})"),
+            (records, f"{facts['documents']:,}{f' ({left:,} {lacking})' if left else ''}"),
             (triples, f"{facts['triples']:,}"),
-            ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside_text(facts)} outside"),
+            *([("tokens", tokens)] if facts["tokens"] != facts["triples"] else []),
             shards_row(facts),
-            ("words", words),
+            *(sizes or [("words", listed)]),
             *kept_rows(facts),
         ]
 

@@ -47,7 +47,7 @@ def _planned_rows(foundation: CountsFoundation, state: str, blocks: str, room: i
         ("statistics", f"{state}: {sizes}, {blocks}"),
         (
             "length weights",
-            f"{basis.weights.sentence}; capacity: about {about(room)} such documents",
+            f"{basis.weights.sentence}; capacity: {about(room)} such documents",
         ),
     ]
 

@@ -7,6 +7,7 @@ from typing import Any
 from streaming_moments.pipelines.reports.kinds.base import (
     Facts,
     KindReports,
+    details_of_triples,
     facts_of_triples,
     rows_of_triples,
     told_by_commit,
@@ -31,11 +32,11 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
         lines.append(
             f"left out {of_number(outside, 'edge')}, because an end is not a node of the store"
         )
-    if totals.without:
-        lines.append(
-            f"the store left out {of_number(totals.repeated, 'edge')} that occurred twice in a "
-            f"shard, and {of_number(totals.loops, 'loop')}"
-        )
+    repeated = f"{of_number(totals.repeated, 'edge')} that occurred twice in a shard"
+    loops = f"{of_number(totals.loops, 'loop')}, which are edges of a node to itself"
+    found = [repeated] * bool(totals.repeated) + [loops] * bool(totals.loops)
+    if found:
+        lines.append(f"the store leaves out {', and '.join(found)}")
     return lines
 
 
@@ -51,9 +52,11 @@ EDGES = KindReports(
     EdgesFoundation,
     _facts,
     ("triples", "edge"),
-    rows_of_triples("edges read", "edges counted", "of a node to itself, or there already"),
+    rows_of_triples("edges read", "edges counted", "repeated or of a node to itself"),
     _left_out,
     told=_told,
     counted=_counted,
     ledger=("edges read", "edges counted", "left out"),
+    item="",
+    details=details_of_triples,
 )

@@ -8,6 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
+from streaming_moments.models.registry import DEFAULT_MODEL, models_of
+from streaming_moments.pipelines.quantities import local_time
 from streaming_moments.pipelines.reports.kinds.base import KindReports
 from streaming_moments.pipelines.reports.kinds.counts import COUNTS
 from streaming_moments.pipelines.reports.kinds.edges import EDGES
@@ -18,7 +20,6 @@ from streaming_moments.pipelines.reports.kinds.views import VIEWS
 from streaming_moments.pipelines.reports.outside_words import share_line
 from streaming_moments.pipelines.reports.status import (
     Status,
-    local_time,
     print_facts,
     print_warnings,
     stale_line,
@@ -64,8 +65,11 @@ def next_step(store: MomentStore, found: Any) -> str:
     facts = found if isinstance(found, dict) else vars(found)
     if not store.commit.documents:
         return f"Next: streaming-moments update {store.url} SHARDS..."
-    command = "topics" if store.models and not facts["stale_models"] else "refit"
-    return f"Next: streaming-moments {command} {store.url}"
+    if store.models and not facts["stale_models"]:
+        return f"Next: streaming-moments topics {store.url}"
+    fitting = [one.name for one in models_of(store.kind)]
+    model = "" if DEFAULT_MODEL in fitting else f" --model {fitting[0]} --topics auto"
+    return f"Next: streaming-moments refit {store.url}{model}"
 
 
 def record_noun(store: MomentStore) -> str:
@@ -75,9 +79,10 @@ def record_noun(store: MomentStore) -> str:
 
 
 def records_text(store: MomentStore, records: int, tokens: int) -> str:
-    """Format numbers of records and tokens; a row of numbers is one token."""
+    """Format numbers of records and their items; a row of numbers is one item."""
     said = of_number(records, record_noun(store))
-    return said if tokens == records else f"{said}, {of_number(tokens, 'token')}"
+    item = KIND_REPORTS[store.kind].item
+    return said if tokens == records or not item else f"{said}, {of_number(tokens, item)}"
 
 
 def left_out_lines(outside: int, store: MomentStore) -> list[str]:
@@ -123,16 +128,34 @@ def sizes_text(sizes: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> sizes_text({"words": 500, "core": 400, "columns": 12})
-    ': 500 words, core 400, basis of 12 columns'
+    ': 500 words'
     >>> sizes_text({"words": {"title": 90, "author": 20}})
     ': words of title (90), author (20)'
+    >>> sizes_text({"words": {"nodes": 60}})
+    ': 60 nodes'
     """
     words = sizes["words"]
     if not isinstance(words, Mapping):
-        columns = of_number(sizes["columns"], "column")
-        return f": {words:,} words, core {sizes['core']:,}, basis of {columns}"
+        return f": {of_number(words, 'word')}"
+    if len(words) == 1:
+        [(name, number)] = words.items()
+        return f": {of_number(number, name.removesuffix('s'))}"
     said = ", ".join(f"{name} ({number:,})" for name, number in words.items())
     return f": words of {said}" if said else ""
+
+
+def details_text(sizes: Mapping[str, Any]) -> str:
+    """Format how the words of documents are stored; empty for other kinds.
+
+    Examples
+    --------
+    >>> details_text({"words": 500, "core": 400, "columns": 12})
+    'Core of 400 words, basis of 12 columns.'
+    """
+    if "core" not in sizes:
+        return ""
+    core, columns = of_number(sizes["core"], "word"), of_number(sizes["columns"], "column")
+    return f"Core of {core}, basis of {columns}."
 
 
 def counted_facts(told: Mapping[str, Any]) -> dict[str, str | int | float]:

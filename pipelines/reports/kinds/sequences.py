@@ -6,6 +6,7 @@ from typing import Any
 
 from streaming_moments.pipelines.reports.kinds.base import (
     KindReports,
+    details_of_triples,
     facts_of_triples,
     rows_of_triples,
 )
@@ -48,4 +49,6 @@ SEQUENCES = KindReports(
     ("documents", "sequence"),
     rows_of_triples("sequences", "windows", _LACKING),
     _left_out,
+    item="symbol",
+    details=details_of_triples,
 )

@@ -11,7 +11,6 @@ from streaming_moments.pipelines.reports.kinds.base import (
     common_details,
     first_facts,
     last_facts,
-    outside_text,
     token_facts,
 )
 from streaming_moments.pipelines.reports.status import kept_rows, shards_row
@@ -39,12 +38,11 @@ def _facts(store: MomentStore) -> dict[str, Any]:
 def _rows(facts: Facts) -> Rows:
     mean = facts["features_a_row"]
     a_row = "" if mean is None else f"; {mean:.3g} a row, {facts['longest']:,} at most"
+    empty, share = facts["empty"], facts["outside_share"]
+    others = f", {share:.1%} of the features of rows are others" if share else ""
     return [
-        ("rows", f"{facts['documents']:,} ({facts['empty']:,} without a feature)"),
-        (
-            "features",
-            f"{facts['words']['features']:,} counted, {outside_text(facts)} others{a_row}",
-        ),
+        ("rows", f"{facts['documents']:,}{f' ({empty:,} without a feature)' if empty else ''}"),
+        ("features", f"{facts['words']['features']:,}{a_row}{others}"),
         shards_row(facts),
         *kept_rows(facts),
     ]
@@ -61,4 +59,6 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     )
 
 
-SETS = KindReports(SetsFoundation, _facts, ("documents", "row"), _rows, _left_out, details=_details)
+SETS = KindReports(
+    SetsFoundation, _facts, ("documents", "row"), _rows, _left_out, item="feature", details=_details
+)

@@ -54,14 +54,12 @@ def _facts(store: MomentStore) -> dict[str, Any]:
 
 
 def _rows(facts: Facts) -> Rows:
-    share = facts["clipped_share"]
+    left, clipped = facts["without_numbers"], facts["clipped"]
+    share = f"{clipped:,} rows ({facts['clipped_share']:.2%}) beyond the radius" if clipped else ""
     return [
         ("rows", f"{facts['vectors']:,} of {of_number(facts['dimension'], 'number')}"),
-        ("left out", f"{of_number(facts['without_numbers'], 'record')} without numbers"),
-        (
-            "clipped",
-            f"{facts['clipped']:,}{'' if share is None else f' ({share:.2%})'} beyond the radius",
-        ),
+        *([("left out", f"{of_number(left, 'record')} without numbers")] if left else []),
+        *([("clipped", share)] if share else []),
         shards_row(facts),
         *kept_rows(facts),
     ]
@@ -69,9 +67,10 @@ def _rows(facts: Facts) -> Rows:
 
 def _details(facts: Facts) -> Rows:
     optional = ", ".join(["", *(name for name in ("squares", "fourth") if facts[name])])
-    room = [] if facts["room"] is None else [("capacity", f"about {about(facts['room'])} rows")]
+    room = [] if facts["room"] is None else [("capacity", f"{about(facts['room'])} rows")]
     sketch = ("sketch", f"{of_number(facts['sketch_columns'], 'column')}{optional}")
-    return [*common_details(facts), *room, sketch]
+    grid = ("grid", f"steps of {facts['step']:.3g} up to a radius of {facts['radius']:.3g}")
+    return [*common_details(facts), *room, sketch, grid]
 
 
 def _left_out(outside: int, store: MomentStore) -> list[str]:

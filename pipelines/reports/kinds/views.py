@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streaming_moments.pipelines.reports.kinds.base import (
     KindReports,
+    details_of_triples,
     facts_of_triples,
     rows_of_triples,
 )
@@ -31,4 +32,6 @@ VIEWS = KindReports(
     ("documents", "record"),
     rows_of_triples("records", "triples", _LACKING),
     _left_out,
+    item="word",
+    details=details_of_triples,
 )

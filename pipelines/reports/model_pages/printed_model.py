@@ -34,7 +34,7 @@ from streaming_moments.pipelines.reports.tables import (
     together_line,
     topic_lines,
 )
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import detail, say
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.operations.growth import AddedWords
@@ -73,7 +73,7 @@ class ModelView(ABC):
         """Return the name of each part: its label, or its first words."""
 
     @abstractmethod
-    def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
+    def print(self, console: Console, starred: Container[str] = ()) -> None:
         """Print a table of the parts, or the picture that the model draws.
 
         Words in `starred` get an asterisk.
@@ -86,8 +86,8 @@ class ModelView(ABC):
 
     @property
     def sentences(self) -> list[str]:
-        """Describe the model in sentences."""
-        return [self.described.sentence]
+        """Sentences on the whole model: its scores, and correlated parts."""
+        return []
 
     @property
     def lacks(self) -> list[str]:
@@ -117,15 +117,14 @@ class TopicsView(ModelView):
         """Return labels, or the first two words."""
         return [line.label or " ".join(line.words[:2]) for line in self.lines]
 
-    def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
+    def print(self, console: Console, starred: Container[str] = ()) -> None:
         """Print a table of topics."""
-        print_topics(console, self.lines, title, self.weight, starred, self.described.columns)
+        print_topics(console, self.lines, "", self.weight, starred, self.described.columns)
 
     @property
     def sentences(self) -> list[str]:
-        """Scores, correlated topics, and the description by the model."""
-        told = scores_line(self.model), together_line(self.model)
-        return [*filter(None, told), self.described.sentence]
+        """Scores, and correlated topics."""
+        return [*filter(None, (scores_line(self.model), together_line(self.model)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,12 +149,12 @@ class StatesView(ModelView):
         """Return labels, or the kind of part with its number."""
         return [line.label or f"{self.what} {line.state}" for line in self.lines]
 
-    def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
+    def print(self, console: Console, starred: Container[str] = ()) -> None:
         """Print the picture of the model, or else a table of its states."""
         if self.described.picture:
-            say(*filter(None, (title,)), *self.described.picture.splitlines())
+            say(*self.described.picture.splitlines())
             return
-        print_states(console, self.lines, self.model, title, self.what)
+        print_states(console, self.lines, self.model, self.what)
 
 
 def topics_view(
@@ -192,7 +191,9 @@ def print_model(
     Words that came `later` than the others get an asterisk. `over_time` has the requested shares of
     topics.
     """
-    view.print(console, title, later)
+    # as a line of its own, since the title of a table is as narrow as the table
+    say(title)
+    view.print(console, later)
     for part in sorted(set(later.values()), key=lambda part: part.version):
         since = [word for word, own in later.items() if own == part]
         say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
@@ -201,7 +202,9 @@ def print_model(
 
         print_periods(console, over_time)
         say(change_said(over_time, view.names))
-    say("", *view.sentences, *warnings)
+    told = [*view.sentences, *warnings]
+    say(*[""] * bool(told), *told)
+    detail(view.described.sentence)
 
 
 def print_topics(
@@ -254,13 +257,12 @@ def print_states(
     console: Console,
     lines: Sequence[StateLine],
     model: Model,
-    title: str = "",
     what: str = "state",
 ) -> None:
     """Make a table of states, or of parts called `what`: numbers of each, and words, if any."""
     columns = model.described().columns
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
-    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    table = Table(show_edge=False, pad_edge=False)
     labelled = any(line.label for line in lines)
     table.add_column(what, justify="right")
     if labelled:

@@ -97,7 +97,7 @@ const listOf = (topic, weight) => {
   for (const row of rowsOf(topic, weight)) {
     const item = element("li");
     item.append(
-      element("i", undefined, { style: `width:${100 * row.share}%` }),
+      element("i", undefined, { style: `--share:${row.share}` }),
       element("span", row.word, { class: "word", title: row.word }),
       element("span", row.value, { class: "value" }));
     list.append(item);

@@ -1,6 +1,6 @@
 // charts of shares, of runs and of compared models
 const drawLine = (place, points, settings) => {
-  const { height = 170, label, low, high, tickText = numberTicks, area = false, left = 44, yTicks = 4 } = settings;
+  const { height = 170, label, low, high, tickText = numberTicks, area = false, left = 44, yTicks = 4, above = 0 } = settings;
   const [svg, width] = canvas(place, height, label);
   const known = points.filter((point) => point.y !== null);
   const values = known.map((point) => point.y);
@@ -8,7 +8,7 @@ const drawLine = (place, points, settings) => {
   const pad = low === undefined ? (most - least || Math.abs(most) || 1) * 0.1 : 0;
   const marks = ticks(least - pad, most + pad, yTicks), format = tickText(marks);
   const bottom = height - 22;
-  const y = scale(Math.min(least - pad, ...marks), Math.max(most + pad, ...marks), bottom, 10);
+  const y = scale(marks[0], marks[marks.length - 1] + above, bottom, 10);
   const places = points.map((point) => point.x);
   const x = scale(Math.min(...places), Math.max(...places), left + 6, width - 10);
   for (const at of marks) {
@@ -26,7 +26,7 @@ const drawLine = (place, points, settings) => {
     const [first, last] = [firm[0], firm[firm.length - 1]];
     shape(svg, "path", { class: "area", d: `${path}L${x(last.x)} ${bottom}L${x(first.x)} ${bottom}Z` });
   }
-  const upper = (point) => y(Math.min(point.y + (point.bar ?? 0), high ?? Infinity)).toFixed(1), lower = (point) => y(Math.max(point.y - (point.bar ?? 0), 0)).toFixed(1);
+  const upper = (point) => y(Math.min(point.y + (point.bar ?? 0), (high ?? Infinity) + above)).toFixed(1), lower = (point) => y(Math.max(point.y - (point.bar ?? 0), low ?? -Infinity)).toFixed(1);
   const dotted = known.length <= 40;
   if (barred && !dotted) {  // too many for whiskers: a band
     const above = known.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${upper(point)}`).join("");
@@ -68,7 +68,7 @@ const drawTried = (place, read, what, unit, settings) => {
     return;
   }
   const points = best.map((one) => ({
-    x: one.n_topics, y: read(one) - (settings.from ?? 0), name: String(one.n_topics), chosen: one.chosen,
+    x: one.n_topics, y: read(one) - (settings.from ?? 0), bar: settings.bar, name: String(one.n_topics), chosen: one.chosen,
     title: `${one.n_topics} ${content.what.replace(/y$/, "ie")}s, alpha0 ${one.alpha0}: ${unit} ${read(one).toFixed(3)}`,
   }));
   const room = points.length <= 12 ? points.map((_, at) => at) : [0, points.length - 1];
@@ -85,13 +85,15 @@ const drawCoherence = (place) => {
   const values = content.tried.map(read).filter((value) => value !== null);
   drawTried(place, read, "coherence", name, { low: Math.min(0, ...values), high: Math.max(0, ...values) });
 };
-// a log-likelihood of 0 has no meaning, so draw how far each value is below the best, with the noise
+// A log-likelihood of 0 has no meaning: the chart shows how far each is below the best, and the noise. Its axis is at
+// least four times the noise and a hundredth of a nat, so that small differences look small.
+const leastNats = 0.01;
 const drawHeldOut = (place) => {
   const read = (one) => one.held_out && (one.held_out.even + one.held_out.odd) / 2;
   const values = content.tried.map(read).filter((value) => value !== null);
   const best = Math.max(...values), noise = content.noise ?? 0;
   drawTried(place, read, "held-out log-likelihood", "log-likelihood", {
-    from: best, low: Math.min(Math.min(...values) - best, -4 * noise), high: 0, left: 60,
+    from: best, low: Math.min(Math.min(...values) - best - noise, -4 * noise, -leastNats), high: 0, above: noise, bar: noise, left: 60,
     ...(noise ? { band: [-noise, 0], bandTitle: `noise: ${short(noise)} nats` } : {}),
   });
 };

@@ -47,8 +47,9 @@ const ticks = (low, high, wanted) => {
   const rough = span / wanted, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
   const found = [];
-  // multiply the step, because repeated addition would miss 0 by rounding
-  for (let many = Math.ceil(low / step); many * step <= high + step / 1e6; many += 1) found.push(Number((many * step).toPrecision(12)));
+  // multiply the step, because repeated addition would miss 0 by rounding; the outer ticks enclose all values
+  const [first, last] = [Math.floor(low / step + 1e-6), Math.ceil(high / step - 1e-6)];
+  for (let many = first; many <= last; many += 1) found.push(Number((many * step).toPrecision(12)));
   return found.length > 1 ? found : ticks(low, high, 2 * wanted);
 };
 // enough digits that all ticks differ

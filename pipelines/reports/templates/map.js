@@ -19,8 +19,10 @@ const partedIn = (boxes, width, height) => {
     box.x = Math.min(Math.max(box.x, box.across), width - box.across);
     box.y = Math.min(Math.max(box.y, box.up), height - box.up);
   };
-  for (let turn = 0; turn < 300; turn += 1) {
+  for (let turn = 0; turn < 600; turn += 1) {
     let moved = false;
+    // a row as wide as the map is jammed: then all go up or down
+    const jammed = turn >= 150;
     for (const [index, one] of boxes.entries()) {
       for (const other of boxes.slice(0, index)) {
         const over = one.across + other.across - Math.abs(one.x - other.x);
@@ -28,7 +30,7 @@ const partedIn = (boxes, width, height) => {
         if (over <= 0.5 || high <= 0.5) continue;
         moved = true;
         // of two boxes at the same place, the later one moves down
-        if (over < high) {
+        if (over < high && !jammed) {
           const step = (one.x < other.x ? -1 : 1) * over / 2;
           one.x += step; other.x -= step;
         } else {
@@ -42,8 +44,22 @@ const partedIn = (boxes, width, height) => {
   }
 };
 
+// A box around a circle and its name, which stands in the circle if there is room, else below it.
+const boxOf = (topic, index, r) => {
+  const words = wordsIn(topic), half = widest(words) / 2 + 2, high = lines * words.length;
+  const inside = Math.hypot(half, high / 2) <= r;
+  return { topic, index, words, r, inside, across: Math.max(half, r) + 2, up: inside ? r + 2 : r + 4 + high / 2 };
+};
+
 const drawMap = (place) => {
-  const height = Math.min(Math.max(place.clientWidth * 0.75, 300 + (place.clientWidth < 500 ? 14 : 6) * content.topics.length), 560, 340 + 30 * content.topics.length);
+  const across = Math.max(place.clientWidth, 120), many = content.topics.length;
+  const largest = Math.max(...content.topics.map((one) => one.weight));
+  // circles fill no more than a sixth of the map, and a finger finds the smallest
+  const most = Math.min(0.13 * Math.min(across, 560), Math.sqrt(across * 560 / 6 / Math.PI / many) * 1.3);
+  const boxes = content.topics.map((topic, index) => boxOf(topic, index, Math.max(12, most * Math.sqrt(Math.max(topic.weight, 0) / (largest || 1)))));
+  // room to move: two and a half times the area of all boxes
+  const wanted = 2.5 * boxes.reduce((sum, box) => sum + 4 * box.across * box.up, 0) / across;
+  const height = Math.max(Math.min(Math.max(0.75 * across, 300), 560, 340 + 30 * many), wanted);
   const [svg, width] = canvas(place, height, "Topic map", "group");
   const margin = 46;
   const spread = (axis) => {
@@ -55,32 +71,23 @@ const drawMap = (place) => {
   const unit = Math.min((width - 2 * margin) / (right - left || 1), (height - 2 * margin) / (top - bottom || 1));
   const x = (value) => width / 2 + unit * (value - (left + right) / 2);
   const y = (value) => height / 2 - unit * (value - (bottom + top) / 2);
-  const largest = Math.max(...content.topics.map((one) => one.weight));
-  const least = content.topics.length > (width < 500 ? 12 : 20) ? 14 : 22;  // large enough for the words
-  const radius = (topic) => Math.max(least, 0.11 * Math.min(width, height) * Math.sqrt(Math.max(topic.weight, 0) / (largest || 1)));
-  const boxes = content.topics.map((topic, index) => {
-    const words = wordsIn(topic);
-    const across = widest(words) / 2 + 3;
-    const [over, above] = content.places[index];
-    return { topic, words, r: radius(topic), across, up: lines * words.length / 2 + 2, x: x(over), y: y(above) };
-  });
+  for (const box of boxes) {
+    const [over, above] = content.places[box.index];
+    box.x = x(over);
+    box.y = y(above) + box.up - box.r;
+  }
   boxes.sort((one, other) => other.topic.weight - one.topic.weight);
-  for (const box of boxes) { box.across = Math.max(box.across, 0.7 * box.r); box.up = Math.max(box.up, 0.7 * box.r); }
   partedIn(boxes, width, height);
-  const circles = boxes.map((box) => {
+  for (const box of boxes) {
     const { topic } = box, name = names.get(topic.topic);
     const link = shape(svg, "a", { id: `place-${topic.topic}`, href: `#topic-${topic.topic}`, "data-topic": topic.topic,
       "aria-label": `Topic ${topic.topic}: ${name}` });
     if (topic.topic === chosen) link.classList.add("chosen");
-    titled(shape(link, "circle", { class: "topic mark", cx: box.x, cy: box.y,
-      r: Math.min(box.r, box.x + 8, width - box.x + 8, box.y + 8, height - box.y + 8) }), `Topic ${topic.topic}, ${percent(topic.weight)}: ${name}`);
+    const middle = box.inside ? box.y : box.y - box.up + box.r + 2;
+    titled(shape(link, "circle", { class: "topic mark", cx: box.x, cy: middle, r: box.r }), `Topic ${topic.topic}, ${percent(topic.weight)}: ${name}`);
     link.addEventListener("click", () => choose(topic.topic));
-    return [link, box];
-  });
-  // draw words last, so that no circle hides them
-  for (const [, box] of circles) {
-    const first = box.y - lines * (box.words.length - 1) / 2 + 4;
-    box.words.forEach((word, line) => shape(svg, "text", { class: "strong name", x: box.x, y: first + lines * line,
-      "text-anchor": "middle", "pointer-events": "none", "aria-hidden": "true" }, word));
+    const first = box.inside ? box.y - lines * (box.words.length - 1) / 2 + 4 : middle + box.r + lines;
+    box.words.forEach((word, row) => shape(link, "text", { class: "strong name", x: box.x, y: first + lines * row,
+      "text-anchor": "middle", "aria-hidden": "true" }, word));
   }
 };

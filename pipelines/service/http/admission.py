@@ -131,19 +131,20 @@ class Door:
         if of_people and scheme.lower() == "basic":
             scheme, token = "bearer", password_in(token)
         if scheme.lower() != "bearer" or not token:
-            how = "as the password" if of_people else "Authorization: Bearer sm_..."
-            told = {"WWW-Authenticate": asks}
-            raise Problem(401, f"send a token: {how}", "Authorization", headers=told)
+            how = (
+                "reload the page, and type a token of the service as the password; the user name "
+                "may be anything"
+                if of_people
+                else "send a token in the header `Authorization: Bearer sm_...`"
+            )
+            raise Problem(401, how, "Authorization", headers={"WWW-Authenticate": asks})
         found = tokens.principal_of(token.strip())
         if found is None:
-            told = {
-                "WWW-Authenticate": f'{"Basic" if of_people else "Bearer"} realm="none of these"'
-            }
             raise Problem(
                 401,
                 "the token is unknown to this service; `streaming-moments token add` makes another",
                 "Authorization",
-                headers=told,
+                headers={"WWW-Authenticate": asks},
             )
         if found.role < role:
             asked, has = role.name.lower(), found.role.name.lower()

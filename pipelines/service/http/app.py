@@ -38,7 +38,7 @@ from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_d
 from streaming_moments.pipelines.service.http.pages import frame_of, html
 from streaming_moments.pipelines.service.http.problems import Problem, problem_of
 from streaming_moments.pipelines.service.http.request_params import require_known
-from streaming_moments.pipelines.service.http.routes import CALLS, Call
+from streaming_moments.pipelines.service.http.routes import CALLS, METRICS, Call
 from streaming_moments.pipelines.service.record_schema import Intake
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.pipelines.service.service_log import ServiceLog
@@ -147,9 +147,12 @@ class _Answers:
             with self.door.entered():
                 try:
                     if call.role is not None:
-                        self.door.admit(request, call.role, of_people=call.gives == PAGE)
+                        # a browser sends to a linked page what it sent to the page with the link
+                        linked = call.path == METRICS and prefers_page(request.scope)
+                        of_people = linked or call.gives == PAGE
+                        self.door.admit(request, call.role, of_people)
                     if call.of_programs:
-                        require_known(request, call.query)
+                        require_known(request, call.query, call.repeated)
                     work = call.handler(self.door.service, request)
                     return await self.door.in_time(work, call.method)
                 except ClientDisconnect:

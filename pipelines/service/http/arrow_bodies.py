@@ -20,6 +20,7 @@ _SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3  # types of headers
 _EXPERIMENTAL = b"ARROW:experimental_compression"
 _CONTINUATION = 0xFFFFFFFF
 _ROWS = 1000  # rows that are converted to Python objects at a time
+_FILE = b"ARROW1\0\0"  # first bytes of an Arrow IPC file
 _PLAIN = (
     "the columns may be strings, numbers, dates and times, and lists of strings or numbers; send "
     "others as JSON"
@@ -34,6 +35,10 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
     checked before it is read. Raises a Problem 400 for other content, and 415 for other column
     types or compression.
     """
+    if content.startswith(_FILE):
+        raise Problem(
+            400, "the body is an Arrow file; send a stream, as pyarrow.ipc.new_stream writes it"
+        )
     try:
         messages = _messages(content)
         schema = pa.ipc.read_schema(next(messages))
@@ -61,7 +66,11 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
     ) as error:
         if isinstance(error, UnicodeDecodeError):
             raise Problem(400, "a text is not UTF-8; convert it") from error
-        raise Problem(400, f"the body is not an Arrow stream ({str(error)[:200]})") from error
+        # the message of the standard library names its own function
+        why = "it is cut off or damaged" if isinstance(error, struct.error) else str(error)[:200]
+        raise Problem(
+            400, f"the body is not an Arrow stream ({why}); write it by pyarrow.ipc.new_stream"
+        ) from error
 
 
 def _require_types(schema: pa.Schema) -> None:

@@ -129,11 +129,23 @@ def json_in(content: bytes, most: int) -> object:
 def _several_in(content: bytes, most: int) -> object:
     """Parse as `json_in`, but replace objects of a list with a repeated name by `Unreadable`."""
     _require_flat(content, most)
+    if not content.strip():
+        raise Problem(400, "the body is empty; send JSON")
     try:
         found: object = from_json(content, allow_inf_nan=False)
     except ValueError as error:
-        raise Problem(400, f"the body is not JSON ({error})") from error
+        raise Problem(400, f"the body is {_not_json(content, error)}") from error
     return _named_once(found, content)
+
+
+def _not_json(content: bytes, error: ValueError) -> str:
+    """Say why content is not JSON; a parser calls bytes of another encoding invalid characters."""
+    try:
+        content.decode()
+    except UnicodeDecodeError as undecoded:
+        return f"not UTF-8 (byte {undecoded.start:,}, from 0); convert it to UTF-8"
+    one_line = b"\n" not in content
+    return f"not JSON ({str(error).replace(' line 1 ', ' ') if one_line else error})"
 
 
 def _named_once(found: object, content: bytes) -> object:
@@ -186,8 +198,9 @@ def _require_flat(content: bytes, most: int) -> None:
 
 def _of_lines(content: bytes, most: int) -> Iterator[object]:
     _require_flat(content, most)
-    start = 0
+    start, number = 0, 0
     while start < len(content):
+        number += 1
         stop = content.find(b"\n", start)
         stop = len(content) if stop < 0 else stop
         line = content[start:stop].strip()
@@ -197,7 +210,7 @@ def _of_lines(content: bytes, most: int) -> Iterator[object]:
         try:
             yield _named_once(from_json(line, allow_inf_nan=False), line)
         except ValueError as error:
-            yield Unreadable(f"the line is not JSON ({error})")
+            yield Unreadable(f"line {number:,} of the body is {_not_json(line, error)}")
 
 
 def _plain() -> Callable[[bytes], bytes]:

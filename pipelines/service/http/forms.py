@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _FEW_BYTES, _FIELDS = 10_000, 10
 _FROM = "the form was sent from another site; send it from the page itself"
+_FROM_NOWHERE = (
+    "the request has no header Origin, which browsers send with a form; open the page in a "
+    "browser, and send its form there"
+)
 
 
 async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) -> dict[str, str]:
@@ -75,6 +79,9 @@ def _require_same_site(request: Request) -> None:
             raise Problem(403, _FROM, "Sec-Fetch-Site")
         return
     # without TLS browsers do not send `Sec-Fetch-Site`, so compare `Origin` with `Host`
-    origin = urlsplit(request.headers.get("origin", ""))
+    named = request.headers.get("origin", "")
+    if not named:
+        raise Problem(403, _FROM_NOWHERE, "Origin")
+    origin = urlsplit(named)
     if not origin.netloc or origin.netloc.lower() != request.headers.get("host", "").lower():
         raise Problem(403, _FROM, "Origin")

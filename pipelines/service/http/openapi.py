@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass, replace
@@ -14,7 +15,9 @@ from streaming_moments.pipelines.service.http.bodies import JSON
 from streaming_moments.pipelines.service.http.problems import CONTENT_TYPE, STATUSES
 from streaming_moments.pipelines.service.http.routes import CALLS, Call, Parameter
 from streaming_moments.pipelines.service.schemas import (
+    DocumentSent,
     DocumentsRead,
+    DocumentsToForget,
     DocumentsToRead,
     ProblemDetails,
     TextsToRead,
@@ -23,6 +26,8 @@ from streaming_moments.storage.inbox.records import RecordShape
 
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
+# of examples
+_TEXT, _FEW, _LONGEST = "the sea and a ship", 2, 16
 
 
 def openapi_document(
@@ -52,7 +57,8 @@ def openapi_document(
     schemas["DocumentSent"] = _document(shape)
     paths: dict[str, Any] = {}
     for call in calls:
-        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, tokens)
+        operation = _operation(call, tokens, _example(call, shape))
+        paths.setdefault(call.path, {})[call.method.lower()] = operation
     schemes = {"token": {"type": "http", "scheme": "bearer"}}
     return {
         "openapi": "3.1.0",
@@ -68,7 +74,7 @@ def openapi_document(
     }
 
 
-def _operation(call: Call, tokens: bool) -> dict[str, Any]:
+def _operation(call: Call, tokens: bool, example: Any) -> dict[str, Any]:
     of = {"all": True, "tokens": tokens and call.role, "bodies": call.takes}
     refusals = {*call.refusals, *(code for code, one in STATUSES.items() if of.get(one.by))}
     refusals |= {422} if call.of_programs else set()
@@ -87,8 +93,13 @@ def _operation(call: Call, tokens: bool) -> dict[str, Any]:
         one = {"$ref": f"{_SCHEMAS}{call.takes.__name__}"}
         several = {"type": "array", "items": one, "minItems": 1}
         content: dict[str, Any] = {call.encoding: {"schema": several if call.several else one}}
+        if example is not None:
+            content[call.encoding]["example"] = example
         if call.several:
             content[_LINES] = {"schema": {"type": "string", "description": "One a line."}}
+            if example is not None:
+                lines = "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in example)
+                content[_LINES]["example"] = lines
             content[STREAM] = {
                 "schema": {
                     "type": "string",
@@ -133,7 +144,9 @@ def _document(shape: RecordShape) -> dict[str, Any]:
                 {"type": "string", "minLength": 1, "maxLength": 1000},
                 {"type": ["integer", "null"]},
             ],
-            "description": "Id of the document.",
+            "description": "Names the document for a deletion by id, and for answers. It need not "
+            "be unique, and a repeated id counts again: an Idempotency-Key makes a repeated "
+            "request safe.",
         },
         "date": {
             "anyOf": [
@@ -151,6 +164,32 @@ def _document(shape: RecordShape) -> dict[str, Any]:
         "required": list(shape.required),
         "additionalProperties": False,
     }
+
+
+def _example(call: Call, shape: RecordShape) -> Any:
+    """Return a body that a call accepts; None for forms, whose pages make them."""
+    fields = {one.name: _value_of(one.schema) for one in shape.counted}
+    if any(isinstance(one, list) and len(one) > _LONGEST for one in fields.values()):
+        return {DocumentsToForget: {"ids": ["7"]}}.get(call.takes)
+    document = {"id": "7", **fields}
+    return {
+        DocumentSent: [document, {**document, "id": "8"}],
+        TextsToRead: {"texts": [_TEXT]},
+        DocumentsToRead: {"documents": [fields]},
+        DocumentsToForget: {"ids": ["7", "8"]},
+    }.get(call.takes)
+
+
+def _value_of(schema: Mapping[str, Any]) -> Any:
+    """Return a value that a field with this schema accepts."""
+    if "anyOf" in schema:
+        return _value_of(schema["anyOf"][0])
+    kinds = schema["type"]
+    kind = kinds if isinstance(kinds, str) else kinds[0]
+    if kind == "array":
+        one = _value_of(schema["items"])
+        return [one] * max(_FEW, schema.get("minItems", 0))
+    return {"string": _TEXT, "number": 0.5, "integer": 3, "boolean": True}[kind]
 
 
 def _of_documents(call: Call) -> Call:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -18,6 +19,7 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES, night_cells
 from streaming_moments.pipelines.reports.html_report import html_report, rendered
 from streaming_moments.pipelines.reports.model_pages.registry import shown_of
+from streaming_moments.pipelines.reports.outside_words import MANY
 from streaming_moments.pipelines.reports.page import ReportPage
 from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.pipelines.reports.store_page import ledger_rows, store_page
@@ -58,6 +60,25 @@ _RUNS = 10  # nights
 _GOOD = ("published", "nothing new")
 _WORDS = 8
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Shares of tokens outside the vocabulary of the answering model.
+
+    new, before : of the documents counted since its fit, and of those that it was fitted to
+    """
+
+    new: float
+    before: float
+
+    @property
+    def has_risen(self) -> bool:
+        """Whether the share has risen so far that the model misses much of new documents.
+
+        A vocabulary without common words lacks many in all documents, on purpose.
+        """
+        return self.new - self.before > MANY
 
 
 @dataclass(frozen=True)
@@ -167,20 +188,21 @@ def _runs(folder: Folder, store: str) -> Sequence[Night]:
     return read_history(folder, store).nights
 
 
-def _outside_since(service: Service, view: View) -> float | None:
-    """Share outside the vocabulary of documents counted since the fit of the answering model."""
+def _outside_since(service: Service, view: View) -> Outside | None:
+    """Shares outside the vocabulary; None if nothing was counted since the fit."""
     store, published = view.store, view.published
     if published is None:
         return None
 
-    def made() -> float | None:
+    def made() -> Outside | None:
         reference = store.models[published.name]
-        before = {one.url for one in store.at(reference.version).ledger()}
-        new = [one for one in store.ledger() if one.url not in before]
-        return outside_of(new)
+        fitted = store.at(reference.version).ledger()
+        before = {one.url for one in fitted}
+        new = outside_of([one for one in store.ledger() if one.url not in before])
+        return None if new is None else Outside(new, outside_of(list(fitted)) or 0.0)
 
     try:
-        found: float | None = service.pages.get_or_create(
+        found: Outside | None = service.pages.get_or_create(
             ("outside", store.version, published.name), made
         )
     except StoreError:
@@ -239,12 +261,22 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
         # shards and advice for operators are on the page of its health
         stale = stale_line(staleness(view.store, published.name))
-        return replace(report, each=EACH, reasons=(stale,) if stale else (), advice=(), ledger=())
+        reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
+        return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())
 
     found: ReportPage = service.pages.get_or_create(
         ("report", view.store.version, published.name), made
     )
     return found
+
+
+def _refit_of(service: Service) -> str:
+    """Say who fits the next model, with the command."""
+    night = service.config.accumulate.night
+    if night is None:
+        return f"`streaming-moments refit {shlex.quote(service.config.store)}` fits a new model"
+    command = f"streaming-moments nightly {shlex.quote(night)}"
+    return f"The next night fits a new model; `{command}` runs it now"
 
 
 def root_of(scope: Mapping[str, Any]) -> str:

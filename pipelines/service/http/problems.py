@@ -40,7 +40,7 @@ class Status:
 STATUSES: Mapping[int, Status] = {
     400: Status("The request cannot be read", by="bodies"),
     401: Status("A token is missing or unknown", by="tokens", unread=True),
-    403: Status("The role of the token is too low", by="tokens", unread=True),
+    403: Status("This is not allowed", by="tokens", unread=True),
     404: Status("Not found"),
     405: Status("The address does not accept this method"),
     408: Status("The body arrived too slowly", by="bodies", unread=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -49,16 +50,19 @@ async def body_of(service: Service, request: Request, most: int | None = None) -
     return content
 
 
-def require_known(request: Request, known: Collection[str]) -> None:
+def require_known(request: Request, known: Collection[str], repeated: Collection[str]) -> None:
     """Refuse names of the query that the call does not have, with a Problem 422.
 
-    Ignored names would give an answer to another question, such as topics of another model.
+    Ignored names would give an answer to another question, such as topics of another model. The
+    same holds for one of two values, so only names of `repeated` may appear twice.
     """
-    for given in request.query_params:
+    for given, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if given not in known:
             name, only = given[:_SHOWN], f"only {', '.join(known)}" if known else "none"
             told = guess(given, known, f"the call takes {only}")
             raise Problem(422, f"there is no parameter {name!r}; {told}", name)
+        if times > 1 and given not in repeated:
+            raise Problem(422, f"{given} is given {times:,} times; give it once", given)
 
 
 def flag(request: Request, name: str) -> bool:

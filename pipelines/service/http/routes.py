@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Service", Request], Coroutine[Any, Any, Response]]
 _NONE: Mapping[str, str] = MappingProxyType({})
+METRICS = "/metrics"  # for programs, and linked by a page
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,12 @@ class Call:
     def query(self) -> tuple[str, ...]:
         """Names of its parameters in the query."""
         return tuple(one.name for one in self.parameters if one.place == "query")
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """Names of those that may be given several times."""
+        of_lists = (one for one in self.parameters if one.schema.get("type") == "array")
+        return tuple(one.name for one in of_lists if one.place == "query")
 
 
 CALLS: tuple[Call, ...] = (
@@ -286,7 +293,7 @@ CALLS: tuple[Call, ...] = (
         parameters=(MODEL,),
         refusals=(404, 422),
     ),
-    Call("GET", "/metrics", Role.READER, "Metrics for Prometheus.", reading.metrics, "text/plain"),
+    Call("GET", METRICS, Role.READER, "Metrics for Prometheus.", reading.metrics, "text/plain"),
     Call("GET", "/healthz", None, "Whether the process runs.", reading.alive, dict[str, Any]),
     Call(
         "GET",

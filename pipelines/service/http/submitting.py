@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -36,7 +36,7 @@ from streaming_moments.storage.inbox.receipts import (
     receipt_of_key,
     require_receipt,
 )
-from streaming_moments.storage.inbox.records import RecordRefused
+from streaming_moments.storage.inbox.records import RecordRefused, RecordShape
 from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out
 from streaming_moments.storage.log.schema import IDENTITY_FORM
 
@@ -50,7 +50,10 @@ _LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"
 async def documents(service: Service, request: Request) -> Response:
     """Accept documents, and answer when they are safe even in a power cut."""
     skip_bad = flag(request, "skip_bad")
-    key = request.headers.get("idempotency-key")
+    keys = request.headers.getlist("idempotency-key")
+    if len(keys) > 1:
+        raise Problem(422, "the header is sent twice; send one key", "Idempotency-Key")
+    key = keys[0] if keys else None
     sealed = service.view.sealed
     try:
         receipt = (
@@ -65,14 +68,16 @@ async def documents(service: Service, request: Request) -> Response:
     try:
         kind = request.headers.get("content-type", "")
 
-        def read() -> tuple[Submission, tuple[RecordRefused, ...]]:
-            several = documents_in(content, kind, limits.documents)
+        def read() -> tuple[Submission, tuple[RecordRefused, ...], int]:
+            several, empty = documents_in(content, kind, limits.documents), set[int]()
             today = service.now().date()
             shape = service.current.intake.shape
-            return shape.submission(several, receipt, key is not None, today, skip_bad)
+            noticed = _noticed(several, shape, empty)
+            found, bad = shape.submission(noticed, receipt, key is not None, today, skip_bad)
+            return found, bad, len(empty - {one.place for one in bad})
 
         # separate threads, so that slow calls of readers do not delay it
-        submission, bad = await to_thread.run_sync(read, limiter=service.taking)
+        submission, bad, empty = await to_thread.run_sync(read, limiter=service.taking)
         written = asyncio.wrap_future(service.commits.submit(submission, sealed))
         await written_in_time(written, limits.seconds.total_seconds())
         left_out = tuple(LeftOut(one.place, one.field, one.reason, one.id) for one in bad)
@@ -88,8 +93,23 @@ async def documents(service: Service, request: Request) -> Response:
             # the body stays reserved until it is written, however long the client waited
             written.add_done_callback(lambda done: service.budget.give(held))
     service.gauges.accepted(submission.documents, len(submission.content))
-    answer = Receipt(receipt, "accepted", submission.documents, left_out=left_out)
+    answer = Receipt(receipt, "accepted", submission.documents, left_out=left_out, empty=empty)
     return json_answer(asdict(answer), 202, {"Location": f"/v1/receipts/{receipt}"})
+
+
+def _noticed(several: Iterable[object], shape: RecordShape, empty: set[int]) -> Iterator[object]:
+    """Yield documents, and add the places of those without content to `empty`."""
+    for place, one in enumerate(several):
+        if isinstance(one, Mapping) and not any(_holds(one.get(name)) for name in shape.required):
+            empty.add(place)
+        yield one
+
+
+def _holds(value: object) -> bool:
+    """Whether a field has content; a number does, also 0."""
+    if isinstance(value, str):
+        return not value.isspace() and value != ""
+    return value is not None and value != []
 
 
 async def receipt(service: Service, request: Request) -> Response:

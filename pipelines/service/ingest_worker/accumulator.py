@@ -36,7 +36,12 @@ from streaming_moments.pipelines.service.ingest_worker.selecting import (
     selection_is_asked,
 )
 from streaming_moments.pipelines.service.ingest_worker.steps import Steps, read_steps
-from streaming_moments.pipelines.service.ingest_worker.turns import Done, Turn, lines_of
+from streaming_moments.pipelines.service.ingest_worker.turns import (
+    Done,
+    Turn,
+    lines_of,
+    warnings_of,
+)
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
@@ -58,6 +63,7 @@ class Accumulator:
 
     tell : called with a line about each action
     clock : seconds since any fixed time
+    warn : called with a line about each failure; by default `tell`
     """
 
     config: ServiceConfig
@@ -66,6 +72,7 @@ class Accumulator:
     tell: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     night: NightlyConfig | None = None
+    warn: Callable[[str], None] | None = None
     _since: int = field(default=0)
     _fitted: float = field(default=0.0)
     _expired: float | None = field(default=None)
@@ -73,7 +80,7 @@ class Accumulator:
 
     def __post_init__(self) -> None:
         inbox = self.seals.inbox
-        self.steps = Steps(inbox, self.tell, self.clock, self.pause)
+        self.steps = Steps(inbox, self.warn or self.tell, self.clock, self.pause)
         self._rollbacks = Rollbacks(inbox)
 
     @classmethod
@@ -83,13 +90,14 @@ class Accumulator:
         run: Run,
         tell: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        warn: Callable[[str], None] | None = None,
     ) -> Accumulator:
         """Make the accumulator of a configuration; errors as in `Inbox.open` and `night_of`."""
         options = config.storage_options or None
         owner = Owner.at(config.store, options)
         inbox = Inbox.open(config.inbox_url, options, owner)
         night = night_of(config)
-        return cls(config, run, SealLog(inbox), tell, clock, night, _fitted=clock())
+        return cls(config, run, SealLog(inbox), tell, clock, night, warn, _fitted=clock())
 
     @property
     def rules(self) -> AccumulateSection:
@@ -357,3 +365,5 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
             if found is not None:
                 for line in lines_of(found):
                     accumulator.tell(line)
+                for line in warnings_of(found):
+                    accumulator.steps.warn(line)

@@ -21,7 +21,8 @@ from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.log.schema import Count, checked
 
 T = TypeVar("T")
-NAMES = ("look", "delete again", "count", "seal", "delete", "expire", "night", "compare")
+START = "start"  # of the process that takes the other steps
+NAMES = (START, "look", "delete again", "count", "seal", "delete", "expire", "night", "compare")
 _NOTE = "steps.json"
 _LONGEST = 64  # pauses between two tries
 
@@ -56,13 +57,13 @@ class Steps:
     """Runs the steps of a cycle; a failing step does not stop the others.
 
     inbox : holds the notes of failing steps
-    tell : called with a line for each failure
+    warn : called with a line for each failure
     clock : seconds since any fixed time
     pause : seconds; a step is tried again after 2, 4, 8, ... and at most 64 times as many
     """
 
     inbox: Inbox
-    tell: Callable[[str], None]
+    warn: Callable[[str], None]
     clock: Callable[[], float]
     pause: float
     failed: list[tuple[str, Exception]] = field(default_factory=list)
@@ -97,6 +98,10 @@ class Steps:
             self._note(step)
         return found
 
+    def begun(self) -> None:
+        """Delete the note of an earlier process that could not start."""
+        self._note(START)
+
     def keep(self, deletions: frozenset[str]) -> None:
         """Delete notes of deletions other than these."""
         for step in [one for one in self._failing if self._is_of_another(one, deletions)]:
@@ -112,16 +117,10 @@ class Steps:
 
     def _fail(self, step: str, error: Exception) -> None:
         self.failed.append((step, error))
-        now, before = datetime.now(UTC).isoformat(timespec="seconds"), self._failing.get(step)
-        told = str(error)
-        if not isinstance(error, StreamingMomentsError):
-            told = f"{type(error).__name__}: {error}{_place_of(error)}"
-        failures = 1 if before is None else before.failures + 1
-        since = now if before is None else before.since
-        self._failing[step] = FailingStep(step, failures, since, now, told)
-        wait = self.pause * min(2**failures, _LONGEST)
+        failing = self._failing[step] = _failed_again(step, error, self._failing.get(step))
+        wait = self.pause * min(2**failing.failures, _LONGEST)
         self._next[step] = self.clock() + wait
-        self.tell(f"{step} failed; next try in {wait:.3g} s or later: {told}")
+        self.warn(f"{step} failed; next try in {wait:.3g} s or later: {failing.error}")
         self._note(step)
 
     def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:
@@ -141,10 +140,29 @@ class Steps:
                 }
             found = tuple(after[name] for name in sorted(after))
             if found != before:
-                content = seal({"failing": _FAILING.dump_python(found, mode="json")})
-                self.inbox.folder.write(_NOTE, content)
+                _write(self.inbox, found)
         except StoreError as error:
-            self.tell(f"failures cannot be recorded in the inbox: {error}")
+            self.warn(f"failures cannot be recorded in the inbox: {error}")
+
+
+def note_failed_start(inbox: Inbox, error: Exception) -> None:
+    """Note that a process cannot take any step, so that servers show the reason."""
+    before = {one.step: one for one in read_steps(inbox)}
+    after = {**before, START: _failed_again(START, error, before.get(START))}
+    _write(inbox, tuple(after[name] for name in sorted(after)))
+
+
+def _failed_again(step: str, error: Exception, before: FailingStep | None) -> FailingStep:
+    now, told = datetime.now(UTC).isoformat(timespec="seconds"), str(error)
+    if not isinstance(error, StreamingMomentsError):
+        told = f"{type(error).__name__}: {error}{_place_of(error)}"
+    failures = 1 if before is None else before.failures + 1
+    return FailingStep(step, failures, now if before is None else before.since, now, told)
+
+
+def _write(inbox: Inbox, found: tuple[FailingStep, ...]) -> None:
+    content = seal({"failing": _FAILING.dump_python(found, mode="json")})
+    inbox.folder.write(_NOTE, content)
 
 
 def read_steps(inbox: Inbox) -> tuple[FailingStep, ...]:

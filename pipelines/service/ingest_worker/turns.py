@@ -43,10 +43,6 @@ def lines_of(found: Done) -> Iterator[str]:
         version = "" if found.version is None else f", version {found.version}"
         gone = f", forgotten {found.forgotten}" if found.forgotten else ""
         yield f"sealed {found.sealed}, counted {found.counted}{gone}{version}"
-        for url, reason in found.left_out:
-            yield f"left out {url}: {reason}"
-        for url, reason in found.set_aside:
-            yield f"set aside {url}: {reason}"
     elif isinstance(found, Expired):
         if found:
             yield (
@@ -57,3 +53,12 @@ def lines_of(found: Done) -> Iterator[str]:
         yield f"compared numbers of topics of version {found.version}"
     else:
         yield f"night: {found}"
+
+
+def warnings_of(found: Done) -> Iterator[str]:
+    """Lines of the log about documents that a step could not count."""
+    if isinstance(found, Turn):
+        for url, reason in found.left_out:
+            yield f"left out {url}: {reason}"
+        for url, reason in found.set_aside:
+            yield f"set aside {url}: {reason}"

@@ -20,9 +20,9 @@ from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, R
 from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
 
-# Rows of a batch for each document of other batches, as a row is only two short names.
+# Rows in place of each document of a batch, as a row is only two short names.
 _ROWS = 8
-# Bytes for each edge that is in memory to find duplicates in a shard.
+# Bytes of memory for each edge of a shard, to find duplicates.
 _KEY_BYTES = 8
 # Bytes for each node and column of the sketch in a pilot. Jobs reserve a multiple of this.
 _COLUMN_BYTES = 2

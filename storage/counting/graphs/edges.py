@@ -25,9 +25,9 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"
-_HELD = 1 << 22  # ends of edges in the memory of a task before it writes them: 64 MB
+_HELD = 1 << 22  # most ends of edges in the memory of a task before it writes them: 64 MB
 _ENTRY_BYTES = 16
-_GROUP_IDS = 1 << 20  # in a written row group: 8 MB
+_GROUP_IDS = 1 << 20  # ends of edges in a row group that is written: 8 MB
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -136,7 +136,7 @@ def set_down(
     def put() -> None:
         entries = np.concatenate(held)
         held.clear()
-        # 16 bits, so that NumPy sorts by counting
+        # in 16 bits, so that NumPy sorts by counting
         own = part_of(entries[:, 0], parts).astype(np.uint16)
         order = np.argsort(own, kind="stable")
         bounds = np.searchsorted(own[order], np.arange(parts + 1))

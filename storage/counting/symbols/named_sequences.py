@@ -17,7 +17,8 @@ from streaming_moments.storage.formats.parquet import is_list
 from streaming_moments.storage.lazy_libraries import pa, pc
 
 _FARTHEST = 1 << 62  # largest number of a symbol
-# Place of a piece whose time is neither a number nor a date: it may be anywhere.
+# Place of a piece whose time is neither a number nor a date: its position in the sequence is
+# unknown.
 ANYWHERE = (-_FARTHEST, 0, _FARTHEST, 0)
 _FRACTIONS = 2.0**52
 _A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -144,7 +145,7 @@ def long_tables(
         if goes_on and last is not None:
             ahead[0] = last[1] < times[0].as_py() and not _before(places[:1], last[2])[0]
         if not joins and len(np.unique(keys[runs])) < len(runs):
-            # a sequence continues after another one
+            # a sequence continues after rows of another one
             first = np.unique(keys[runs], return_index=True)[1]
             ahead[np.delete(runs, first)] = False
         if not ahead.all():

@@ -31,7 +31,7 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 
 Symbols = Literal["characters", "words"]
 SYMBOLS: tuple[Symbols, ...] = ("characters", "words")
-# Symbols that are prepared at a time, as their windows take some 100 bytes each.
+# Symbols that are prepared at a time, as the window of each takes about 100 bytes.
 PIECE = 1 << 18
 _LETTERS = r"[^\p{L}\p{M}\p{N}]+"
 
@@ -137,7 +137,8 @@ class SequenceReader:
         self, found: Iterable[tuple[Sequences, Position]], number: int
     ) -> Iterator[ReadSymbols]:
         pieces = _Pieces(number)
-        # the last sequence may continue, so each table is read after the next one is known
+        # the last sequence of a table may continue, so a table is processed after the next one is
+        # read
         waiting: tuple[Sequences, Position] | None = None
         for one in found:
             if waiting is not None:
@@ -157,13 +158,13 @@ class SequenceReader:
         if spans is not None and (self.joins or self.by_content):
             odd = keys_of(spans.names)[:, 0] % 2 == 1
         elif self.by_content:
-            # a table holds whole texts and lists
+            # texts and lists never continue in the next table
             odd = odd_half(row_keys(values.offsets, symbols))
         for batch, cut in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())
             told = None if spans is None else spans.cut(*cut)
             yield ReadSymbols(replace(batch, pieces=found), outside, after, told)
-            found = Pieces()  # pieces of the table are given with its first batch
+            found = Pieces()  # the first batch of the table has all pieces of the table
 
 
 def read_sequences(
@@ -236,7 +237,7 @@ class _Pieces:
     number: int  # number of the next sequence; its parity is the half in stores of earlier formats
     before: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     seen: int = 0  # symbols of the last sequence so far
-    open: OpenPiece | None = None  # piece that a later table may continue
+    open: OpenPiece | None = None  # piece that the next table may continue
 
     def named(
         self,
@@ -273,7 +274,7 @@ class _Pieces:
         while sequence <= last:
             stop = int(np.searchsorted(offsets, offsets[sequence] + place + PIECE, side="right"))
             if place == 0 and stop - 1 > sequence:
-                # as many whole sequences as fit
+                # takes as many whole sequences as fit
                 end, upto = stop - 1, None
             else:
                 end, upto = sequence + 1, place + PIECE

@@ -23,7 +23,7 @@ _ENTRY_BYTES = 48
 
 @dataclass(frozen=True, eq=False)
 class SymbolSample:
-    """Frequencies of m symbols, and of pairs of symbols, in a part of a shard.
+    """Frequencies of m symbols, and of pairs of adjacent symbols, in a part of a shard.
 
     counts : (m,) int64, number of occurrences of each symbol
     pairs : (pairs, 3) int64: a symbol, the next symbol, and the number of occurrences
@@ -62,7 +62,7 @@ def sample_symbols(
         joined = np.ones(size + 1, np.bool_)  # whether each symbol follows the previous one
         joined[offsets[:-1]] = False
         last = np.empty(0, np.int64)
-        # a list may have a million different symbols, so it is read only as memory allows
+        # a list may have a million different symbols, so it is read in parts that fit in memory
         while looked < size and nbytes <= limits.pilot_bytes:
             held = len(places), len(pairs)
             symbols = _coded(one.values.texts[looked : looked + _PIECE], places)

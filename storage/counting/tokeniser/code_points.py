@@ -1,4 +1,4 @@
-"""Code points: the entry of each in a table, with which kernels find the same words as `words`."""
+"""Code points: a table with an entry for each, by which kernels find the same words as `words`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming_moments.storage.counting.tokeniser import token_kernels
 from streaming_moments.storage.counting.tokeniser.words import LAST_BASIC
 
 _MOST_BYTES = 4
-_LEAD_BEYOND_BASIC = 0xF0  # the first byte of a code point of four bytes, or above it
+_LEAD_BEYOND_BASIC = 0xF0  # smallest first byte of a code point of four bytes
 _BLOCK = 64
 
 
@@ -91,7 +91,8 @@ def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
-    # several code points, as of a sharp s, are fine if all are letters, so that none is reordered
+    # folding to several code points, as of a sharp s, is allowed if all are letters, which are
+    # never reordered
     several = len(fold) > 1 and not all(unicodedata.category(one)[0] == "L" for one in fold)
     content = fold.encode()
     classes = {unicodedata.combining(one) for one in char + fold}

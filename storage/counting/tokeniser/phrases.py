@@ -14,11 +14,11 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.counting.tokeniser import token_kernels
 
 Phrase = tuple[str, ...]
-# Between the words of a phrase as a term. No word has it where phrases count: words of letters
-# never do, and `TokenPolicy.splitter` replaces it in others.
+# Separator between the words of a phrase in its term. With phrases no word contains it: words of
+# letters never do, and `TokenPolicy.splitter` replaces it in others.
 BETWEEN = "_"
 LONGEST = 3
-# Least normalised pointwise mutual information, and least occurrences in the sample.
+# Smallest normalised pointwise mutual information, and fewest occurrences in the sample.
 _LEAST_NPMI, _LEAST_OFTEN = 0.5, 10
 
 
@@ -34,7 +34,7 @@ def term_of(phrase: Phrase) -> str:
 
 
 def without_separator(word: str) -> str:
-    """A word as it is counted beside phrases: as no phrase is spelled.
+    """Replace the separator of phrases in a word, so that the word is not spelled like a phrase.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def without_separator(word: str) -> str:
 
 
 def by_first_word(phrases: Iterable[Phrase]) -> dict[str, list[Phrase]]:
-    """Phrases by their first word, the longest first, for `joined`."""
+    """Map each first word to its phrases, the longest first, for `joined`."""
     found: dict[str, list[Phrase]] = {}
     for phrase in sorted(phrases, key=len, reverse=True):
         found.setdefault(phrase[0], []).append(phrase)
@@ -57,7 +57,7 @@ def joined(
 ) -> Iterator[tuple[str, bool]]:
     """Words and phrases of a text in order, and whether each is a phrase.
 
-    From left to right, the longest phrase that begins at a word takes the place of its words.
+    From left to right, the longest phrase that begins at a word replaces its words.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def joined(
 def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
     """Raise InvalidInput unless a phrase has two or three words, and all of them are `kept`.
 
-    They may be stop words, which only count in phrases.
+    Stop words are allowed, and count only in phrases.
     """
     if not 2 <= len(phrase) <= LONGEST:
         raise InvalidInput(
@@ -102,7 +102,7 @@ def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
 class OrderedTerms:
     """Terms of passages in their order, from which phrases are found.
 
-    terms : (words,) int32, the place of each word among the terms, or -1 if it is no token
+    terms : (words,) int32, the place of each word among the terms, or -1 if it is not a token
     starts : (passages + 1,) int64, the first word of each passage
     """
 
@@ -132,8 +132,8 @@ def found_phrases(
     """Pairs and triples of words of a sample that stand together more often than chance, sorted.
 
     A pair counts if its normalised pointwise mutual information is at least 0.5 (1 if the words
-    only occur together, 0 by chance) and it occurs at least ten times. A triple counts if the same
-    holds of a pair in it and the third word.
+    only occur together, 0 by chance) and it occurs at least ten times. A triple counts if a pair in
+    it and the third word satisfy the same conditions.
 
     names : (m,) the terms of the sample
     longest : words of the longest phrase, 2 or 3
@@ -151,7 +151,7 @@ def found_phrases(
     passage = np.repeat(np.arange(order.starts.size - 1), np.diff(order.starts))
     beside = (own[:-1] >= 0) & (own[1:] >= 0) & (passage[:-1] == passage[1:])
     first = np.flatnonzero(beside)
-    # (words,) number of the pair that begins at each word, or -1
+    # (words,) index of the pair that begins at each word, or -1
     pairs = np.full(own.size, -1, dtype=np.int64)
     codes, places, times = _counted(own[first] * size + own[first + 1])
     pairs[first] = places
@@ -190,8 +190,9 @@ def _stand_together(
 class PhraseIndex:
     """Finds phrases among the keys of words, for the kernel that counts.
 
-    keys : strings of the keys that are no terms, after those of the terms
-    steps : (2^b, 2) uint64, the key of a word or of the words before it, and the word: their key
+    keys : strings of the keys that are not terms, after those of the terms
+    steps : (2^b, 2) uint64, hash table from the key of the words before, and the key of a word, to
+        the key of all of them
     marks : (keys,) uint8, whether a phrase continues a key (1), whether it is a phrase (2), and
         whether it is a stop word (4), which only counts in phrases; None without phrases
     """
@@ -204,7 +205,7 @@ class PhraseIndex:
     def of(
         cls, terms: Mapping[str, int], phrases: Iterable[Phrase], stopped: Container[str]
     ) -> PhraseIndex:
-        """Index phrases beside the row of each term of a vocabulary, and stop words in phrases."""
+        """Index the phrases of a policy by rows of vocabulary terms, and stop words in phrases."""
         places, keys = dict[Phrase, int](), list[str]()
 
         def key_of(part: Phrase) -> int:
@@ -213,7 +214,7 @@ class PhraseIndex:
                 return row
             if part not in places:
                 places[part] = len(terms) + len(keys)
-                # a key of several words is never that of a word
+                # keys of several words differ from keys of single words
                 keys.append(part[0] if len(part) == 1 else "")
             return places[part]
 

@@ -36,10 +36,12 @@ _BEGINS, _HARD, _JOINS, _JOINED = (np.uint64(flag) for flag in (BEGINS, HARD, JO
 _NONE, _ONE, _TWO, _THREE, _SIX, _SEVEN, _HALF, _TOP, _TOP_SIX, _LAST = (
     np.uint64(number) for number in (0, 1, 2, 3, 6, 7, 32, 56, 58, 63)
 )
-# Marks of keys: a phrase continues a word or words; they are a phrase; the word is a stop word.
+# Marks of keys: a phrase continues the words of the key; they are a phrase; the word is a stop
+# word.
 LEADS, PHRASE, STOPS = 1, 2, 4
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-# One in each byte; the top bit of each byte; the number of each byte, highest first.
+# Constants with a 1 in each byte, the top bit of each byte, and the index of each byte, highest
+# first.
 _ONES, _TOPS, _NUMBERS = (
     np.uint64(lane) for lane in (0x0101010101010101, 0x8080808080808080, 0x0001020304050607)
 )
@@ -74,7 +76,7 @@ def spell(
     correct under three conditions: each of them is in form NFC before and after; marks are in
     canonical order; and no code point could join the starter before it.
     """
-    # a code point beyond ASCII may fold to twice its bytes; the rest is room for wider access
+    # a code point beyond ASCII may fold to twice its bytes; the rest is padding for wider access
     most = 2 * int(offsets[-1] - offsets[0]) + offsets.size
     lanes = np.empty(most // 8 + 4, dtype=np.uint64)
     begins = np.zeros(offsets.size, dtype=np.int64)
@@ -149,7 +151,8 @@ def _find(
     pool: NDArray[np.uint64],
     starts: NDArray[np.int64],
 ) -> tuple[np.int64, np.int64]:
-    # Key of a word or -1, and its slot or the free one. The hash only says where to start.
+    # Returns the key of a word or -1, and its slot or the free one. The hash gives the first slot
+    # to look at.
     mixed = _NONE
     for number in range(used):
         mixed = (mixed ^ lanes[number]) * _ODD
@@ -208,7 +211,7 @@ def _index_keys(
 
 @kernel(inline="always")
 def _step(steps: NDArray[np.uint64], before: np.int64, key: np.int64) -> np.int64:
-    # Key of the words of `before` and the word `key`, or -1.
+    # Returns the key of the words of `before` followed by the word `key`, or -1.
     pair = (np.uint64(before) << _HALF | np.uint64(key)) + _ONE
     slot = np.int64(pair * _ODD >> _HALF & np.uint64(steps.shape[0] - 1))
     while steps[slot, 0] != _NONE:
@@ -220,7 +223,7 @@ def _step(steps: NDArray[np.uint64], before: np.int64, key: np.int64) -> np.int6
 
 @kernel(inline="always")
 def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]) -> np.int64:
-    # Takes back the count of a word, and returns 1 if it was counted as outside.
+    # Subtracts the count of a word, and returns 1 if it was counted as outside.
     if key < tally.size:
         tally[key] -= 1
         return np.int64(0)
@@ -265,9 +268,9 @@ def count_words(
     Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words, counts,
     tokens outside up to each passage (shaped like indptr), and the number of passages of each text.
 
-    With phrases, `marks` has a row for each key that is no stop word, and those from `n_words` on
-    are outside; `steps` is of `index_steps`. Without phrases give None, which
-    compiles to a kernel without that work.
+    With phrases, `marks` has a row for each key that is not a stop word, and keys from `n_words` on
+    are outside; `steps` is from `index_steps`. Without phrases give None, which compiles to a
+    kernel without that work.
 
     The result grows by doubling, as its upper bound is far too large. It grows outside of the
     kernel, as a loop that may replace an array counts references in each turn and takes four times
@@ -362,13 +365,13 @@ def _count_documents(
     steps: NDArray[np.uint64],
     marks: NDArray[np.uint8] | None,
 ) -> int:
-    # Counts documents, from the number in `state` on, while the next document fits into the
-    # arrays. Returns the room that the next one needs, or 0 after the last.
+    # Counts documents, beginning with the number in `state`, while the next document fits into the
+    # arrays. Returns the number of entries that the next one needs, or 0 after the last.
     passages, filled, outside, document = state[0], state[1], state[2], state[3]
     longest = lanes.size
     needed = 0
-    # Keys of the word before if a phrase may continue it, and of the two words before; -1 without.
-    # `first` and `second` are these two words if they are counted one by one.
+    # Key of the previous word, if a phrase may continue it, and key of the two previous words; else
+    # -1. `first` and `second` are these two words if they are counted separately.
     single, double, first, second = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
     while document < cut.size:
         at, stop = spans[document, 0], spans[document, 1]
@@ -398,7 +401,7 @@ def _count_documents(
                             counts[filled] = tally[row]
                             if marks is None:
                                 filled += 1
-                            else:  # a word that only stood in phrases has none
+                            else:  # a word that occurred only in phrases has no count
                                 filled += np.int64(tally[row] != 0)
                             tally[row] = 0
                 passages += 1
@@ -438,8 +441,8 @@ def _count_documents(
             if used <= longest:
                 key, _ = _find(lanes, used, slots, pool, starts)
             if marks is not None:
-                # A phrase takes back the counts of its words, which are counted as they come: most
-                # words are in none, and then only the marks of one key are read.
+                # Words are counted at once, and a phrase subtracts the counts of its words. Most
+                # words are in no phrase, and then only the marks of one key are read.
                 node = np.int64(-1)
                 if 0 <= key < marks.size:
                     if double >= 0:

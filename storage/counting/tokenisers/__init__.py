@@ -1,1 +1,1 @@
-"""Tokenisers: what cuts texts into words, by name; a file and a line of the registry for each."""
+"""Tokenisers, which cut texts into words; each has a file and a line of the registry."""

@@ -1,4 +1,4 @@
-"""What a tokeniser offers, and how its failures are named."""
+"""Base: the interface of tokenisers, and the errors for their failures."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
 
-# Characters that the words of a document may have, with one more for each word: so many for each
-# of its own characters, and for a thousand more. All pieces of 1 to 6 characters take 27.
+# Limit of the size of the words of a document, in multiples of its length plus 1,000. The size of a
+# word is its characters plus one. All pieces of 1 to 6 characters have 27 times the length.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
-_AT_ONCE = 1_024  # words that are taken from an iterator before they are measured
+_AT_ONCE = 1_024  # number of words that are read from an iterator before their size is checked
 
 
 class Tokeniser(Protocol):
     """Cuts texts into words. Its name and version are part of a store's token policy.
 
-    name : what `--tokeniser` takes, in its one spelling
-    version : of everything that affects the words, such as a library and its dictionary
+    name : value of `--tokeniser`, in canonical spelling
+    version : versions of everything that affects the words, such as a library and its dictionary
     language : English name of the only language that it cuts, or empty
     """
 
@@ -40,9 +40,9 @@ class Tokeniser(Protocol):
 
 
 class TokeniserFailed(InvalidInput):
-    """A tokeniser failed on a document, or returned other than words, or too many.
+    """A tokeniser failed on a document, or returned invalid words or too many.
 
-    document : its number among the texts that were cut, from 1; 0 for a single text
+    document : number of the document among the texts that were cut, from 1; 0 for a single text
     """
 
     def __init__(self, reason: str, document: int = 0) -> None:
@@ -53,23 +53,23 @@ class TokeniserFailed(InvalidInput):
         return TokeniserFailed, (self.reason, self.document)
 
     def after(self, documents: int) -> TokeniserFailed:
-        """The same failure, at a place that is later by `documents` documents."""
+        """The same failure for a document whose number is larger by `documents`."""
         return TokeniserFailed(self.reason, self.document + documents)
 
 
 class TokeniserMissing(StoreError):
-    """The tokeniser of a store cannot be opened here, or has another version than the store's.
+    """The tokeniser of a store is missing on this machine, or has another version.
 
-    No document is at fault: it is counted where the tokeniser is.
+    Documents are not invalid: a machine with the tokeniser can count them.
     """
 
 
 def words_by(split: Splitter, name: str, text: str) -> list[str]:
     """Cut a text by the tokeniser of this name, without empty words.
 
-    Raises TokeniserFailed if `split` fails, or returns other than strings of valid Unicode without
-    NUL, which ends words in memory, or more than fifty times the text. Errors reach logs, so they
-    have nothing of the text, not even in the words of the error of `split`.
+    Raises TokeniserFailed if `split` fails, or returns more than fifty times the text, or anything
+    but strings of valid Unicode without NUL, which ends words in memory. Errors are logged, so they
+    contain nothing of the text, not even the message of an error of `split`.
 
     Examples
     --------
@@ -80,8 +80,8 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     try:
         found: object = split(text)
         several = isinstance(found, Iterable) and not isinstance(found, str | bytes)
-        listed: list[Any] = _taken(cast("Any", found), most) if several else [found]
-    except MemoryError:  # the fault of the machine
+        listed: list[Any] = _bounded_list(cast("Any", found), most) if several else [found]
+    except MemoryError:  # a problem of the machine, not of the document
         raise
     except Exception as error:
         raise TokeniserFailed(
@@ -90,7 +90,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     if not several or not {*map(type, listed)} <= {str}:
         other = [one for one in listed if not several or not isinstance(one, str)]
         _require_none(other, "a list with " if several else "", name, text)
-    # joined, as a look at each word takes longer
+    # joins the words first, as checking each word takes longer
     whole = "".join(listed)
     if len(whole) + len(listed) > most:
         raise TokeniserFailed(
@@ -105,8 +105,8 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     return [*filter(None, listed)]
 
 
-def _taken(found: Iterable[Any], most: int) -> list[Any]:
-    """What an iterable yields, up to the first part that exceeds `most`: it may have no end."""
+def _bounded_list(found: Iterable[Any], most: int) -> list[Any]:
+    """List the items of an iterable, perhaps infinite, up to the first part that exceeds `most`."""
     if isinstance(found, list):
         return found
     listed, size, several = list[Any](), 0, iter(found)

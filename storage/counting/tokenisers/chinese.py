@@ -14,7 +14,7 @@ _RULES = 1
 
 @dataclass(frozen=True)
 class Chinese:
-    """Words of Chinese texts, and of others among them."""
+    """Words of Chinese texts, and of other languages within them."""
 
     version: str
 

@@ -1,4 +1,4 @@
-"""The default: letters with their marks, found by compiled kernels."""
+"""The default tokeniser: words are letters with their marks, found by compiled kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = "words"
 
 @dataclass(frozen=True)
 class Compiled:
-    """The reference of the kernels, which count texts without it."""
+    """Reference implementation of the kernels; counting does not call it."""
 
     name: ClassVar[str] = NAME
     version: ClassVar[str] = str(TOKENISER)

@@ -1,4 +1,4 @@
-"""A function of one's own: imported by its name wherever documents are counted."""
+"""Function of the user as a tokeniser: each process that counts documents imports it by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 @dataclass(frozen=True)
 class Function:
-    """A function from a text to its words; it decides about case and spelling."""
+    """Function from a text to its words; the function also decides about case and spelling."""
 
     name: str
     version: str
@@ -38,10 +38,9 @@ def is_name(text: str) -> bool:
 def opened(name: str) -> Function:
     """Import the function `MODULE:FUNCTION`.
 
-    A store names it, perhaps the store of a stranger. So only a function serves that its author
-    marked as a tokeniser by a `version` of its own, under the name of its definition.
-
-    Raises InvalidInput if it cannot be imported, is no such function, or has another name.
+    The name comes from a store, perhaps of a stranger. So only a function is accepted that its
+    author marked as a tokeniser by an attribute `version`, under the name of its definition. Raises
+    InvalidInput if it cannot be imported, is not such a function, or has another name.
     """
     module, _, path = name.partition(":")
     try:
@@ -49,12 +48,12 @@ def opened(name: str) -> Function:
     except Exception as error:
         raise InvalidInput(
             f"tokeniser {name} cannot be imported: {type(error).__name__}: {error}; install its "
-            "package wherever documents are counted, or name its folder in PYTHONPATH there"
+            "package on each machine that counts documents, or add its folder to PYTHONPATH there"
         ) from error
     if not inspect.isfunction(found):
         raise InvalidInput(
             f"tokeniser {name} is of type {type(found).__name__}; give a function from str to a "
-            "list of str, which `def` defines"
+            "list of str that is defined by `def`"
         )
     if (defined := f"{found.__module__}:{found.__qualname__}") != name:
         raise InvalidInput(f"tokeniser {name} is defined as {defined}; give this name")
@@ -68,15 +67,16 @@ def opened(name: str) -> Function:
 
 
 def name_of(function: Callable[[str], Any]) -> str:
-    """`MODULE:FUNCTION` of a function that others can import by this name.
+    """`MODULE:FUNCTION` of a function that workers can import by this name.
 
-    Raises InvalidInput for others, such as those that a notebook or another function defines.
+    Raises InvalidInput for other functions, such as those defined in a notebook or within another
+    function.
     """
     module, path = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     name = f"{module}:{path}"
     if module == "__main__" or not is_name(name) or opened(name).cut != function:
         raise InvalidInput(
             f"workers cannot import the tokeniser {name} by its name; define it by `def` in a "
-            "module of its own, and give it, or its name as 'MODULE:FUNCTION'"
+            "module, and give the function, or its name as 'MODULE:FUNCTION'"
         )
     return name

@@ -12,15 +12,15 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter
 from streaming_moments.storage.counting.tokenisers.libraries import letters_of, library, versions
 
 _RULES = 1
-# particles, auxiliary verbs, signs and blanks
+# parts of speech that are dropped: particles, auxiliary verbs, signs and blanks
 _DROPPED = frozenset({"助詞", "助動詞", "補助記号", "記号", "空白"})
-# SudachiPy refuses texts of more bytes
+# most bytes of a text that SudachiPy accepts
 _MOST_BYTES = 40_000
 
 
 @dataclass(frozen=True)
 class Japanese:
-    """Short units (mode A of Sudachi) in dictionary form, without particles."""
+    """Words as short units (mode A of Sudachi) in dictionary form, without particles."""
 
     version: str
 
@@ -54,7 +54,7 @@ def _dictionary() -> Any:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Cut a text at ends of sentences or lines into parts that Sudachi takes."""
+    """Cut a text at ends of sentences or lines into parts that Sudachi accepts."""
     start, most = 0, _MOST_BYTES // 4
     while len(text) - start > most:
         last = max(text.rfind(end, start, start + most) for end in "。\n .")

@@ -12,13 +12,13 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter
 from streaming_moments.storage.counting.tokenisers.libraries import letters_of, library, versions
 
 _RULES = 1
-# of nouns, verbs, adjectives, adverbs and roots, and of words in Latin and Chinese letters
+# tags of nouns, verbs, adjectives, adverbs and roots, and of words in Latin and Chinese letters
 _KEPT = ("NN", "VV", "VA", "MA", "XR", "SL", "SH")
 
 
 @dataclass(frozen=True)
 class Korean:
-    """Words that carry meaning, without particles and endings."""
+    """Nouns, verbs, adjectives and adverbs in dictionary form, without particles and endings."""
 
     version: str
 

@@ -29,7 +29,7 @@ class Lemmas:
 
     def splitter(self) -> Splitter:
         lemma, code = library("simplemma", _NAME).lemmatize, self.code
-        # a dictionary writes nouns of German with capitals
+        # the dictionary writes German nouns with capitals
         return lambda text: letters_of(lemma(word, code).casefold() for word in words(text))
 
 

@@ -12,20 +12,20 @@ from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
 
 
 def library(module: str, extra: str) -> Any:
-    """Import a module that an extra of the package installs, which has the tokeniser's name."""
+    """Import a module that an extra of the package installs; the extra has the tokeniser's name."""
     try:
         return import_module(module)
     except ImportError as error:
         raise InvalidInput(
-            f"tokeniser {extra} needs {error.name or module}: install it with "
-            f"`pip install 'streaming-moments[{extra}]'`, also wherever documents are counted"
+            f"tokeniser {extra} needs {error.name or module}: install it with `pip install "
+            f"'streaming-moments[{extra}]'` on each machine that counts documents"
         ) from error
 
 
 def versions(rules: int, *packages: str) -> str:
-    """Version of a tokeniser: of the rules in its file and of `words`, and of packages.
+    """Version of a tokeniser: versions of the rules in its file, of `words`, and of packages.
 
-    Read it once, with the import: a package may be replaced on disk while it runs.
+    Read it only once, at the import: a package may be replaced on disk while the process runs.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def versions(rules: int, *packages: str) -> str:
 
 
 def letters_of(pieces: Iterable[str]) -> Iterator[str]:
-    """The words in pieces of a folded text: drops punctuation, digits and blanks.
+    """Keep the words among pieces of a folded text; drop punctuation, digits and blanks.
 
     Examples
     --------
@@ -47,5 +47,5 @@ def letters_of(pieces: Iterable[str]) -> Iterator[str]:
     for piece in pieces:
         if piece.isalpha():
             yield piece
-        elif len(piece) > 1:  # a single sign or mark is no word
+        elif len(piece) > 1:  # a single sign or mark is not a word
             yield from words(piece)

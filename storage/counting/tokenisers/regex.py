@@ -14,7 +14,7 @@ from streaming_moments.storage.counting.tokenisers.libraries import versions
 
 @dataclass(frozen=True)
 class Pattern:
-    """All matches of a pattern, or of its only group, in order."""
+    """Tokeniser whose words are all matches of a pattern, or of its only group, in order."""
 
     pattern: str
 

@@ -1,4 +1,4 @@
-"""Registry: all tokenisers, a line each."""
+"""Registry of all tokenisers, one line each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPI
 
 @dataclass(frozen=True)
 class Family:
-    """Tokenisers of a name.
+    """Tokenisers with the same name and different arguments.
 
     file : its module in this folder, with `opened(argument)`
     argument : the part after the name and a colon, as in help; empty without one
@@ -36,12 +36,13 @@ class Family:
 
     @property
     def opened(self) -> Callable[[str], Tokeniser]:
-        """What makes a tokeniser of the family from its argument."""
+        """Function that makes a tokeniser of the family from its argument."""
         found: Callable[[str], Tokeniser] = import_module(f"{__package__}.{self.file}").opened
         return found
 
 
-# Words of several scripts and cases, with digits and signs, which other code cuts otherwise.
+# Words of several scripts and cases, with digits and signs: other versions of a tokeniser cut them
+# differently.
 _PROBE = "The ships' 2 CAPTAINS read, in 1492: c++ 10%, Überraß море 法院在海上。東京 한국어는 ไทย"
 FAMILIES: tuple[Family, ...] = (
     Family(COMPILED, "compiled"),
@@ -56,7 +57,7 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def spellings() -> str:
-    """What `--tokeniser` takes, for help and errors.
+    """Values of `--tokeniser`, for help and errors.
 
     Examples
     --------
@@ -67,9 +68,20 @@ def spellings() -> str:
     return ", ".join((*named, "MODULE:FUNCTION"))
 
 
+def known_names() -> tuple[str, ...]:
+    """Names of tokenisers as far as they are known, for completion by a shell.
+
+    Examples
+    --------
+    >>> known_names()[:3]
+    ('words', 'regex:', 'chinese')
+    """
+    return tuple(f"{one.name}:" if one.argument else one.name for one in FAMILIES)
+
+
 @functools.cache
 def tokeniser_called(name: str) -> Tokeniser:
-    """Return the tokeniser of a name, as `--tokeniser` takes it.
+    """Return the tokeniser of a name, as given by `--tokeniser`.
 
     Raises InvalidInput for an unknown name, or if its library or function cannot be imported.
 
@@ -107,9 +119,10 @@ def tokeniser_of(name: str, version: str) -> Tokeniser:
 
 @functools.cache
 def probed(name: str) -> str:
-    """SHA-256 of the words of a text in several scripts, by which two processes compare theirs.
+    """SHA-256 of the words of a text in several scripts, by which two processes compare tokenisers.
 
-    The words are sorted: a function may return a set. The same for all that fail on this text.
+    The words are sorted, as a function may return a set. All tokenisers that fail on this text have
+    the same value.
 
     Examples
     --------

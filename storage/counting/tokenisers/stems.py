@@ -13,7 +13,7 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter
 from streaming_moments.storage.counting.tokenisers.libraries import library, versions
 
 _RULES = 1
-_KNOWN = 1 << 16  # words whose stems a thread keeps at hand
+_KNOWN = 1 << 16  # most words whose stems a thread caches
 _NAME = "stems"
 
 

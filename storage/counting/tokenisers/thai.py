@@ -14,7 +14,7 @@ _RULES = 1
 
 @dataclass(frozen=True)
 class Thai:
-    """Words of Thai texts, and of others among them."""
+    """Words of Thai texts, and of other languages within them."""
 
     version: str
 
@@ -22,7 +22,7 @@ class Thai:
     language: ClassVar[str] = "thai"
 
     def splitter(self) -> Splitter:
-        # newmm: maximal matching, which the package holds the words for
+        # newmm is maximal matching; the package includes its dictionary
         cut = library("pythainlp.tokenize", self.name).word_tokenize
         return lambda text: letters_of(cut(folded_text(text), engine="newmm"))
 

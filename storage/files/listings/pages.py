@@ -29,7 +29,7 @@ def each_below(
     """
     bucket, key, _ = fs.split_path(root.rstrip("/"))
     waiting = [((f"{key}/" if key else "") + prefix, deep)]
-    folders = set(_above(root.rstrip("/"), set()))  # not reported, as they are not below
+    folders = set(_above(root.rstrip("/"), set()))  # the root and folders above are not reported
     while waiting:
         below, levels = waiting.pop()
         for page in _pages(fs, bucket, below, "" if levels is None else "/"):
@@ -44,7 +44,7 @@ def each_below(
                     for folder in _above(name, folders):
                         yield _folder(folder)
                 elif found["Key"] == below and name.endswith("/"):
-                    continue  # the object that represents the folder itself
+                    continue  # this object represents the folder itself
                 found |= {"Key": name, "name": name, "size": found["Size"], "type": "file"}
                 yield name, found
 

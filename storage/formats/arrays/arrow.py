@@ -71,7 +71,7 @@ def _batches(stream: IO[bytes], columns: list[str] | None, url: str) -> Iterator
     try:
         head = stream.read(len(_MAGIC))
         of_file = head == _MAGIC
-        # the reader of streams starts at the present place, that of files at the end
+        # the reader of streams starts at the current position, the reader of files at the end
         stream.seek(0)
         opener = pa.ipc.open_file if of_file else pa.ipc.open_stream
         names = opener(stream).schema.names

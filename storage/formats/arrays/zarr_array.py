@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = "zarr.json"
 _BLOSC = ("blosc", "numcodecs.blosc")
-_BLOSC_HEADER = 16  # bytes, the last four of them the size of header and content, little-endian
+# bytes of the header; its last four bytes are the size of header and content, little-endian
+_BLOSC_HEADER = 16
 
 
 class ZarrArray(OfNumbers):
@@ -39,7 +40,7 @@ class ZarrArray(OfNumbers):
         if len(columns) != 1:
             raise ShardError(
                 source.url,
-                f"has arrays that are read one at a time, not {', '.join(columns)}; give one name",
+                f"has arrays; one can be read, not {', '.join(columns)}; give one name",
             )
         try:
             yield from _tables(source, columns[0], limits, start)
@@ -92,8 +93,8 @@ class _Array:
         if len(content) < _BLOSC_HEADER or len(content) != said:
             raise ShardError(
                 self._source.url,
-                f"has a file {key} of {len(content)} bytes that cannot be read, as its header says "
-                f"{said}; write it again",
+                f"has a file {key} of {len(content)} bytes that cannot be read, as its header "
+                f"gives {said}; write it again",
             )
 
     def _read(self, key: str, absent: bool = False) -> bytes:
@@ -106,8 +107,8 @@ class _Array:
             raise ShardError(
                 self._source.url,
                 f"has no {printable(key)}",
-                "give a folder of an array of Zarr 3, or of a group with an array called as "
-                "{create.columns} says",
+                "give a folder of an array of Zarr 3, or of a group that contains the array named "
+                "by {create.columns}",
             ) from error
         self._files[key] = cpu.Buffer.from_bytes(content)
         return content

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from streaming_moments.errors import ShardError
 
 _DAY_CHARACTERS = 10
-# a date without a zone after it: its day is the written one
+# pattern of a date without a zone after it, whose day is the written one
 _PLAIN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[^Zz+\-]*$"
 
 
 def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> Iterator[date]:
-    """Yield the earliest and latest day of an array of dates, times or texts, if it has any.
+    """Yield the earliest and latest day of an array of dates, times or texts; nothing without days.
 
     With `zones`, a text with a zone belongs to its day in UTC, as in `day_of`. Without, it belongs
     to the written day, as in stores of version 0.2.0. Raises ShardError for any other value.
@@ -69,7 +69,7 @@ def day_of(value: Any) -> date:
 def _dates(values: pa.Array, url: str, column: str) -> pa.Array:
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        # ignores the text after the day
+        # only the day is parsed
         values = pc.utf8_slice_codeunits(values, 0, _DAY_CHARACTERS)
     elif pa.types.is_timestamp(kind):
         # Arrow stores a time with a zone in UTC, so its day is the day in UTC

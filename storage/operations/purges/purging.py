@@ -28,15 +28,15 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Holdings:
-    """Everything that the versions of a store hold about some shards.
+    """All data about some shards in the versions of a store.
 
     segments : Arrow table of their records in each segment that has any, by its identifier
-    versions : versions that hold traces of a shard: a segment, added or subtracted; a model fitted
-        on such a version; or an entry among skipped shards
+    versions : versions with traces of a shard: a segment, added or subtracted; a model fitted to
+        such a version; or an entry among skipped shards
     models : folders of models fitted to one of these versions, to a missing version, or by another
-        store, as nobody can say whether it held the shards
+        store, as their documents are unknown
     copies : shards of the same content under other names, each with one of the names
-    shards : the shards with every content with which they were counted or forgotten
+    shards : the shards, with every content that was counted or forgotten under their names
     """
 
     names: frozenset[str]
@@ -49,7 +49,7 @@ class Holdings:
 
     @property
     def known(self) -> frozenset[str]:
-        """The names that occur in any version."""
+        """Names that occur in any version."""
         counted = (table["url"].to_pylist() for table in self.segments.values())
         return frozenset(chain.from_iterable(counted)) | self._told
 
@@ -94,7 +94,7 @@ def holdings_of(
     marks: Set[tuple[str, int]] = frozenset(),
     dropped: Set[int] = frozenset(),
 ) -> Holdings:
-    """Find everything that the versions of a store hold about some shards.
+    """Find all data about some shards in the versions of a store.
 
     `log` has all versions. `ledger` is `ledger_of_all` of them, and `names` are names in it.
     `marks` are fingerprints and sizes of further contents that the ledger lacks. `dropped` are
@@ -122,7 +122,7 @@ def holdings_of(
     listed = chain.from_iterable(commit.forgotten.shards for commit in log)
     shards |= {shard for shard in listed if shard.url in names}
     contents = marks | {(shard.fingerprint, shard.size) for shard in shards}
-    told = {commit.version: _told_by(commit, names) for commit in log}
+    told = {commit.version: _mentioned_shards(commit, names) for commit in log}
     alike = {one for one in contents if tells_content(one[0])}
     gone = {
         commit.version
@@ -144,10 +144,10 @@ def holdings_of(
 
 
 def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set[str]]:
-    """Return versions to drop, with those that hold a model of one of them, and these models.
+    """Return versions to drop, with all versions that have their models, and these models.
 
-    A model goes, too, if nobody can say which documents it was fitted to: its version is dropped
-    already, or another store fitted it.
+    A model is also dropped if its documents are unknown: its version was dropped before, or another
+    store fitted it.
     """
     gone, models, kept = set(dropped), set[str](), {commit.version for commit in log}
     while (
@@ -238,8 +238,8 @@ def require_no_origin(head: Commit, holdings: Holdings) -> None:
             [name, *_] = holdings.segments[part.id]["url"].to_pylist()
             raise InvalidInput(
                 f"{name} is in counts of origin {part.origin}",
-                "purge it there by its name there, then run {merge} again, which purges it here, "
-                "too",
+                "purge it in that store by its name there, then run {merge} again, which purges "
+                "it here, too",
             )
 
 
@@ -265,8 +265,8 @@ def _models_of(commit: Commit) -> set[str]:
     return {model_folder(name, model.id) for name, model in commit.models.items()}
 
 
-def _told_by(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """Return the names in a commit: of skipped or forgotten shards, or in its message."""
+def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
+    """Return the names of skipped or forgotten shards in a commit, or in its message."""
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])
     words = set(re.split(r"[\s,;:'\"]+", text))

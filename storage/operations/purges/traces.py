@@ -41,12 +41,10 @@ _OWN = frozenset(
     {COMMITS, SEGMENTS, MODELS, POLISHING, PURGING, LOCKS, "vocabulary", "basis"}
     | {FORMAT_FILE, reached_file(), "clock"}
 )
-_AT_ONCE = 8  # files in memory during the search
+_AT_ONCE = 8  # number of files in memory during the search
 _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
-_OF_STORES = (
-    "the store of the origin, and stores that took over its counts or models fitted to them"
-)
+_OF_STORES = "the store of the origin, and stores that copied its counts or models fitted to them"
 _BEYOND = (
     "the shards themselves: updates skip them by a keyed hash of their names and contents, but "
     "`update --include-forgotten` counts them; delete the files",
@@ -75,9 +73,9 @@ class Trace:
 
 
 def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
-    """List the places that a purge cannot reach, for a store of this foundation.
+    """List the places that a purge cannot reach, for a store with this foundation.
 
-    `of_origin` is whether all of an origin is purged, instead of shards.
+    `of_origin` is whether a whole origin is purged, instead of shards.
     """
     others = (
         "`rebase` chooses others, and the old files stay"
@@ -92,7 +90,7 @@ def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
 def traces_of(
     folder: Folder, names: Set[str], marks: Set[tuple[str, int]] = frozenset()
 ) -> tuple[Trace, ...]:
-    """Find the data of some shards in a store; a file that cannot be judged counts as data.
+    """Find the data of some shards in a store; a file with unknown content counts as data.
 
     Reads every commit and the ledger of every segment, whether a version names it or not. Files
     that do not belong to the store are searched for the names, and for the numbers of deleted
@@ -137,7 +135,7 @@ def _in_versions(
 ) -> Iterator[Trace]:
     holdings = holdings_of(log, ledger_of_all(folder, log), names, marks)
     for version in holdings.versions:
-        yield Trace(commit_file(version), "is of a version that holds some of them")
+        yield Trace(commit_file(version), "is of a version that has some of them")
     for place in holdings.models:
         yield Trace(place, "is a model that was fitted to them, or to unknown documents")
     for url, name in holdings.copies:
@@ -153,7 +151,7 @@ def _unnamed(
 ) -> Iterator[Trace]:
     """Yield traces in files that no version names."""
     for path in unswept(folder, log[0]):
-        yield Trace(path, "is of a version that has expired, and is not emptied yet")
+        yield Trace(path, "is the file of an expired version, and is not emptied yet")
     named, heaps = named_by(log), defaultdict[str, set[str]](set)
     for file in files:
         parts = PurePosixPath(file.path).parts
@@ -171,7 +169,7 @@ def _unnamed(
         where = f"{place}/{SHARDS}"
         for row in table_from_parquet(folder.read(where), f"{folder.url}/{where}").to_pylist():
             if row["url"] in names or (row["fingerprint"], row["size"]) in marks:
-                yield Trace(place, "holds some of them, although it belongs to no version")
+                yield Trace(place, "has some of them, although it belongs to no version")
                 break
 
 

@@ -28,9 +28,9 @@ _CALLED = MappingProxyType(
 )
 _STANDS_OUT = 3.0  # standard errors of a cumulant under noise alone
 _TURNS = 3
-# Weight of slices of the third cumulant beside those of the fourth, which have more noise. Measured
-# on skewed, kurtotic and flat factors: with 5 each errs at most a fifth more than by its own order,
-# but for mixed ones, which no single order separates as well.
+# Weight of slices of the third cumulant relative to those of the fourth, which have more noise.
+# Measured on skewed, kurtotic and flat factors: with 5 the error is at most a fifth larger than
+# with the best single order. For mixed factors it is smaller than with either.
 _OF_THIRD = 5.0
 
 
@@ -63,12 +63,12 @@ def independent_factors(
     """Independent factors h of `x = m + A h + noise`, at most one of them normal.
 
     Cumulants of `order` separate skewed ("third") or kurtotic ("fourth") factors, or factors of
-    either kind ("both"); `require_told_apart` checks that they exceed noise. Normal noise has one
+    either kind ("both"); `require_significant` checks that they exceed noise. Normal noise has one
     variance ("spherical"), one per coordinate ("diag"), or an unknown covariance ("full"). With
     "full" the length of a column is unknown, and a factor and its noise together have variance 1.
     All but order "third" with noise "spherical" or "diag" needs moments with `fourth`.
 
-    With "full" noise and kurtoses of both signs, whitening does not take noise off.
+    With "full" noise and kurtoses of both signs, whitening does not remove the noise.
 
     Raises NotIdentifiable as `Signal.of`.
 
@@ -99,16 +99,16 @@ def independent_factors(
 
 def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
     """Indices in `Factors` of factors without a cumulant beyond three standard errors of noise."""
-    size, error = _told_by(found, order)
+    size, error = _separating(found, order)
     return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
 
 
-def require_told_apart(found: Factors, order: str) -> None:
+def require_significant(found: Factors, order: str) -> None:
     """Raise NotIdentifiable for factors whose cumulants noise alone could explain."""
     weak = weak_factors(found, order)
     if not weak.size:
         return
-    size, error = _told_by(found, order)
+    size, error = _separating(found, order)
     called, other = _CALLED[order]
     first, rest = weak[0], size.size - weak.size
     remedy = f"ask for {rest} factors" if rest else "add rows"
@@ -121,8 +121,8 @@ def require_told_apart(found: Factors, order: str) -> None:
     )
 
 
-def _told_by(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) cumulants that separate the factors, and their errors; of both the clearer ones."""
+def _separating(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(k,) cumulants that separate the factors, and their errors; for "both" the clearer ones."""
     third = found.skewness, found.skewness_error
     if order == "third":
         return third
@@ -164,7 +164,7 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
     four = None if fourth is None else contracted(fourth, B, B, B, B)
     rotation = _rotation(third, four, order)
     unmixing = signal.whitening @ rotation
-    # of a projection of variance 1 + v, v that of its noise
+    # for a projection of variance 1 + v, where v is the variance of its noise
     sizes = 1 + np.square(unmixing).T @ signal.noise
     return _ordered(
         signal.loadings @ rotation, unmixing, sizes, third, four, rotation, order, moments.number,
@@ -173,7 +173,7 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
 
 
 def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
-    """Whiten by a fold of the fourth cumulant, to which normal noise contributes nothing."""
+    """Whiten by a contraction of the fourth cumulant, to which normal noise contributes nothing."""
     fourth, basis = fourth_cumulant(moments), moments.basis
     s = len(moments.sketch_covariance)
     if s < k:
@@ -190,7 +190,7 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
         values, vectors = values[chosen], vectors[:, chosen]
         weights = _weighting(np.abs(values), vectors)
     if (values > 0).any() and (values < 0).any():
-        # no fold of such cumulants whitens them: the covariance does, with its noise
+        # no contraction of such cumulants whitens them, but the covariance, with its noise, does
         values, vectors = np.linalg.eigh(moments.sketch_covariance)
         values, vectors = values[-k:], vectors[:, -k:]
     B = vectors / np.sqrt(np.abs(values))

@@ -23,11 +23,13 @@ COVARIANCES: tuple[Covariance, ...] = ("spherical", "tied-spherical", "diag", "t
 
 _COMPLETIONS = 60
 _SETTLED = 1e-10
-_REMEMBERED = 6  # rounds
+_REMEMBERED = 6  # most rounds
 _SINGULAR = 1e-8
-_LEAST_ROOT = 1e-6  # of the weight of a component
-_LEAST_VARIANCE = 1e-3  # of the mean of all components
-_LEAST_SHARE = 1e-9  # of the variance of a coordinate: gives a component of equal rows a density
+_LEAST_ROOT = 1e-6  # relative to the weight of a component
+_LEAST_VARIANCE = 1e-3  # share of the mean variance of all components
+_LEAST_SHARE = (
+    1e-9  # share of the variance of a coordinate, so that a component of equal rows has a density
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +56,8 @@ def mixture_components(
     """Components of k Gaussians from the moments of rows.
 
     Rows are centred and get an extra coordinate 1, so the k means need only k - 1 independent
-    directions, wherever the origin is. The "diag" covariances need moments with `squares`; "tied-"
-    is one covariance for all components.
+    directions, for any origin. The "diag" covariances need moments with `squares`; "tied-" is one
+    covariance for all components.
 
     Raises NotIdentifiable as `Signal.of`, if the third moment does not separate the components, or
     if the variances by component and coordinate do not converge.
@@ -86,10 +88,10 @@ def mixture_components(
         spread = _spherical_spread(moments, signal)
         grams = signal.whitening.T @ signal.whitening
         rotation = lifted_rotation(third - crossed(spread, grams))
-        variances = _told_apart(rotation, spread[:, None], signal.noise[:1])
+        variances = _component_variances(rotation, spread[:, None], signal.noise[:1])
     else:
         rotation, spread = _diagonal_spread(moments, signal, third)
-        variances = _told_apart(rotation, spread, signal.noise)
+        variances = _component_variances(rotation, spread, signal.noise)
     mean_variance = np.trace(moments.covariance) / moments.mean.size
     least = max(_LEAST_VARIANCE * signal.noise.mean(), _LEAST_SHARE * mean_variance)
     weights = rotation[-1] ** 2
@@ -138,7 +140,7 @@ def _whitened_means(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(rotation[:-1] / rotation[-1])
 
 
-def _told_apart(
+def _component_variances(
     rotation: NDArray[np.float64], spread: NDArray[np.float64], noise: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """(k, c) variances of the components, from `sum_j w_j W'(mu_j - m) s_j` and `sum_j w_j s_j`."""
@@ -152,7 +154,7 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
     one subtraction: |x - m|^2 minus its part along the signal.
     """
     B, r = signal.inside, signal.spectrum.size
-    along = B * np.sqrt(signal.spectrum)  # of orthonormal columns, Q along
+    along = B * np.sqrt(signal.spectrum)  # orthonormal columns: Q, then
     within = np.einsum("abc,bi,ci->a", moments.third, along, along, optimize=True)
     found = B.T @ (moments.norms - within) / (moments.mean.size - r)
     return np.asarray(found)

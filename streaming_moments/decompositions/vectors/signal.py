@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.vectors.central_moments import CentralMoments
 from streaming_moments.errors import NotIdentifiable
 
-_ROUNDING = 1e-12  # of the largest eigenvalue: a direction below it is rounding
-_LEAST_NOISE = 1e-9  # of the mean variance of a coordinate
-_LEAST_SHARE = 0.01  # of the variance of a coordinate: the least part that is noise
+_ROUNDING = 1e-12  # share of the largest eigenvalue; a direction below it is rounding error
+_LEAST_NOISE = 1e-9  # share of the mean variance of a coordinate
+_LEAST_SHARE = 0.01  # least share of noise in the variance of a coordinate
 _SETTLED = 1e-10
 _ROUNDS = 100
 _HALVINGS = 20
 _RIDGE = 1e-9
-_FEW_ROWS = 2  # rows for each coordinate
+_FEW_ROWS = 2  # fewest rows for each coordinate
 _TAIL = 2.02  # quantile of the Tracy-Widom law that noise exceeds once in a hundred times
 
 
@@ -57,12 +57,12 @@ class Signal:
             )
         vary = int(_varying(C).sum())
         if vary < r or (vary == r and not whole):
-            which = f"{d} numbers" if vary == d else f"{d} numbers, of which {vary} vary,"
+            which = f"{d} numbers" if vary == d else f"{d} numbers ({vary} of them vary)"
             raise NotIdentifiable(
                 f"rows of {which} have at most {vary if whole else vary - 1} directions of signal, "
                 f"but {r} are asked for; ask for {vary} components or {vary} factors at most"
             )
-        diagonal = diagonal and r < vary  # no direction is left for noise
+        diagonal = diagonal and r < vary  # no direction remains for noise
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
                 f"{r} directions of signal are asked for, but covariances separate at most {most} "
@@ -148,7 +148,7 @@ def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
         inner[np.diag_indices(free.size)] += _RIDGE
         step = np.zeros(logs.size)
         step[free] = -np.linalg.solve(inner, slope[free])
-        step /= max(1.0, np.abs(step).max())  # of logarithms
+        step /= max(1.0, np.abs(step).max())  # largest step of the logarithms
         for _ in range(_HALVINGS):
             tried = np.clip(logs + step, lower, upper)
             found = _misfit(C, tried, r)

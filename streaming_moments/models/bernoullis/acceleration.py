@@ -1,4 +1,4 @@
-"""Acceleration: a pass over sets that goes as far as many, where components overlap.
+"""Acceleration: one pass over sets moves as far as many passes where components overlap.
 
 Where rows could be of several components, a pass takes only the share `1 - m` of the step to the
 maximum in a direction in which a share m of the information is missing (Dempster, Laird, Rubin
@@ -16,25 +16,25 @@ from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixtu
 from streaming_moments.statistics.counts.batch import CountBatch
 
 MOST = 512
-"""Parameters at most; of more features, those that tell components apart best are accelerated."""
+"""Most parameters. With more, the features that separate components best are accelerated."""
 DRAWN = 48
 """Rows drawn for each parameter. Measured with 16: steps of rare features are too long."""
 FURTHEST = 10.0
-"""Times that a step is as long as that of a pass, at most."""
+"""Longest step, relative to the step of a pass."""
 CLEAR = 0.01
-"""Mean ambiguity of drawn rows, `1 - sum_h r_h^2`, below which a pass is left as it is."""
-_BORDER = 4.0  # times nearer to 0 or 1 than both models that a probability comes, at most
-RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # rules by which later passes read rows
+"""Mean ambiguity of drawn rows, `1 - sum_h r_h^2`, below which a pass is not accelerated."""
+_BORDER = 4.0  # A probability comes at most this many times nearer to 0 or 1 than in both models.
+RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # smoothing rules by which later passes read rows
 _AT_A_TIME = 4096  # drawn rows; fewer of many features
 _CELLS = 1 << 22
 _LEAST = 1e-12
 
 
 def accelerated(before: BernoulliMixture, after: BernoulliMixture) -> BernoulliMixture:
-    """Mixture near to where passes would end, from the mixtures before and after one.
+    """Mixture near the limit of many passes, extrapolated from the mixtures before and after one.
 
     The step of the pass is multiplied by `(I - M)^-1`, with M the missing information. It is
-    `after` itself where components are clear, or more than MOST allows.
+    `after` itself if components are well separated, or have more parameters than MOST.
     """
     chosen = _distinctive(before)
     n, k = chosen.size, before.n_topics
@@ -55,7 +55,7 @@ def accelerated(before: BernoulliMixture, after: BernoulliMixture) -> BernoulliM
 
 
 def _distinctive(model: BernoulliMixture) -> NDArray[np.int64]:
-    """Features, by number, with the largest share of variance between components."""
+    """Indices of the features with the largest share of variance between components."""
     P, k = model.smoothed, model.n_topics
     mean = P @ model.weights
     between = np.square(P - mean[:, None]) @ model.weights / (mean * (1 - mean))
@@ -65,7 +65,7 @@ def _distinctive(model: BernoulliMixture) -> NDArray[np.int64]:
 def _scales(
     model: BernoulliMixture, chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(features, k) and (k,) scales: rows with known components have information 1 in them."""
+    """(features, k) and (k,) scales in which rows with known components have information 1."""
     P = model.smoothed[chosen]
     roots = np.sqrt(np.maximum(model.weights, _LEAST))
     return roots / np.sqrt(P * (1 - P)), roots
@@ -77,7 +77,7 @@ def _missing_information(
     """Missing information of drawn rows, features of one component after another, then weights.
 
     The covariance, given a row, of the derivatives of its log-likelihood with its component known.
-    None where components are clear.
+    None if components are well separated.
     """
     P, (n, k) = model.smoothed, (chosen.size, model.n_topics)
     size = n * k + k

@@ -25,7 +25,9 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-_SMOOTHING = 1e-3  # share of the mean that is mixed into the probabilities when rows are read
+_SMOOTHING = (
+    1e-3  # share of the mean of all rows that is mixed into the probabilities when rows are read
+)
 _LEAST = 1e-9
 _COPIES = 4  # copies of pairs and slices as floats
 
@@ -61,7 +63,7 @@ class BernoulliMixture(StoredModel):
     spectrum : (k - 1,) float64
         Ratios of the variances between and within components, decreasing.
     rounds : int
-        Rounds that filled in moments of equal features; 60 if they did not converge.
+        Rounds that filled in moments of equal features; 60 means that they did not converge.
     bars, probability_bars : (k,) and (n, k) float64, optional
         Expected L1 error of the features of each component, as shares of sum 1, and standard errors
         of the probabilities, if the statistics have halves of the rows; of a polished model those
@@ -123,7 +125,7 @@ class BernoulliMixture(StoredModel):
         NotIdentifiable
             The statistics identify fewer components; the message says how many.
         """
-        # rows with their halves, also if each step reads the blocks again
+        # rows with their halves, although each step then reads the blocks again
         read = rows.prepared("reading row blocks", _itself, halves=True)
         blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
@@ -148,7 +150,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def blank(cls, statistics: MomentStatistics, number: int) -> Self:
-        """Mixture of equal components, which says how many a second start is to find."""
+        """Mixture of equal components; it gives a second start the number of components."""
         rows = statistics.length_histogram.n_documents
         mean = statistics.word_counts / max(1, rows)
         even = np.full(number, 1 / number)
@@ -266,13 +268,14 @@ class BernoulliMixture(StoredModel):
         said = [f"probabilities of {self.n_features:,} features"]
         if self.start == PILOT:
             facts["start"] = self.start
-            said.append("started from a pilot of the rows, as the rows are more likely so")
+            said.append("started from a pilot of the rows, which makes the rows more likely")
+        cautions = []
         if self.rounds >= MOST_ROUNDS:
-            said.append(
+            cautions.append(
                 f"moments of equal features did not converge in {MOST_ROUNDS} rounds: ask for "
-                "fewer "
-                "components, count more rows, or polish"
+                "fewer components, count more rows, or polish"
             )
+        said += cautions
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
             said.append(f"held-out log-likelihood {self.held_out.mean:.4f} per pair")
@@ -282,7 +285,7 @@ class BernoulliMixture(StoredModel):
             if self.bars is not None:
                 facts["error_bars_of"] = "the fit before it was polished"
                 said.append("error bars are of the fit before that")
-        return Description(facts, columns, "; ".join(said))
+        return Description(facts, columns, "; ".join(said), cautions=tuple(cautions))
 
 
 def _once(batch: CountBatch) -> CountBatch:

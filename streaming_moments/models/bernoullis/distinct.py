@@ -20,7 +20,7 @@ from streaming_moments.numerics.packing import unpack
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 MOST_ROUNDS = 60
-_SETTLED = 1e-3  # change of the probabilities at which rounds end
+_SETTLED = 1e-3  # rounds end when the probabilities change by less
 _RANK_ROUNDS = 1000
 _RANK_SETTLED = 1e-6
 _MORE_DIRECTIONS = 5
@@ -125,7 +125,7 @@ class Squares:
 
     @classmethod
     def of(cls, Q: NDArray[np.float64]) -> Squares:
-        """Squares of a basis."""
+        """Compute the squares of a basis."""
         either, other = np.divmod(np.arange(Q.shape[1] ** 2), Q.shape[1])
         kept = (np.abs(Q).T @ np.abs(Q)).ravel() > 0
         values = Q[:, either[kept]] * Q[:, other[kept]]

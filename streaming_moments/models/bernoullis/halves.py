@@ -75,7 +75,7 @@ def mean_logarithm(
     0.5
     """
     core = pairs.shape[1]
-    # the lower bound covers features that a half lacks
+    # the lower bound prevents log 0 for features that do not occur in a half
     mean = probabilities @ weights
     smoothed = 0.999 * probabilities + 0.001 * np.maximum(mean, _LEAST)[:, None]
     total = seen = 0.0

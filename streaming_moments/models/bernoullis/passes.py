@@ -12,7 +12,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-RULES = (UNIT,)  # rules by which rows are read
+RULES = (UNIT,)  # version of the rules by which passes read rows
 
 
 @dataclass(frozen=True, eq=False)

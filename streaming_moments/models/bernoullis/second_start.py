@@ -1,4 +1,4 @@
-"""Second start of a Bernoulli mixture, from a pilot of its rows, used if rows are more likely."""
+"""Second start of a Bernoulli mixture from a pilot; used if it makes the rows more likely."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def better_start(
 ) -> BernoulliMixture:
     """Mixture from which passes start: the model, or the best of ten starts from a pilot.
 
-    The pilot is used if rows are more likely by it than by the model after passes, and if the model
-    has no components of its own. Components are in the order of the nearest ones of the model.
-    Error bars are those of the fit, so a start from the pilot has none. With `settle` and no more
-    rows than a pilot holds, the model is the one after all passes that change it.
+    The start from the pilot is used if it makes rows more likely than the model after passes does.
+    It is also used if the model has no components of its own. Components are in the order of the
+    nearest ones of the model. Error bars are those of the fit, so a start from the pilot has none.
+    With `settle` and no more rows than a pilot holds, the model is the one after all passes that
+    change it.
     """
     pilot = Pilot.of(records, seed, _after, BernoulliMixture.log_likelihoods)
     rng = np.random.default_rng(seed)
@@ -46,7 +47,7 @@ def _after(model: BernoulliMixture, rows: CountBatch, passes: int) -> BernoulliM
 
 
 def _drawn(model: BernoulliMixture, rows: CountBatch, rng: np.random.Generator) -> BernoulliMixture:
-    """Mixture whose components are between a row each and the mean of all rows."""
+    """Mixture whose components lie between one row each and the mean of all rows."""
     k, csr = model.n_topics, SetsFoundation.distinct(rows).to_csr()
     own = csr[rng.integers(0, rows.documents, k)].toarray().T
     probabilities = _OWN * own + (1 - _OWN) * np.asarray(csr.mean(axis=0))[:, None]

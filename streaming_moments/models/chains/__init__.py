@@ -1,4 +1,4 @@
-"""Hidden Markov chains: emissions of the states, one file each; fitting and decoding."""
+"""Hidden Markov chains: their fits, decoding, and emissions, each in its own file."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
 """Numba kernels that read sequences by a hidden Markov model: likelihood, posteriors, Viterbi.
 
 Each place of a sequence has the index of a row in a table of likelihoods; a negative index marks an
-unobserved place. Rows are symbols of an alphabet, or the places themselves.
+unobserved place. The table has a row for each symbol of an alphabet, or for each place.
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ def forward_backward(
                 for i in range(k):
                     posterior[place, i] = state[i] / total
             else:
-                # the rest is impossible from here up to rounding: this place gets no information
-                # from it
+                # later symbols have probability 0 up to rounding, so they add no information here
                 backward[:] = 1.0
     return found
 
@@ -223,7 +222,7 @@ def expected_places(
                 state[j] = ahead[place - begin, j] * backward[j]
                 total += state[j]
             if total <= 0:
-                # as in `forward_backward`: no information from the rest
+                # as in `forward_backward`: later symbols add no information
                 backward[:] = 1.0
                 state[:] = ahead[place - begin]
                 total = 1.0

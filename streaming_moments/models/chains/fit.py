@@ -34,7 +34,7 @@ from streaming_moments.statistics.views.sketches import sketch_of
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics, ViewTotals
 
 BEGINNINGS = 10
-"""With fewer first symbols for each state the distribution of first states is unknown."""
+"""With fewer first symbols for each state the distribution of first states is not estimated."""
 
 
 def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def chain_of(
     emission: NDArray[np.float64],
     options: Any,
 ) -> tuple[Chain, float, int, int]:
-    """Chain from moments, maybe refined; its score, states without successors, and rounds.
+    """Chain from moments, refined if asked; its score, states without successors, number of rounds.
 
     Raises NotIdentifiable if the symbol distributions of the states are linearly dependent.
     """

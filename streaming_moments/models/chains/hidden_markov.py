@@ -34,8 +34,8 @@ from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
-# Windows for each symbol below which operators are mostly noise (measured: good at 2,000, worse
-# than unigrams at 30).
+# Windows for each symbol; with fewer, operators are mostly noise. Measured: they predict well with
+# 2,000 and worse than unigrams with 30.
 _RARE = 1000
 _UNIGRAMS = 1e-3  # share of unigrams in a prediction by operators
 
@@ -46,8 +46,8 @@ class MarkovOptions(FitOptions):
     """Options of a fit of sequences."""
 
     refine: int = option(
-        "Rounds of refinement by the windows: fewer with millions of windows, none with a sketched "
-        "alphabet.",
+        "Rounds of refinement by the windows of three symbols; fewer for millions of windows, "
+        "none with a sketch.",
         200,
         require_rounds,
     )
@@ -382,6 +382,7 @@ class HiddenMarkovModel(TripleModel):
                 f"held-out log-likelihood {self.held_out.mean:.4f} per window, perplexity "
                 f"{window_perplexity(self.held_out):.4g} per symbol"
             )
+        begun = len(said)
         if self.short:
             said.append(
                 agreeing(self.short, "sequence has", "sequences have") + " fewer than three symbols"
@@ -399,11 +400,12 @@ class HiddenMarkovModel(TripleModel):
             said.append(said_of_turned(self.turned))
         if self.rare:
             said.append("symbols are rare, so operators are mostly noise: use the parameters")
+        cautions = tuple(said[begun:])
         said += self.said_of_polishing(facts)
-        return Description(facts, columns, "; ".join(said))
+        return Description(facts, columns, "; ".join(said), cautions=cautions)
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
-        """Operators, and by symbol those of all; the last is for an unobserved symbol."""
+        """Operators, and the matrix of each symbol; the last one is for unobserved symbols."""
         if self.observable is None:
             raise InvalidInput(
                 f"the model has no observable operators: they would be too large for "

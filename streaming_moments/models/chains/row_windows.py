@@ -4,9 +4,9 @@ Given the middle state the three rows are independent, so that the sums
 
     T = sum [1; x2; upper(x2 x2')] (x) [1; x1] (x) [1; x3]
 
-are those of a mixture of three views (`decompositions.views`), whose columns hold a 1, which fixes
-the scale, and the means and second moments of the states. T is additive, but no kind of store has
-it: sums of rows (kind "vectors") ignore the order of rows, and windows of symbols (kind
+are those of a mixture of three views (`decompositions.views`), whose columns consist of a 1, which
+fixes the scale, and of the means and second moments of the states. T is additive, but no kind of
+store has it: sums of rows (kind "vectors") ignore the order of rows, and windows of symbols (kind
 "sequences") have no numbers. T has `(d + 1)^3 (d + 2) / 2` entries.
 """
 
@@ -31,12 +31,14 @@ from streaming_moments.models.chains.hidden_chain import HiddenChain
 from streaming_moments.models.chains.vector_sequences import VectorSequences
 from streaming_moments.numerics.lazy_scipy import optimize
 
-# Least variance of a state in any direction, as a share of that of all rows: moments can be off.
+# Least variance of a state in any direction, as a share of that of all rows: estimates from moments
+# can be negative.
 _LEAST = 0.1
 _PART = 1 << 13  # windows multiplied at a time
-# Share of the transition matrix spread over all states before the first round: zeros would stay.
+# Share of the transition matrix that is spread over all states before the first round, as rounds
+# keep zeros.
 _SPREAD = 1e-2
-# Rounds end when one gains fewer nats per row.
+# Rounds end when a round gains fewer nats per row.
 _GAIN = 1e-7
 
 

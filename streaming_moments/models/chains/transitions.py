@@ -68,7 +68,7 @@ def transitions(
 
 
 def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """(k,) distribution of the first state, and number of first symbols."""
+    """(k,) distribution of the first state, and the number of first symbols."""
     counts = interleaved(rows.gathered("first symbols", _firsts)).astype(np.float64)
     total = int(counts.sum())
     found = optimize.nnls(emission, counts / max(total, 1))[0]

@@ -64,7 +64,7 @@ class Blockmodel(StoredModel):
     memberships : (n, k) float64
         pi, rows on the simplex; the row of a node without edges is `weights`.
     mixing : (k, k) float64
-        B; in a directed graph from the row's community to the column's.
+        B, edge probabilities; in a directed graph from the row's community to the column's.
     degrees : (n,) int64
         Number of edges of each node; outgoing edges in a directed graph.
     weights : (k,) float64
@@ -194,7 +194,7 @@ class Blockmodel(StoredModel):
         A node without an edge has no community.
         """
         none, own, degrees = batch < 0, self.memberships[batch], self.degrees[batch]
-        # stores have these errors as floats
+        # stores save these errors as floats
         degrees = degrees.astype(np.int64)
         bars = np.zeros(len(batch)) if self.node_bars is None else self.node_bars[batch]
         return Columns.of(
@@ -223,23 +223,27 @@ class Blockmodel(StoredModel):
             facts["mixing_error"] = self.mixing_bars.tolist()
             if known.size:
                 sentence += f", expected L1 error {known.mean():.2g}"
+        cautions = []
         if self.repeated:
             sentence += f"; {self.repeated:,} edge ends occur in several shards and count once"
         if self.outside:
-            sentence += (
-                f"; the mixing matrix was up to {self.outside:.2g} outside 0 to 1 and was clipped"
+            clipped = (
+                f"the mixing matrix was up to {self.outside:.2g} outside 0 to 1 and was clipped"
             )
+            sentence += f"; {clipped}"
             if self.mixing_bars is None or self.outside > self.mixing_bars.max():
                 sentence += ": there may be fewer communities"
+                cautions.append(f"{clipped}: there may be fewer communities")
         if lone:
-            sentence += (
-                f"; {agreeing(lone, 'node has', 'nodes have')} no edge; without edges "
+            cautions.append(
+                f"{agreeing(lone, 'node has', 'nodes have')} no edge; without edges "
                 "memberships are the weights of the communities"
             )
+            sentence += f"; {cautions[-1]}"
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             sentence += f"; {self.polishing.sentence}; error bars are of the fit before that"
-        return Description(facts, columns, sentence)
+        return Description(facts, columns, sentence, cautions=tuple(cautions))
 
 
 def _bars(
@@ -260,7 +264,7 @@ def _bars(
 
 
 def _order_like(found: Members, whole: Members) -> NDArray[np.int64]:
-    """Community of one fit that is nearest to each of another, by L1 of memberships."""
+    """For each community of a fit, the nearest of another fit, by L1 of memberships."""
     apart = np.array(
         [np.abs(found.memberships - own[:, None]).sum(axis=0) for own in whole.memberships.T]
     )

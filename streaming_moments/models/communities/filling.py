@@ -18,7 +18,7 @@ from streaming_moments.numerics.packing import pack
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 
 _MOST_ROUNDS = 1000
-_SETTLED = 1e-8  # relative change at which rounds end
+_SETTLED = 1e-8  # rounds end when the relative change is smaller
 _MORE_DIRECTIONS = 5
 _ROWS = 64
 _ROUNDING = 1e-9
@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class FilledLengths:
-    """Totals of lists in which neighbours can be equal, which divide the moments."""
+    """Totals of lists in which neighbours can be equal; moments are divided by them."""
 
     C1: float
     C2: float

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from streaming_moments.models.reading.inference import posteriors
 
 ROUNDS = 60
-_SETTLED = 1e-3  # of a share, which a round changes at most when rounds end
-_BEGUN = 0.9  # share of its label that a node begins with
+_SETTLED = 1e-3  # rounds end when no share changes by more
+_BEGUN = 0.9  # initial share of its label for each node
 _LEAST = 1e-9
 # Gain of degree correction above which it is used: twice the log-likelihood for each node, which is
 # 1 on average where all nodes of a community have the same expected degree.
@@ -55,7 +55,8 @@ class Blocks:
     def corrected(self) -> bool:
         """Whether degrees within communities differ by more than chance.
 
-        By twice the gain in Poisson log-likelihood of degree correction (Karrer, Newman 2011).
+        Compares twice the gain in Poisson log-likelihood by degree correction (Karrer, Newman
+        2011).
         """
         edges, degrees = self.edges, self.ends.sum(axis=1)
         out, into = edges.sum(axis=1), edges.sum(axis=0)
@@ -78,7 +79,7 @@ class Blocks:
     def likelihood(self, corrected: bool) -> float:
         """Log-likelihood of the edges, and of the labels, up to a number for the graph.
 
-        With degree correction that of Karrer and Newman (2011), in which labels have none.
+        With degree correction it is that of Karrer and Newman (2011), in which labels add nothing.
         """
         edges = self.edges
         if corrected:
@@ -101,7 +102,7 @@ class Blocks:
         return np.log(chances), np.log1p(-chances)
 
     def scores(self, corrected: bool) -> NDArray[np.float64]:
-        """(n, k) log-likelihood of the edges of each node, were it in each community."""
+        """(n, k) log-likelihood of the edges of each node if it were in each community."""
         if corrected:
             out, into = self.edges.sum(axis=1), self.edges.sum(axis=0)
             rates = np.maximum(self.edges, 0.5) / np.maximum(np.outer(out, into), 1.0)
@@ -109,7 +110,7 @@ class Blocks:
             degrees = self.ends.sum(axis=1, keepdims=True)
             return np.asarray(self.ends @ np.log(rates).T - degrees * expected)
         there, none = self._logs
-        # a node is no neighbour of itself
+        # a node is not its own neighbour
         return np.asarray(self.ends @ there.T + (self.sizes - self.ends) @ none.T - np.diag(none))
 
 
@@ -146,9 +147,9 @@ def settled_shares(
     """(n, k) shares of the nodes of an undirected graph after variational rounds.
 
     A node has the probabilities of all communities given those of its neighbours (mean field;
-    Daudin, Picard, Robin 2008), until they change little. Rounds of labels end further from planted
-    ones, as a wrong node misleads its neighbours. `adjacency` is (n, n) sparse, of 0 and 1, and
-    symmetric.
+    Daudin, Picard, Robin 2008), until they change little. Rounds of hard labels end further from
+    planted communities, as a wrong label misleads its neighbours. `adjacency` is (n, n) sparse, of
+    0 and 1, and symmetric.
 
     Examples
     --------

@@ -30,10 +30,10 @@ from streaming_moments.statistics.counts.statistics import statistic_shapes
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 
-# Number of nodes; above it the bias is below the noise.
+# Number of nodes above which the bias is below the noise.
 FILLED_BELOW = 1000
 _MOST_ROUNDS = 200
-_SETTLED = 1e-3  # change of the filled-in moments at which rounds end
+_SETTLED = 1e-3  # rounds end when the filled-in moments change by less
 _LEAST = 1e-12
 
 
@@ -46,7 +46,12 @@ class CommunitiesOptions(TopicOptions):
     pairs do not determine alpha0.
     """
 
-    alpha0: float = option("0: each node has one community; else a mixture.", 0.1, form_of)
+    alpha0: float = option(
+        "Sum of the Dirichlet parameters. 0: each node has one community; above 0: a mixture "
+        "of communities.",
+        0.1,
+        form_of,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,7 +186,7 @@ def _itself(statistics: Statistics) -> Statistics:
 
 
 def _whole(blocks: Sequence[Statistics]) -> WeightedStatistics:
-    """All rows as floats, without arrays that a fit of topics does not use."""
+    """All rows as floats, without the arrays that a fit of topics does not use."""
     names = statistic_shapes(blocks[0].basis, blocks[0].block, codocuments=False, halves=False)
     arrays = {
         name: interleaved([getattr(one, name) for one in blocks]).astype(np.float64)

@@ -1,7 +1,7 @@
 """Moves: communities of a graph that are split in exchange for two that are merged.
 
-Rounds that relabel one node after another, or all at once, end where a large community holds two
-and another is in halves. Such an exchange leaves that place.
+Rounds that relabel nodes can end in a local maximum: one label covers two communities, and two
+labels share another. Such an exchange leaves this maximum.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 else:
     sp = LazyModule("scipy.sparse")
 
-_ROUNDS = 10  # with one community more
-_MERGED, _SHORT = 10, 10  # merges that are tried, of pairs that lose least, and their rounds
-_STEPS = 30  # of the power method that splits a community
-_FEWEST = 4  # members of a community that is split
-_GAIN = 0.5  # nats that an exchange gains at least
+_ROUNDS = 10  # rounds with one community more
+_MERGED, _SHORT = (
+    10,
+    10,
+)  # number of merges that are tried, those with the smallest loss first, and their rounds
+_STEPS = 30  # iterations of the power method that splits a community
+_FEWEST = 4  # fewest members of a community that is split
+_GAIN = 0.5  # least gain of an exchange, in nats
 
 
 def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """(n,) labels after rounds, and after exchanges as long as these make the graph more likely.
+    """(n,) labels after rounds, then after exchanges while these make the graph more likely.
 
     Parameters and graph as for `settled_shares`. There are at most 2 k exchanges.
 
@@ -58,7 +61,7 @@ def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArra
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Labels after rounds, how likely the graph is by them, and whether degrees differ."""
+    """Labels after rounds, the log-likelihood of the graph, and whether degrees differ."""
 
     labels: NDArray[np.int64]
     likelihood: float
@@ -80,7 +83,7 @@ class _Found:
 
 
 def _exchanged(adjacency: Any, found: _Found, k: int) -> Iterator[_Found]:
-    """Labels with one community split and two merged, those of large communities first."""
+    """Labels with one community split and two merged; splits of large communities first."""
     sizes = np.bincount(found.labels, minlength=k)
     for chosen in np.argsort(-sizes, kind="stable").tolist():
         if sizes[chosen] < _FEWEST:
@@ -102,8 +105,8 @@ def _split(
 ) -> NDArray[np.int64] | None:
     """Labels in which some members of a community have label k; None if it has no edges.
 
-    By the sign of the leading vector of its regularised adjacency (Amini, Chen, Bickel, Levina
-    2013) without that of the degrees.
+    Splits by the sign of the leading eigenvector of its regularised adjacency (Amini, Chen, Bickel,
+    Levina 2013) after the part explained by degrees is subtracted.
     """
     own = np.flatnonzero(labels == chosen)
     inner = adjacency[own][:, own].astype(np.float64)
@@ -117,7 +120,7 @@ def _split(
     vector = np.random.default_rng(0).standard_normal(own.size)
     for _ in range(_STEPS):
         vector = vector - common * (common @ vector)
-        vector = scaled @ vector + vector  # eigenvalues from 0
+        vector = scaled @ vector + vector  # makes all eigenvalues positive
         vector /= np.linalg.norm(vector)
     found = labels.copy()
     found[own[vector > 0]] = k
@@ -127,7 +130,7 @@ def _split(
 def _merged(
     adjacency: Any, labels: NDArray[np.int64], k: int, corrected: bool
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield labels of one community fewer; the graph is most likely under the first ones."""
+    """Yield labels with two communities merged; the most likely ones first."""
     tried: list[tuple[float, int, NDArray[np.int64]]] = []
     blocks = Blocks.of_labels(adjacency @ np.eye(k, dtype=np.int64)[labels], labels)
     for one, other in combinations(range(k), 2):

@@ -126,7 +126,8 @@ def _told(
         )
     own = shares / shares.sum() / (alpha0 + 1)
     rows = whitened.pairs @ O / np.sqrt(own)
-    # the pairs of the rows view with each side are its weighted columns times those of the side
+    # pairs of the rows view with a side are the weighted columns of the view times the columns of
+    # the side
     share, dual = alpha0 / (alpha0 + 1), np.linalg.pinv(rows) / own[:, None]
     means = slices / sides.triples
     left = means[:, 1:, 0] - share * np.outer(means[:, 0, 0], sides.sums[1:, 0])

@@ -14,7 +14,7 @@ from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.expected_sums import IntegerSums
 
-RULES = ("labels",)  # rules by which edges are read
+RULES = ("labels",)  # version of the rules by which passes read edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class ExpectedNeighbours(IntegerSums):
 class LabelReader:
     """Blockmodel whose most likely communities label the ends of edges.
 
-    model : blockmodel with one community a node
+    model : blockmodel with one community for each node
     """
 
     model: Blockmodel
@@ -59,7 +59,7 @@ class LabelReader:
         Raises
         ------
         InvalidInput
-            Edges of the store have a direction, which the model does not know.
+            Edges of the store are directed, but the model does not record directions.
         """
         if foundation is not None and foundation.directed and not model.directed:
             raise InvalidInput(
@@ -79,7 +79,7 @@ class LabelReader:
 
 
 def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
-    """Blockmodel after a pass: the most likely community of each node, and B of those before.
+    """Blockmodel after a pass: labels of all nodes, and B of the earlier labels.
 
     Degrees are corrected for where they differ by more than chance (`Blocks.corrected`). A node
     without edges has the weights of the communities.

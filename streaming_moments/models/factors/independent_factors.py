@@ -16,7 +16,7 @@ from streaming_moments.decompositions.vectors.factors import (
     ORDERS,
     require_noise,
     require_order,
-    require_told_apart,
+    require_significant,
     weak_factors,
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
@@ -72,14 +72,15 @@ class FactorOptions(FitOptions):
         also=("components",),
     )
     order: str = option(
-        "Cumulants that separate factors: third for skewed ones, fourth for kurtotic ones, both "
-        "for any; auto: those by which halves of the rows agree best.",
+        "Cumulants that separate factors. third: for factors with skew; fourth: for factors "
+        "with kurtosis; both: for any; auto: those for which halves of the rows agree best.",
         AUTO,
         _require_order,
         choices=(AUTO, *ORDERS),
     )
     noise: str = option(
-        "Covariance of normal noise: spherical, diagonal, or full, which needs fourth moments.",
+        "Covariance of the normal noise: spherical, diagonal or full. Full noise needs fourth "
+        "moments.",
         "spherical",
         require_noise,
         choices=NOISES,
@@ -216,7 +217,7 @@ class IndependentFactors(StoredModel):
             )
         found, order, halves, told = fitted(whole, moments, k, options.order, options.noise)
         if options.weak == "refuse":
-            require_told_apart(found, order)
+            require_significant(found, order)
         bars = None
         if halves:
             even, odd = matched_halves(found, halves)
@@ -267,7 +268,7 @@ class IndependentFactors(StoredModel):
     @property
     def weak(self) -> int:
         """Number of factors whose cumulants do not exceed noise."""
-        # passes separate factors by whatever is not normal in them
+        # passes separate factors by any deviation from the normal law
         return weak_factors(self, self.order if self.polishing is None else "both").size
 
     @property
@@ -335,12 +336,13 @@ class IndependentFactors(StoredModel):
         if self.order_told:
             facts["order_told"] = self.order_told
             said.append(self.order_told)
+        begun = len(said)
         if self.n_topics == self.dimension and self.noise_kind != "full":
-            said.append("with as many factors as dimensions, noise is taken as none")
+            said.append("with as many factors as dimensions, the fit assumes no noise")
         elif self.n_topics != self.n_directions and self.noise_kind != "full":
             said.append(f"the spectrum separates {self.n_directions} from noise")
         if self.noise_kind == "full" and self.polishing is None and self._of_both_signs:
-            said.append("kurtoses have both signs, so only passes (polish) take noise off")
+            said.append("kurtoses have both signs, so only passes (polish) remove the noise")
         if self.weak:
             said.append(f"{self.weak} have cumulants within noise and are unreliable")
         if self.n_missing:
@@ -351,7 +353,8 @@ class IndependentFactors(StoredModel):
                     "records are not numeric and were skipped",
                 )
             )
+        cautions = tuple(said[begun:])
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)
-        return Description(facts, columns, "; ".join(said))
+        return Description(facts, columns, "; ".join(said), cautions=cautions)

@@ -1,4 +1,4 @@
-"""Numba kernel that sums factors over the rows of each interval of another."""
+"""Numba kernel that sums factors over the rows in each interval of another factor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order: which cumulants separate the factors of some rows best."""
+"""Order: choice of the cumulants that separate the factors of some rows best."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 AUTO = "auto"
-"""Order that the cumulants decide."""
-_BETTER = (
-    0.9  # of the difference between halves with both orders: below it, one order is used alone
-)
+"""Value of the option `order` that lets the cumulants decide."""
+# one order is used alone if the halves then differ by less than this share of the difference with
+# both
+_BETTER = 0.9
 _NAMES = {"third": "third cumulants", "fourth": "fourth cumulants", "both": "both"}
 
 Halves = tuple[Factors, Factors]
@@ -34,8 +34,9 @@ def fitted(
 ) -> tuple[Factors, Order, Halves | None, str]:
     """Factors, their order, the factors of the halves, and why the order, if it was "auto".
 
-    "auto" uses both cumulants, or one of them if halves of the rows then differ less and no more
-    than one factor lacks it. Without fourth moments it is "third". Raises as `independent_factors`.
+    "auto" uses both cumulants. It uses only one of them if that makes the halves differ less, and
+    if at most one factor lacks this cumulant. Without fourth moments it is "third". Raises as
+    `independent_factors`.
     """
 
     def fit(given: VectorMoments, order: Any) -> Factors:
@@ -67,7 +68,7 @@ def matched_halves(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(k, d) columns of the even and of the odd half that match those of all rows."""
     own = found.mixing.T
-    # the sign of a factor without skewness is free: match either sign
+    # the sign of a factor without skewness is arbitrary: match either sign
     either = [
         matched_rows(np.vstack([own, -own]), np.vstack([one.mixing.T, -one.mixing.T]))
         for one in halves

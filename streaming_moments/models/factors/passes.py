@@ -18,20 +18,22 @@ from streaming_moments.statistics.vectors.rows import VectorBatch
 
 FACTOR = 1 << 8
 """Integer units of a standard deviation of a factor as it is read."""
-_FURTHEST = 1 << 5  # standard deviations: values beyond count as if they were there
+_FURTHEST = 1 << 5  # standard deviations at which values are clipped
 # Ends of the intervals between which a score is linear, in standard deviations.
 _ENDS = (-4.0, -3.0, -2.25, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.25, 3.0, 4.0)
-_POWER = 1 << 6  # integer units of a third or fourth power
+_POWER = 1 << 6  # integer units in which third and fourth powers are summed
 _ROUNDING = 1 / 12  # variance added by rounding to the grid
-_LARGEST = (FACTOR * _FURTHEST) ** 2  # that a row adds to a sum
-# Rows by which slopes of neighbouring intervals are drawn together: fewer fit the noise of 1,000
-# rows, more miss the edges of uniform and exponential factors (measured).
+_LARGEST = (FACTOR * _FURTHEST) ** 2  # largest value that a row adds to a sum
+# Weight, in rows, by which slopes of neighbouring intervals are smoothed. Measured: a smaller
+# weight fits the noise of 1,000 rows, a larger one misses the edges of uniform and exponential
+# factors.
 _SMOOTH = 10.0
-# Rows for which a score is as good as linear: below it no likelihood separates two factors.
+# Fewest rows that show a score to be non-linear; with a linear score the likelihood cannot separate
+# two factors.
 _LINEAR = 50.0
-_LONGEST = 0.3  # that a pass moves a factor towards another
-_LEAST_SHARE = 0.01  # least share of a factor in what is read of it; the rest is noise
-RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)  # rules by which rows are read
+_LONGEST = 0.3  # most that a pass moves a factor towards another
+_LEAST_SHARE = 0.01  # least share of a factor in the variance of its values; the rest is noise
+RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)  # version of the rules by which passes read rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ class FactorReader:
             )
         unmixing = model.unmixing / _spreads(model, grid)
         linear = unmixing * grid.step
-        reach = grid.radius + grid.dimension**0.5 + 1  # coordinates are rounded
+        reach = grid.radius + grid.dimension**0.5 + 1  # rounding of the coordinates
         largest = reach * np.linalg.norm(linear, axis=0).max()
         object.__setattr__(self, "_linear", rounded_for_sums(linear, largest))
         object.__setattr__(self, "_constant", (grid.offset - model.mean) @ unmixing)
@@ -111,12 +113,12 @@ class FactorReader:
 def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> IndependentFactors:
     """Factors after a pass: a Newton step of the likelihood, without the noise.
 
-    The score of each factor, minus the derivative of its log density, is piecewise linear, and the
-    nearest to the true one in mean square (Pham and Garat 1997). At the true unmixing, the score of
-    a factor is uncorrelated with other factors, but for their noise: by Stein's identity that
-    leaves the covariance of the noise times the mean slope of the score. Noise of unknown
-    covariance is subtracted with the linear part of the score. Factors keep their order and
-    signs. Skewness and kurtosis are of the values that the pass read.
+    The score of a factor is minus the derivative of its log density. The step uses the piecewise
+    linear function nearest to it in mean square (Pham and Garat 1997). At the true unmixing, the
+    score of a factor is uncorrelated with other factors, but for their noise: by Stein's identity
+    that leaves the covariance of the noise times the mean slope of the score. Noise of unknown
+    covariance is subtracted with the linear part of the score. Factors keep their order and signs.
+    Skewness and kurtosis are of the values that the pass read.
     """
     n, k = sums.documents, model.n_topics
     if not n:
@@ -147,7 +149,7 @@ def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> Indepen
 
 
 def shape_of(model: IndependentFactors) -> tuple[int, int]:
-    """(rows, k) of tables as large as the sums, the columns, and what is read of rows."""
+    """(rows, k) of arrays as large as the sums, the columns, and the values of a batch."""
     return 2 * (len(_ENDS) + 1) * model.n_topics + 2 * model.dimension, model.n_topics
 
 
@@ -209,14 +211,14 @@ def _known_noise(
     noise: NDArray[np.float64],
     n: int,
 ) -> NDArray[np.float64]:
-    """(k, k) parts of other factors to take off each factor: a Newton step for each pair."""
+    """(k, k) multiples of other factors to subtract from each: a Newton step for each pair."""
     left = scores - slopes[:, None] * noise
     own, other = spread.diagonal() - noise.diagonal(), 1 - noise.diagonal() * slopes
     straight = slopes[:, None] * own
     size = straight * straight.T - np.outer(other, other)
     told = size > _LINEAR / n
     moved = (straight.T * left - other[:, None] * left.T) / np.where(told, size, 1.0)
-    # of two normal factors only their correlation is known
+    # the likelihood determines only the correlation of two normal factors
     moved = np.where(told, moved, (spread - noise) / 2)
     np.fill_diagonal(moved, 0.0)
     return np.asarray(moved)
@@ -225,7 +227,7 @@ def _known_noise(
 def _free_of_noise(
     scores: NDArray[np.float64], slopes: NDArray[np.float64], spread: NDArray[np.float64], n: int
 ) -> NDArray[np.float64]:
-    """As `_known_noise`, by the part of the scores that is not linear."""
+    """Same as `_known_noise` for unknown noise: uses the part of the scores that is not linear."""
     left = scores - slopes[:, None] * spread
     size = slopes * spread.diagonal() - 1
     told = size > _LINEAR / n

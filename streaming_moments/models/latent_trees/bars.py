@@ -30,7 +30,7 @@ class TreeBars:
 
     tables : (states of the parent, states) float64 for each node, standard errors of its
         probabilities given the state of its parent
-    scores : standard errors of the scores, and of the lead of Chow-Liu's tree, "behind"
+    scores : standard errors of the scores; the key "behind" is for `LatentTree.behind`
     """
 
     tables: tuple[NDArray[np.float64], ...]
@@ -43,7 +43,7 @@ def half_trees(
     known: Mapping[int, NodeStates],
     smoothing: float,
 ) -> tuple[DirectedTree, ...]:
-    """Trees of the pairs and triples of both halves of the rows; none if one identifies no states.
+    """Trees of the pairs and triples of both halves of the rows, or none if one is too small.
 
     structure : tree of all rows
     known : states of the hidden nodes from all rows; the states of a half are matched to them
@@ -90,7 +90,7 @@ def score_bars(
 
 
 def _numbered_like(found: NodeStates, whole: NodeStates) -> NodeStates:
-    """States reordered to be nearest to those of the whole, if they are as many."""
+    """States reordered to be nearest to those of all rows, if their number is the same."""
     if found.weights.size != whole.weights.size:
         return found
     leaves = sorted(whole.given)
@@ -101,6 +101,6 @@ def _numbered_like(found: NodeStates, whole: NodeStates) -> NodeStates:
 
 
 def order_like(found: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Order in which columns are nearest to those of the whole."""
+    """Order in which columns are nearest to those of all rows."""
     apart = np.abs(found[:, None, :] - whole[:, :, None]).sum(axis=0)
     return np.asarray(optimize.linear_sum_assignment(apart)[1], dtype=np.int64)

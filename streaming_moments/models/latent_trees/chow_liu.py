@@ -38,8 +38,9 @@ def along(
 ) -> DirectedTree:
     """Tree of columns with a given order and parents.
 
-    Mixed into a column given its parent are its own distribution by the share `smoothing`, and
-    before that as `own_rows` rows, which count where few rows have the value of the parent.
+    Each conditional distribution of a column is smoothed by the column's own distribution. First
+    `own_rows` rows of it are added, which matter where few rows have the value of the parent. Then
+    it is mixed in with the share `smoothing`.
     """
     made = []
     for column, parent in zip(order, parents, strict=True):

@@ -16,11 +16,11 @@ from streaming_moments.models.latent_trees.triples import Triples
 
 _STARTS = 2
 _MOST_ROUNDS = 150
-_SETTLED = 1e-6  # nats of a triple
+_SETTLED = 1e-6  # rounds end when a triple gains fewer nats
 
 
 def latent_classes(tables: PairTables, triples: Triples, classes: int, seed: int) -> DirectedTree:
-    """Star of the columns around a hidden node, the likelier of two random starts."""
+    """Star of the columns around a hidden node, from the better of two random starts."""
     rng = np.random.default_rng(seed)
     found = [_from_start(tables, triples, classes, rng) for _ in range(_STARTS)]
     weights, given, _ = max(found, key=lambda one: one[2])
@@ -42,7 +42,7 @@ def _from_start(
     given = own[:, :, None] * rng.gamma(2.0, size=(V, C, classes))
     given /= given.sum(axis=1, keepdims=True)
     weights, before, mean = np.full(classes, 1 / classes), -np.inf, 0.0
-    # triples of a column hold the same rows again and again
+    # each row is in several triples of a column
     often = np.maximum(np.bincount(triples.views.ravel(), minlength=V), 1)[:, None, None]
     counts, total = triples.counts.reshape(T, C, C * C), triples.counts.sum()
     for _ in range(_MOST_ROUNDS):

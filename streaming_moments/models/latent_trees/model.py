@@ -63,7 +63,7 @@ from streaming_moments.statistics.row_block import interleaved
 _CONTRACT = 0.15
 _SMOOTHING = 1e-3
 _LEAST_STATES = 2
-_SAID = {
+_SHAPE_NAMES = {
     "latent_tree": "latent tree",
     "mixed_tree": "tree of hidden nodes and columns",
     "chow_liu": "Chow-Liu's tree",
@@ -94,14 +94,16 @@ class LatentTreeOptions(FitOptions):
         "Merge hidden nodes closer than this distance.", _CONTRACT, _require_contract
     )
     smoothing: float = option(
-        "Share of each column's own distribution mixed into its distribution given a state.",
+        "Share of a column's overall distribution that is mixed into its distribution for "
+        "each state.",
         _SMOOTHING,
         _require_smoothing,
     )
 
     shape: str = option(
-        "Hidden nodes between the columns (latent_tree), some of them columns (mixed_tree), none "
-        "(chow_liu), or one (latent_classes); auto: what predicts columns held out best.",
+        "Inner nodes of the tree: all hidden (latent_tree), some of them columns (mixed_tree), "
+        "all columns (chow_liu), or one hidden node (latent_classes); auto: the shape that "
+        "predicts held-out columns best.",
         AUTO,
         choices=(AUTO, *SHAPES),
     )
@@ -158,7 +160,7 @@ class LatentTree(StoredModel):
         Mean log-probability, in nats, of a column given the two that tell most of it, in one half
         of the rows under a tree of the other half, of each shape.
     held_out : HeldOut, optional
-        That of the chosen shape; None if the statistics have no halves.
+        The same score, of the chosen shape; None if the statistics have no halves.
     vocabulary, basis : str
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
@@ -333,7 +335,7 @@ class LatentTree(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score of columns held out; raises as `fit`, and NotIdentifiable for a single state."""
+        """Score of held-out columns; raises as `fit`, and NotIdentifiable for a single state."""
         if options.topics < _LEAST_STATES:
             raise NotIdentifiable("a single state explains nothing; ask for 2 or more")
         return super().trial(rows, options)
@@ -419,7 +421,7 @@ class LatentTree(StoredModel):
         scores, bars = self.scores, self.bars
         told = "" if bars is None else f" (error {bars.scores[self.shape]:.1g})"
         sentence = (
-            f"{_SAID[self.shape]}: log-likelihood of a pair of columns "
+            f"{_SHAPE_NAMES[self.shape]}: log-likelihood of a pair of columns "
             f"{scores[self.shape]:.4f}{told} nats; Chow-Liu's tree {scores['chow_liu']:.4f}, "
             f"independent {scores['independent']:.4f}, at most {scores['pairs']:.4f}"
         )
@@ -431,22 +433,26 @@ class LatentTree(StoredModel):
         if self.shape_scores:
             facts["held_out"] = dict(self.shape_scores)
             ranked = sorted(self.shape_scores.items(), key=lambda one: -one[1])
-            shown = ", ".join(f"{_SAID[name]} {score:.4f}" for name, score in ranked)
-            sentence += f"; a column held out, given two others: {shown}"
+            shown = ", ".join(f"{_SHAPE_NAMES[name]} {score:.4f}" for name, score in ranked)
+            sentence += f"; held-out log-likelihood of a column given two others: {shown}"
+        cautions = []
         if self.behind > 0 and self.shape == "latent_tree":
-            sentence += (
-                f"; Chow-Liu's tree without hidden states is {self.behind:.2g} nats better: a "
+            cautions.append(
+                f"Chow-Liu's tree without hidden states is {self.behind:.2g} nats better: a "
                 "latent tree is the wrong model of these columns, or it has too few states"
             )
+            sentence += f"; {cautions[0]}"
         if self.start == PILOT:
             facts["start"] = self.start
             sentence += (
-                "; started from latent classes of a pilot of the rows, which are likelier so"
+                "; started from latent classes of a pilot of the rows, which makes the rows more "
+                "likely"
             )
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             sentence += f"; {self.polishing.sentence}; scores are of the fit before that"
-        return Description(facts, sentence=sentence, picture=drawing.as_text(self))
+        picture = drawing.as_text(self)
+        return Description(facts, sentence=sentence, picture=picture, cautions=tuple(cautions))
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes from which `from_parts` restores the model."""

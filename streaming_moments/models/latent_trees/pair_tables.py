@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS, TableColumns
 
-# Singular values below this show no dependence of two columns.
+# Smaller singular values are not evidence that two columns depend on each other.
 _LEAST_CORRELATION = 1e-6
 
 
@@ -94,7 +94,7 @@ class PairTables:
     def mean_log(self, joints: Sequence[Sequence[NDArray[np.float64]]]) -> float:
         """Mean over all pairs of columns of `sum P log Q`, in nats: the log-likelihood of pairs.
 
-        `joints` are the V by V arrays Q, (c_one, c_other), positive wherever pairs were counted.
+        `joints` are the V by V arrays Q, (c_one, c_other), positive for all counted pairs.
         """
         every = list(combinations(range(self.table.number), 2))
         total = 0.0
@@ -116,7 +116,8 @@ def length_of(joint: NDArray[np.float64], states: int = 0) -> float:
     scaled = joint / np.sqrt(np.where(left > 0, left, 1.0))
     scaled /= np.sqrt(np.where(right > 0, right, 1.0))
     values = np.linalg.svd(scaled, compute_uv=False)[1:states]
-    # columns of fewer categories have fewer values, of which each stands for several
+    # columns with fewer categories than states have fewer singular values; each represents several
+    # states
     return float(-np.log(np.maximum(values, _LEAST_CORRELATION)).mean() * (states - 1))
 
 

@@ -18,10 +18,10 @@ from streaming_moments.numerics.simplex import nearest_distributions
 
 Triple = tuple[int, int, int]
 
-# Views of a hidden node to try until some separate its states.
+# Number of triples of leaves that are tried for a hidden node until one separates its states.
 _TRIED = 6
 _LEAVES_OF_A_SIDE = 2
-# Leaves at each end whose pairs determine an inner edge.
+# Number of leaves at each end of an inner edge whose pairs determine it.
 _ENDS = 4
 
 
@@ -150,7 +150,7 @@ def transition(
     for x, y in product(near, far):
         rows.append(np.kron(states[one].given[x], states[other].given[y]))
         values.append(tables.joint(x, y).ravel())
-    # the row for sum 1 has the weight of all tables together
+    # the equation "sum is 1" has the weight of all tables together
     rows.append(np.full((1, shape[0] * shape[1]), float(len(values))))
     values.append(np.array([float(len(values))]))
     found, _ = nnls(np.vstack(rows), np.concatenate(values))
@@ -179,7 +179,7 @@ def hidden_states(
     triples: Mapping[int, Mapping[Triple, NDArray[np.float64]]],
     states: int,
 ) -> dict[int, NodeStates]:
-    """States of all hidden nodes: `states` of them, or as many as the columns around it separate.
+    """States of all hidden nodes; a node has `states` of them, or as many as its columns separate.
 
     Arguments and errors as for `parametrised`; at least one node has all `states`.
     """

@@ -15,8 +15,8 @@ from streaming_moments.models.states import States
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 
-_ROWS = 4096  # rows at a time
-RULES = (UNIT, OWN_ROWS)  # rules by which rows are read
+_ROWS = 4096  # rows that are read at a time
+RULES = (UNIT, OWN_ROWS)  # version of the rules by which passes read rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class ExpectedTables(IntegerSums):
 
 @dataclass(frozen=True, eq=False)
 class TreeReader:
-    """Tree prepared for reading rows; what it expects of a row does not depend on other rows.
+    """Tree prepared for reading rows; the expected values of a row do not depend on other rows.
 
     model : tree whose nodes are inferred
     """
@@ -76,7 +76,7 @@ def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
 
 
 def conditionals(model: LatentTree) -> States:
-    """Rows of all tables as columns, each filled up with zeros, and the errors of each."""
+    """Rows of all tables as columns, padded with zeros, and the error of each."""
     tables, widest = model.tree.tables, max(table.shape[1] for table in model.tree.tables)
     columns = [np.pad(table, ((0, 0), (0, widest - table.shape[1]))) for table in tables]
     bars = None

@@ -1,4 +1,4 @@
-"""Second start of a tree: latent classes of a pilot of rows, used if whole rows are likelier."""
+"""Second start of a tree: latent classes of a pilot, used if they make whole rows more likely."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
 CLASSES = "latent_classes"
-_GROUP = 4  # rows whose mean begins a class
-_OWN = 0.5  # share of that mean; the rest is the mean of all rows
+_GROUP = 4  # rows whose mean is the start of a class
+_OWN = 0.5  # share of that mean in the start; the rest is the mean of all rows
 
 
 def better_start(
@@ -30,9 +30,9 @@ def better_start(
 ) -> LatentTree:
     """Tree from which passes start: the fit, or latent classes of a pilot of the rows.
 
-    Classes are used if they make rows held out more likely than the tree does after passes. A fit
-    compares shapes by columns, given those that tell most of them, as triples tell no more. A tree
-    of a shape that was asked for stays, unless it is of latent classes.
+    Classes are used if they make held-out rows more likely than the tree does after passes. A fit
+    compares shapes only by triples of columns, so whole rows can favour another shape. If the
+    options name a shape, it stays, unless it is latent classes.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def better_start(
     seed : int
         Seed of the pilot and the starts.
     numbers : sequence of int
-        Numbers of classes to try, rising, until rows held out are no more likely; by default that
-        of the states.
+        Increasing numbers of classes to try, until held-out rows are no more likely; by default the
+        number of states.
     """
     if model.shape != CLASSES and CLASSES not in model.shape_scores:
         return model
@@ -93,7 +93,7 @@ class _Classes:
     def drawn(
         cls, table: TableColumns, rows: CountBatch, number: int, rng: np.random.Generator
     ) -> _Classes:
-        """Classes that are each between the mean of some rows and that of all."""
+        """Classes that lie between the mean of a few rows and the mean of all rows."""
         X = _known(table, rows)
         own = np.asarray(X.sum(axis=0), dtype=np.float64)[:, None]
         own /= np.maximum(_in_columns(table, own), 1.0)
@@ -142,7 +142,7 @@ class _Classes:
 
 
 def _known(table: TableColumns, rows: CountBatch) -> Any:
-    """(rows, n) sparse, 1 for each known value; words that came later belong to no column."""
+    """(rows, n) sparse, 1 for each known value; words added later belong to no column."""
     return rows.to_csr()[:, : table.n_words]
 
 
@@ -154,6 +154,6 @@ def _in_columns(table: TableColumns, sums: NDArray[np.float64]) -> NDArray[np.fl
 def _normed(
     table: TableColumns, sums: NDArray[np.float64], beside: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(n, k) distributions of the categories of each column, of sums and others beside."""
+    """(n, k) distributions of the categories of each column, from sums and additional counts."""
     found = sums + beside
     return np.asarray(found / _in_columns(table, found))

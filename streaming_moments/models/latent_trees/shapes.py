@@ -1,4 +1,4 @@
-"""Shapes: kinds of trees that are fitted to the same pairs and triples, and which predicts best."""
+"""Shapes: kinds of trees that are fitted to the same pairs and triples; the best one is chosen."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ Counts = Mapping[Triple, NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What trees are fitted to.
+    """Data to which trees are fitted.
 
     tables, counts : pairs, and the triples that were read
     dependence : Chow-Liu's tree of the pairs
     latent, mixed : structures with hidden nodes alone, and with columns in place of some
-    rings, nearest : triples of latent classes, and those by which shapes are scored
+    rings, nearest : triples for latent classes, and triples for the scores of shapes
     halves : pairs and triples of each half of the rows; empty if they are not known
     """
 
@@ -106,7 +106,7 @@ def _mixed_tree(measured: Measured, options: Any) -> Shaped:
 
 
 def _chow_liu(measured: Measured, options: Any) -> Shaped:
-    """Tree of the columns; each half has edges of its own, but for error bars those of all rows."""
+    """Tree of the columns; halves have their own edges, except trees for error bars."""
     tree = measured.dependence
     both, smoothing = [half for half, _ in measured.halves], options.smoothing
     halves = tuple(chow_liu(half, smoothing, OWN_ROWS) for half in both)
@@ -115,7 +115,7 @@ def _chow_liu(measured: Measured, options: Any) -> Shaped:
 
 
 def _latent_classes(measured: Measured, options: Any) -> Shaped:
-    """One hidden node between all columns; classes of halves are numbered as those of all rows."""
+    """One hidden node between all columns; classes of halves are matched to those of all rows."""
     every = (measured.tables, measured.counts), *measured.halves
     tree, *own = (
         latent_classes(tables, Triples.of(measured.rings, counts), options.topics, options.seed)
@@ -138,7 +138,7 @@ SHAPES: Mapping[str, Callable[[Measured, Any], Shaped]] = MappingProxyType(
 
 
 def fitted_shapes(measured: Measured, options: Any) -> dict[str, Shaped]:
-    """Trees of the shape that is asked for, or of all that can be fitted.
+    """Trees of the requested shape, or of all shapes that can be fitted.
 
     Raises NotIdentifiable if none can.
     """
@@ -155,7 +155,7 @@ def fitted_shapes(measured: Measured, options: Any) -> dict[str, Shaped]:
 
 
 def taken_of(held_out: Mapping[str, HeldOut], found: Mapping[str, Shaped]) -> str:
-    """Shape that predicts columns held out best; the first of those that differ by noise alone.
+    """Shape that predicts held-out columns best; the first of those within the noise of it.
 
     Without halves it is the first that could be fitted.
     """
@@ -165,7 +165,7 @@ def taken_of(held_out: Mapping[str, HeldOut], found: Mapping[str, Shaped]) -> st
 
 
 def structure_of(tree: DirectedTree, order: tuple[int, ...]) -> Structure:
-    """Structure of a tree, each edge as long as the states at its ends differ."""
+    """Structure of a tree; the length of an edge is the distance of the states at its ends."""
     edges = []
     marginals = tree.marginals()
     for place, parent in enumerate(tree.parents):

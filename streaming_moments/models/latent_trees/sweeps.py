@@ -15,7 +15,7 @@ from streaming_moments.statistics.row_block import RowBlock
 
 
 def pair_rows(statistics: Statistics, n_words: int) -> NDArray[np.float64]:
-    """(rows, n + 1): pair counts and number of rows of each category, of those in the tree."""
+    """(rows, n + 1): pair counts and number of rows, for categories in the tree."""
     rows = statistics.block.size(n_words)
     pairs = statistics.pair_counts[:rows, :n_words].astype(np.float64)
     return np.hstack([pairs, statistics.moment_counts[:rows, None].astype(np.float64)])

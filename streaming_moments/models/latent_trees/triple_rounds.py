@@ -16,7 +16,7 @@ OWN_ROWS = 1.0
 
 
 def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -> DirectedTree:
-    """Tree after 20 rounds over the counts of some triples, which stand for all columns."""
+    """Tree after 20 rounds over the counts of some triples, a sample of all."""
     if not counts:
         return tree
     rows, weights = as_rows(counts, len(tree.node_of))

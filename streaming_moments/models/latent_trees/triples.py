@@ -1,4 +1,4 @@
-"""Triples: counts of three columns, which ones are read, and those of halves of the rows.
+"""Triples: choice of triples of columns, their counts, and the counts of halves of the rows.
 
 The statistics have the pairs of each half, but only the triples of all rows. This module draws the
 triples of a half and fits them to its pairs.
@@ -19,7 +19,7 @@ from streaming_moments.models.latent_trees.parameters import Triple
 from streaming_moments.models.latent_trees.triple_rounds import as_rows
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
-_CELLS = 10_000  # of all triples of latent classes, if as many cover the columns
+_CELLS = 10_000  # most triples for latent classes, if they cover all columns
 _MOST_ROUNDS = 200
 _FITTED = 1e-9  # largest error of a pair probability after fitting
 
@@ -57,7 +57,7 @@ class Triples:
 
 
 def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
-    """Neighbours in random rings of all columns, so that classes of all columns are the same."""
+    """Triples of neighbours in random rings of columns, so that all columns share classes."""
     V, rng = table.number, np.random.default_rng(seed)
     most = max(V, _CELLS // max(table.sizes) ** 3)
     every = V * (V - 1) * (V - 2) // 6
@@ -70,7 +70,7 @@ def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
 
 
 def nearest_triples(tables: PairTables) -> tuple[Triple, ...]:
-    """Each column, and the two others that tell most of it."""
+    """Each column with the two others that have the most information about it."""
     told = tables.information()
     np.fill_diagonal(told, -np.inf)
     nearest = np.argsort(-told, axis=1, kind="stable")[:, :2].tolist()
@@ -83,7 +83,7 @@ def halves_of(
     """Triples of two halves of the rows: a binomial share, fitted to the pairs of each half.
 
     A row is in one cell of a triple, so a random half of the rows is a binomial sample of each
-    cell. None without halves, or if two columns never occur together in one.
+    cell. Empty without halves, or if two columns never occur together in a half.
     """
     whole = Triples.of([*counts], counts)
     rounded = np.rint(whole.counts).astype(np.int64)

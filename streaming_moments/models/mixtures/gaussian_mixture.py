@@ -69,7 +69,8 @@ class MixtureOptions(FitOptions):
         also=("components",),
     )
     covariance: str = option(
-        "Variances: one for each component or one for all, spherical or by coordinate.",
+        "Variances of a component. spherical: one for all coordinates; diag: one for each "
+        "coordinate; tied: the same in all components.",
         "spherical",
         require_covariance,
         choices=COVARIANCES,
@@ -273,8 +274,7 @@ class GaussianMixture(StoredModel):
         Parameters
         ----------
         rows : (n, d)
-            Finite numbers; a number beyond 1e100 standard deviations is treated as if it were
-            there.
+            Finite numbers; those beyond 1e100 standard deviations are clipped.
 
         Raises
         ------
@@ -284,7 +284,7 @@ class GaussianMixture(StoredModel):
         return read_by_parts(rows, self.dimension, self._log_densities)
 
     def _log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        # centred: the squares of rows far from the origin would lose precision
+        # rows are centred, as squares of rows far from the origin would lose precision
         centre = self.weights @ self.means
         x, means = rows.astype(np.float64) - centre, self.means - centre
         most = _FAR * np.sqrt(self.variances.min())
@@ -352,14 +352,17 @@ class GaussianMixture(StoredModel):
         if self.start == PILOT:
             facts["start"] = self.start
             said.append(
-                "started from K-means on a pilot of the rows, as the rows are more likely so"
+                "started from K-means on a pilot of the rows, which makes the rows more likely"
             )
-        elif k > self.n_separable:
+        # the spectrum says nothing of a model that did not start from it
+        separable = k if self.start == PILOT else self.n_separable
+        begun = len(said)
+        if k > separable:
             said.append(
                 f"the spectrum separates {self.n_separable}: the other components are noise, or "
                 "their means are in the span of others"
             )
-        elif k < self.n_separable:
+        elif k < separable:
             said.append(
                 f"the spectrum separates {self.n_separable}: some components hold several of them"
             )
@@ -384,14 +387,15 @@ class GaussianMixture(StoredModel):
             )
         if self.n_unsteady:
             said.append(self.unsteady_sentence)
+        cautions = tuple(said[begun:])
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)
-        return Description(facts, columns, "; ".join(said))
+        return Description(facts, columns, "; ".join(said), cautions=cautions)
 
     @property
     def unsteady_sentence(self) -> str:
-        """What `n_unsteady` says, and what to do."""
+        """Warning about components found in one half only (`n_unsteady`), with a remedy."""
         return (
             f"{self.n_unsteady} of {self.n_topics} components "
             f"{'is' if self.n_unsteady == 1 else 'are'} not found in both halves of the rows, so "

@@ -19,10 +19,12 @@ ROW = 1 << 16
 """Integer units of one row's responsibilities."""
 _MOST = 1 << 62
 _EXACT = 1 << 53  # whole numbers up to here are exact in float64
-_ROWS = 1024  # rows at a time
+_ROWS = 1024  # rows that are read at a time
 _ROUNDING = 1 / 12  # variance added by rounding to the grid
-_LEAST_VARIANCE = 1e-3  # share of the mean variance of all components, or of that of rounding
-RULES = (ROW, SUM_BITS)  # rules by which rows are read
+_LEAST_VARIANCE = (
+    1e-3  # least variance, as a share of the mean variance of all components or of rounding
+)
+RULES = (ROW, SUM_BITS)  # version of the rules by which passes read rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,7 @@ class MixtureReader:
         precisions = self.grid.step**2 / self.model.variances
         means = (self.model.means - self.grid.offset) / self.grid.step
         turned = means * precisions
-        reach = self.grid.radius + self.grid.dimension**0.5 + 1  # coordinates are rounded
+        reach = self.grid.radius + self.grid.dimension**0.5 + 1  # rounding of the coordinates
         with np.errstate(divide="ignore"):
             constant = np.log(self.model.weights) - (np.square(means) * precisions).sum(axis=1) / 2
         alike = self.grid.dimension / precisions.shape[1]
@@ -257,6 +259,6 @@ def polished(
 
 
 def shape_of(model: GaussianMixture) -> tuple[int, int]:
-    """(rows, k) of tables as large as means, variances, and the rows read at a time."""
+    """(rows, k) of arrays as large as the means, the variances, and the rows read at a time."""
     k, d = model.means.shape
     return 2 * d + _ROWS * (d + k) // k, k

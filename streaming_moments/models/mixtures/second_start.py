@@ -1,4 +1,4 @@
-"""Second start of a Gaussian mixture, from a pilot of its rows, used if rows are more likely."""
+"""Second start of a Gaussian mixture from a pilot; used if it makes the rows more likely."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
 
 _KEPT = 3
-_CANDIDATES = 5  # components whose split is tried before the search for one ends
-_STEPS = 5  # passes after a split, and after a component is taken away
-_BEFORE = 10  # passes before components move
+_CANDIDATES = 5  # number of components whose split is tried before the search ends
+_STEPS = 5  # passes after a split, and after the removal of a component
+_BEFORE = 10  # passes before the first split
 _LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
-_ORDINARY = 0.97  # share of the rows of which none is clipped: more clipped ones are no outliers
-_FEWEST = 2.0  # rows of the pilot that a component has at least
-_WORTH = 4.0  # nats of all rows that a split gains at least: few rows fit noise
+_ORDINARY = 0.97  # Share of rows. If the grid clips more rows, they are not outliers.
+_FEWEST = 2.0  # fewest rows of the pilot for a component
+_WORTH = 4.0  # least gain of a split in nats, over all rows; a smaller gain can be noise
 
 
 def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
@@ -38,13 +38,13 @@ def best_start(
     """The mixture from which passes over all rows start.
 
     K-means (k-means++, ten starts) on half of the pilot, and passes over that half from the three
-    nearest starts. Between these passes wide components are split in exchange for components that
-    are hardly needed, while that makes the half more likely. The best of the three, by the other
-    half, is used if it makes the other half more likely than `model` does after such passes: by two
-    standard errors, and a thousandth of a nat a row. Otherwise these passes are used if they beat
-    `model` itself by as much. Rows that the grid clips are left out if they are few, as a component
-    of outliers makes such rows most likely. A start has no error bars if a component of the fit is
-    elsewhere in it.
+    nearest starts. Between these passes wide components are split, and for each split a component
+    that is hardly needed is removed, while that makes the half more likely. The best of the three,
+    by the other half, is compared there with `model` after such passes. It is used if it gains two
+    standard errors and a thousandth of a nat a row. Otherwise `model` after these passes is used if
+    it gains as much over `model` itself. Rows that the grid clips are left out if they are few, as
+    a component of outliers would fit them best. A start has no error bars if a mean is far from
+    that of the fit.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def best_start(
     near = _settled(model, train, grid)
     if gains(other.log_likelihoods(held_out) - near.log_likelihoods(held_out)):
         return other
-    # passes over all rows can end elsewhere than those over the pilot
+    # passes over all rows can reach another optimum than passes over the pilot
     if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
         near = replace(near, polishing=None)
         if _elsewhere(near.means, model.means):
@@ -92,7 +92,7 @@ def best_start(
 
 
 def _elsewhere(means: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
-    """Whether a mean is further from where it was than half the way to the nearest other mean."""
+    """Whether a mean moved by more than half of the distance to the nearest other mean."""
     apart = np.linalg.norm(means[:, None] - means, axis=-1)
     np.fill_diagonal(apart, np.inf)
     moved = np.linalg.norm(means - before, axis=1)
@@ -100,7 +100,7 @@ def _elsewhere(means: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
 
 
 def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
-    """Rows without those that the grid clips, if few are clipped and at least `least` are left."""
+    """Rows that the grid does not clip, if few are clipped and at least `least` remain."""
     away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
     kept = away <= grid.radius
     return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
@@ -144,9 +144,9 @@ def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[G
 
 
 def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
-    """Mixture after splits of wide components, each in exchange for one that is hardly needed.
+    """Mixture after splits of wide components; each replaces a component hardly needed.
 
-    A split stays if the rows are then more likely.
+    A split stays if it makes the rows more likely.
     """
     k, before = model.n_topics, float(model.log_likelihoods(rows).sum())
     moves = 0
@@ -182,10 +182,10 @@ def _only(model: GaussianMixture, kept: NDArray[np.bool_]) -> GaussianMixture:
 
 
 def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArray[np.float64]]]:
-    """Components whose rows spread along an axis more than normal ones, and how far.
+    """Components whose rows spread along an axis more than normal rows, and their spread.
 
-    Those first that two components would make more likely by most; the spread is in units of the
-    edge that noise of as many rows has (Marchenko and Pastur 1967).
+    Components are ordered by the gain in likelihood from a split. The spread is relative to the
+    largest that noise of as many rows has (Marchenko and Pastur 1967).
     """
     shares, d = model.posterior(rows), model.dimension
     found = []
@@ -230,7 +230,7 @@ def _of_clusters(
     spreads = np.zeros((k, squares.shape[1]))
     np.add.at(spreads, labels, squares)
     whole = squares.mean(axis=0)
-    # few rows of a cluster say little of its variance
+    # few rows of a cluster do not determine its variance
     spreads = (spreads + whole) / (counts + 1)[:, None]
     if blank.covariance.startswith("tied"):
         spreads = np.tile(whole, (k, 1))

@@ -18,17 +18,18 @@ from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
 from streaming_moments.progress import Report, unreported
 from streaming_moments.statistics.counts.basis import Basis
 
-# The first number shows whether topics gain anything.
+# The first number shows whether more than one topic improves the score.
 TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 """Numbers of states, components or communities to try."""
 # A gain below this share of the mean gain so far is small.
 _LITTLE = 0.25
-# A state counts as found in the other half up to this share of the distance to its neighbour.
+# Largest error of a state that counts as found in the other half, as a share of the distance to its
+# neighbour.
 _AGAIN = 0.5
 # The search stops after this many larger numbers in succession without improvement.
 _WORSE = 3
-_FEW = 6  # numbers that are printed one by one
+_FEW = 6  # most numbers that are listed one by one
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class NumberSearch:
     apart : mapping
         `Trial.apart` of these numbers, if known.
     of : str
-        Plural name of what is counted, such as topics.
+        Plural noun, such as topics.
     more : str
         Option that tries larger numbers; empty if unknown.
 
@@ -143,7 +144,7 @@ class NumberSearch:
 
     @property
     def predicting(self) -> int | None:
-        """Fewest within the noise of the best score; None without scores."""
+        """Smallest number within the noise of the best score; None without scores."""
         numbers = sorted(self.curve)
         places = likely([self.curve[number] for number in numbers])
         return numbers[places[0]] if places else None
@@ -171,10 +172,11 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
             return ""
         chosen = self.found(how)
         of = self.of if chosen != 1 else one_of(self.of)
-        return f"chose {chosen} {of}: {self.reasons(how)}"
+        gains = f"; gain of each: {self.gains}" if len(self.curve) > 1 else ""
+        return f"chose {chosen} {of}: {self.reasons(how)}{gains}"
 
     def reasons(self, how: str = "auto") -> str:
-        """Why `found` chooses its number, and the gains, as the end of a sentence."""
+        """Why `found` chooses its number, as the end of a sentence."""
         separable, predicting = self.separable, self.predicting
         best = "they predict best" if how == "predict" else f"{predicting} predict best"
         if how != "predict" and predicting == separable:
@@ -183,13 +185,11 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
             best += ", the most tried" + (f" ({self.more})" if self.more else "")
         if how == "predict":
             also = "they" if separable == predicting else separable
-            told = f"{best}; {also} are separable"
-        elif self.apart:
-            told = f"both halves find all of them, but not all of a larger number; {best}"
-        else:
-            few = "one more gains less than a quarter of the mean gain in held-out likelihood"
-            told = f"{few}; {best}"
-        return f"{told}; gain of each: {self.gains}" if len(self.curve) > 1 else told
+            return f"{best}; {also} are separable"
+        if self.apart:
+            return f"both halves find all of them, but not all of a larger number; {best}"
+        few = "one more gains less than a quarter of the mean gain in held-out likelihood"
+        return f"{few}; {best}"
 
     @property
     def gains(self) -> str:
@@ -222,7 +222,7 @@ def shown_numbers(numbers: Iterable[int], of: str) -> str:
 
 
 def one_of(several: str) -> str:
-    """Singular of the name of what is counted or held out.
+    """Singular of a plural noun, such as topics.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def searched(
     more: str = "",
     worse: int = _WORSE,
 ) -> NumberSearch:
-    """Try increasing numbers, and for "auto" those between.
+    """Try increasing numbers, then for "auto" numbers in between.
 
     Stops after `worse` numbers in succession that cannot be fitted, or have no better score and
     states that are not all found in both halves. "auto" then halves the gaps around its choice
@@ -381,7 +381,7 @@ def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
 
 
 def telling(curve: Mapping[int, HeldOut]) -> int | None:
-    """Fewest number on a curve after which another topic gains little; None for an empty curve.
+    """Smallest number on a curve after which another topic gains little; None for an empty curve.
 
     Little is less than a quarter of the mean gain so far. People name about as many topics; the
     best predicting number is often several times larger. Gains within the noise count as 0.
@@ -417,6 +417,6 @@ def numbers_of_topics(basis: Basis) -> tuple[int, ...]:
     >>> numbers_of_topics(Basis(np.eye(40, 17, dtype=np.int8), 40))
     (1, 2, 3, 5, 7, 10)
     """
-    # the basis has three columns for two topics, and a few more
+    # the basis has three columns for every two topics, and a few more
     most = basis.columns / 1.5
     return tuple(number for number in TRIED_TOPICS if number <= most) or (1,)

@@ -1,4 +1,4 @@
-"""Passes: how passes over records polish each family of models, one line each."""
+"""Passes: table of the functions with which passes polish each family of models."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ from streaming_moments.statistics.vectors.rows import join_vectors
 class SecondStart:
     """Another start of the first passes over a fit.
 
-    better : `better(model, records, foundation, seed, settle)` is the fit, or another start from
-        records drawn from all, whichever makes others of them more likely; with `settle` the fit
-        may be brought nearer to its optimum if these are all records
+    better : `better(model, records, foundation, seed, settle)` returns the fit or a start from a
+        sample of the records, whichever makes the rest of the sample more likely. With `settle` and
+        a sample of all records, it may first bring the fit nearer to its optimum
     joined : `joined(batches)` are the records of several batches
     """
 
@@ -68,10 +68,11 @@ class SecondStart:
         return self.better(model, records, foundation, seed, passes == AUTO)
 
 
-_FEWEST = 2  # records of a pilot
+_FEWEST = 2  # number of records of a pilot
 
 ACCELERATED = 2
-"""Passes that may be accelerated; later ones never make the records less likely."""
+"""Number of first passes that may be accelerated; later passes never make the records less likely.
+"""
 
 
 def _as_it_is(given: Any) -> Any:
@@ -93,14 +94,15 @@ class Passes:
     rules : rules by which records are read
     shape : (rows, columns) of the tables of a model, for memory plans
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
-    settles : share of the error bars that passes after the last of "auto" may change, as of
-        `settled`
-    lasting : whether all of these count, not the last alone
+    settles : share of the error bars by which later passes may change the model when "auto" stops,
+        as of `settled`
+    lasting : whether the changes of all later passes count, not those of one pass
     of_rows : whether records are rows of numbers, which need the grid of a foundation
-    states : `states(model)` are what a pass of "auto" changes
-    cut : `cut(batches)` are the same records in batches that `reader` takes, however they were cut
-    begun : `begun(model)` is what the first pass over records reads with, after a fit
-    most : passes of "auto" at most
+    states : `states(model)` returns the values whose change decides when "auto" stops
+    cut : `cut(batches)` divides the same records into batches for `reader`, independent of their
+        old boundaries
+    begun : `begun(model)` returns the model with which the first pass after a fit reads records
+    most : most passes of "auto"
     accelerated : `accelerated(before, after)` is the model after each of the first `ACCELERATED`
         passes, from those before and after it
     second : another start of the first passes; None if a family has none
@@ -128,7 +130,7 @@ class Passes:
         return model if model.polishing is not None else self.begun(model)
 
     def number(self, passes: int | str) -> int | str:
-        """Most passes that are made: `most` for "auto"."""
+        """Largest number of passes: `most` for "auto"."""
         return self.most if passes == AUTO else passes
 
     def after(self, number: int, before: Any, sums: Any, foundation: Any, alpha: bool) -> Any:
@@ -148,7 +150,7 @@ def _refuse_alpha(model: Any, alpha: bool) -> None:
 
 
 def _require_one(model: Any, alpha: bool) -> None:
-    """Refuse models with several states in a record, or communities of a node, too."""
+    """Refuse models with several states in a record or several communities of a node."""
     _refuse_alpha(model, alpha)
     if model.alpha0:
         raise InvalidInput(

@@ -89,7 +89,7 @@ def polished(
             f"model {model.name} is of rows of numbers; give them to MomentGaussianMixture or "
             "MomentFactors with polish"
         )
-    if hasattr(batches, "dtype"):  # a matrix
+    if hasattr(batches, "dtype"):  # a SciPy matrix is not a list of batches
         require_batch(batches)
     given = [batches] if isinstance(batches, Records) else batches
     report = reporter("polished", verbose)
@@ -105,10 +105,9 @@ def passes_over(
     threads: int = 1,
     report: Report = unreported,
 ) -> T:
-    """As `polished`, of any family: batches are what its reader takes and `select` cuts.
+    """Same as `polished` for any family, with batches of the type of its reader.
 
-    Each pass is reported. Foundation is that of the statistics, which families of counts do
-    without.
+    Each pass is reported. Families of counts need no foundation.
     """
     family = passes_of(type(model))
     most = family.number(passes)

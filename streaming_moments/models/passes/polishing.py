@@ -17,9 +17,9 @@ from streaming_moments.statistics.expected_sums import IntegerSums, columns_of
 
 SWEEPS = 15
 PASSES = 2
-_TOLERANCE = 3e-4  # of a document's tokens: change at which its sweeps end
+_TOLERANCE = 3e-4  # sweeps over a document end when a smaller share of its tokens changes
 _SMOOTHING = 1e-3  # share of M1 mixed into the topics when documents are read
-RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)  # rules by which documents are read
+RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)  # version of the rules by which passes read documents
 
 M = TypeVar("M", bound=TopicModel)
 

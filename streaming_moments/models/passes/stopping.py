@@ -1,4 +1,4 @@
-"""Stopping: after which pass "auto" ends, as another would change the model by little."""
+"""Stopping: "auto" ends after a pass when further passes would change the model little."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import numpy as np
 from streaming_moments.models.states import Clusters, States
 
 AUTO = "auto"
-"""Number of passes for "auto": until more would change the model by little of its error bars."""
+"""Value of the option `passes`: stop when more passes would change the model by little of its error
+bars.
+"""
 MOST_PASSES = 20
 """Of "auto"."""
 MOST_OF_CHAINS = 100
-# Shares of the error bars: topics are nearest to the planted ones after one or two passes, others
-# come nearer until they settle, and Baum-Welch changes little with each of many passes.
+# Shares of the error bars. Topics are nearest to the planted ones after one or two passes, other
+# models after convergence. Baum-Welch makes many passes with small changes.
 OF_DOCUMENTS, OF_EM, OF_CHAINS = 0.5, 0.05, 0.01
-_MOVED = 0.01  # that a pass may change at most where there are no error bars
-_AS_BARS = 0.1  # as which error bars are taken where there are none, if this gives less
+_MOVED = 0.01  # largest change by a pass if there are no error bars
+_AS_BARS = 0.1  # error bars that are assumed for models without bars, if this gives a smaller limit
 
 
 def settled(
@@ -26,11 +28,10 @@ def settled(
 ) -> bool:
     """Whether a pass changed states by at most this share of their error bars on average.
 
-    With the states of two passes ago, all later passes count as well: each changes the states by
-    the same factor less than the one before it, and many small changes add up.
-
-    Without bars the limit is this share of a tenth, at most a hundredth: of L1 of a distribution,
-    of the spread of a cluster. Wide bars of a cluster allow no more than that.
+    Given the states of two passes ago, the sum of all later changes counts, if each pass changes
+    states by a constant factor less than the one before. Without bars the limit is this share of a
+    tenth, at most a hundredth. The unit is L1 for distributions and the spread for clusters. Wide
+    bars of clusters do not raise this limit.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def settled(
     unknown = min(_MOVED, share * _AS_BARS) * unit
     limit = unknown if new.bars is None else share * new.bars
     if isinstance(new, Clusters):
-        # bars of a fit that missed clusters are wide, and passes go far
+        # if a fit missed clusters, its bars are wide and passes change the model much
         limit = np.minimum(limit, unknown)
     bound = float(limit.mean())
     left = _moved(old, new)

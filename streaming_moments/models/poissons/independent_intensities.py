@@ -40,7 +40,7 @@ class Cumulants(PerDocument):
         T = M3 - M2 (x) M1, in its three places, + 2 M1 (x) M1 (x) M1
 
     with M1, M2, M3 means over documents. Cumulants of independent sources are additive. `alpha0` is
-    that of the LDA model with the same A up to a factor.
+    the value for which LDA has the same A up to a factor.
     """
 
     alpha0: float = 0.0
@@ -173,7 +173,7 @@ class IndependentIntensities(TopicModel):
         return self.shapes
 
     def described(self) -> Description:
-        """Description with the implied alpha0, and the deviation of the model's own check."""
+        """Description with the implied alpha0, and the ratio of two estimates of the variances."""
         off = float(np.abs(np.log(self.shapes / self.rates**2 / self.variances)).max())
         said = super().described()
         return Description(
@@ -181,6 +181,7 @@ class IndependentIntensities(TopicModel):
             {"words a document": self.shapes / self.rates, "shape": self.shapes},
             f"{said.sentence}; the lengths imply alpha0 {self.alpha0:.3g}; variances by the second "
             f"and third moment differ by a factor of up to {np.exp(off):.2f}",
+            cautions=said.cautions,
         )
 
     def transform(

@@ -69,6 +69,7 @@ class PoissonMixture(TopicModel):
         return replace(super().described(), columns={"words a document": self.lengths})
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
-        # log Poisson of each word; its rate is the topic times the mean length
+        # logarithm of the Poisson probability of each word, whose rate is the topic times the mean
+        # length
         spread = super()._log_posterior(batch, smoothing)
         return spread + np.outer(batch.lengths, np.log(self.lengths)) - self.lengths

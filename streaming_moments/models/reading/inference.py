@@ -15,13 +15,15 @@ from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 
-# Documents that are drawn to compare sums of alpha, at most, and their tokens.
+# Most documents that are drawn to compare sums of alpha, and most of their tokens.
 _DRAWN, _DRAWN_TOKENS = 2000, 5000
 _LEAST_DRAWN = 50
 _RISE = 2**0.5
 _MOST_RISES = 10
 _SWEEPS = 100
-_LEAST_PRIOR = 1e-6  # of a topic without weight; with 0 no proportions can be drawn
+_LEAST_PRIOR = (
+    1e-6  # Dirichlet parameter of a topic without weight; with 0 no proportions can be drawn
+)
 
 
 def log_posteriors(
@@ -34,7 +36,7 @@ def log_posteriors(
 
 
 def posteriors(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(documents, k) probabilities from their logarithms up to a constant of each document."""
+    """(documents, k) probabilities from logarithms that lack a constant for each document."""
     posterior = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
@@ -124,8 +126,9 @@ def completing_alpha(
 
     Documents of these lengths are drawn from (n, k) positive topics with the sum `alpha`. The fixed
     point is the mode of the proportions in logarithms, which for few words is more certain than the
-    mean. So short documents need a larger sum, which is raised by half a doubling while that gains
-    more than twice the standard error over documents; long ones keep `alpha`. Two digits.
+    mean. So short documents need a larger sum; long ones need `alpha`. The search multiplies the
+    sum by the root of 2 while that gains more than twice the standard error over documents. The
+    result has two digits.
     """
     sizes = _typical_lengths(lengths)
     if weights.size == 1 or not sizes.size:

@@ -9,7 +9,7 @@ from streaming_moments.numerics.kernel import kernel
 from streaming_moments.numerics.read_only import read_only
 
 LANES = 8
-TOKEN = 1 << 20  # units of `expected_counts` in a token
+TOKEN = 1 << 20  # units of `expected_counts` for one token
 
 
 def proportions(
@@ -90,7 +90,7 @@ def expected_counts(
         `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` for each topic, and
         `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
     """
-    # one number after another, as in other kernels: NumPy would sum pairwise
+    # a loop, as in other kernels, because NumPy sums pairwise, in another order
     alpha0 = float(np.cumsum(alpha)[-1])
     _expected_counts(
         read_only(indptr),

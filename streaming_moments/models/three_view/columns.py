@@ -102,7 +102,7 @@ def half_bars(
 
 
 def like(columns: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns in the order that makes them nearest to others, by L1.
+    """Reorder columns so that they are nearest to others, by L1.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def _row_pairs(statistics: ViewStatistics, sides: SideWhitening) -> NDArray[np.f
 
 
 def _whiten_rows(parts: Sequence[NDArray[np.float64]], sides: SideWhitening) -> RowWhitening:
-    # views with fewer words have blocks without rows at the end
+    # the last blocks of a view with fewer words have no rows
     return whiten_row_view(interleaved(parts), sides)
 
 

@@ -11,13 +11,13 @@ from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.models.three_view.triples_em import AnyHidden, after_rounds, spread
 
 FEWEST, MOST = 3, 24  # random starts besides the spectral ones
-# Work of a start, as triples times states times rounds; a second has room for some 10^8.
+# Work of a start, as triples times states times rounds; a second suffices for about 10^8.
 _WORK = 1e8
-# Steps of all rounds in two thirds of a second; halves get a third of them.
+# Number of steps of all rounds, about two thirds of a second; halves get a third of them.
 _MOST_WORK = 1.5e9
 # Share of the starts that continue, and their multiple of the rounds.
 _RACE = ((1, 0.5), (4, 1), (12, 2))
-# Growth of a step from round to round.
+# Factor by which a step grows from round to round.
 _GROWTH = 1.2
 
 

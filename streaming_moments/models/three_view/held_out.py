@@ -23,12 +23,12 @@ def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
     """Held-out score of the triples, or windows, of each half under a model of the other.
 
     Raises NotIdentifiable if a half identifies fewer states. Raises InvalidInput as
-    `require_told_apart`, or if a half of the records has no triple.
+    `require_comparable`, or if a half of the records has no triple.
 
     rows : `ViewStatistics` with identity sketches, which hold the table of triples
     model : class of mixtures of views or of hidden Markov models
     """
-    require_told_apart(rows.foundation)
+    require_comparable(rows.foundation)
     scores, tables = [], []
     for odd in (False, True):
         half = model.fit_half(rows, options, not odd)
@@ -46,7 +46,7 @@ def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
     return Trial(HeldOut(*scores), furthest_apart(bars, (own + other).T / 2))
 
 
-def require_told_apart(foundation: Any) -> None:
+def require_comparable(foundation: Any) -> None:
     """Refuse statistics that cannot compare numbers of states.
 
     Raises InvalidInput if they have no halves, or only sketches of the triples; the message has a
@@ -55,13 +55,13 @@ def require_told_apart(foundation: Any) -> None:
     if not foundation.halves:
         raise InvalidInput(
             "the statistics have no halves of the records to compare; count with halves, or "
-            "compare what models say of records that were not counted"
+            "compare log-likelihoods of records that were not counted"
         )
     if not foundation.whole:
         raise InvalidInput(
             "the statistics have only sketches of words, without triples",
             "count with a {create.vocabulary_size} of 128 or less and without "
-            "{create.sketch_columns}, or compare what models say of records that were not counted",
+            "{create.sketch_columns}, or compare log-likelihoods of records that were not counted",
         )
 
 

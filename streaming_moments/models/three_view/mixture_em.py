@@ -67,7 +67,7 @@ class Mixture:
 
 
 def mixture_of_triples(rows: Rows, options: Any) -> tuple[Mixture, float | None, int] | None:
-    """As `likelier_mixture`, from random starts alone; None without triples or rounds for them."""
+    """As `likelier_mixture`, from random starts alone; None without triples or without rounds."""
     foundation: ViewsFoundation = rows.foundation
     if not _has_table(foundation, options):
         return None

@@ -57,7 +57,7 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 
 _SMOOTHING = 1e-3
 TRIPLES_START = "triples"
-_FEWEST = 2  # states that moments identify before rounds on triples look for more
+_FEWEST = 2  # fewest states that moments must identify before rounds on triples search for more
 
 
 @takes_n_topics
@@ -69,7 +69,7 @@ class ViewOptions(FitOptions):
         "Sum of the Dirichlet parameters; 0: each record has one state.", 0.0, form_of
     )
     refine: int = option(
-        "Rounds of refinement by the triples; none with sketches or alpha0.", 50, require_rounds
+        "Rounds of refinement by the triples; not used with sketches or alpha0.", 50, require_rounds
     )
 
     def __post_init__(self) -> None:
@@ -156,8 +156,8 @@ class MultiViewMixture(TripleModel):
     def fit(cls, rows: Rows, options: Any) -> Self:
         """Fit the model to statistics.
 
-        If moments identify two states but not as many as asked for, as with few words in a view,
-        the states are those that make the table of triples most likely, of random starts.
+        If moments identify two states but fewer than requested, as with few words in a view, random
+        starts search for the states that make the table of triples most likely.
 
         Parameters
         ----------
@@ -169,8 +169,8 @@ class MultiViewMixture(TripleModel):
         Raises
         ------
         NotIdentifiable
-            Moments identify fewer than two states, or fewer than asked for, and the statistics have
-            no table of triples, or the options no rounds for it; the message says how many.
+            Moments identify fewer than two states, or fewer than requested and the triples cannot
+            be refined: they have no table, or `refine` is 0. The message has the number.
         """
         try:
             return super().fit(rows, options)
@@ -221,7 +221,7 @@ class MultiViewMixture(TripleModel):
             bars=bars,
             word_bars=word_bars,
         )
-        # estimating by surroundings or refining can change which state is largest
+        # `by_surroundings` and refinement can change which state is largest
         return model.reordered(np.argsort(-model.weights, kind="stable"))
 
     @classmethod
@@ -253,7 +253,7 @@ class MultiViewMixture(TripleModel):
     ) -> NDArray[np.float64]:
         """(records, k) posterior of the state of each record, or its proportions with `alpha0`.
 
-        A record that lacks views is read by the others.
+        The state of a record that lacks views is inferred from its other views.
         """
         views = dict(zip(VIEWS, batch.views, strict=True))
         if self.alpha0:
@@ -315,15 +315,16 @@ class MultiViewMixture(TripleModel):
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
             sentence += f"; held-out log-likelihood {self.held_out.mean:.4f} per triple"
+        cautions = []
         if self.n_missing:
-            sentence += "; " + agreeing(
+            lacking = agreeing(
                 self.n_missing, "record lacks a view and was", "records lack a view and were"
             )
-            sentence += " skipped"
+            cautions.append(f"{lacking} skipped")
         if self.turned and not self.refined:
-            sentence += f"; {said_of_turned(self.turned)}"
-        sentence = "; ".join([sentence, *self.said_of_polishing(facts)])
-        return Description(facts, columns, sentence)
+            cautions.append(said_of_turned(self.turned))
+        sentence = "; ".join([sentence, *cautions, *self.said_of_polishing(facts)])
+        return Description(facts, columns, sentence, cautions=tuple(cautions))
 
     def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:
         """Views of records as one batch, and the columns of their words as one table."""
@@ -375,7 +376,7 @@ def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
 
 
 def _identifies_two(rows: Rows, options: Any) -> bool:
-    """Whether moments identify two states, but not as many as the options ask for."""
+    """Whether moments identify two states, but fewer than the options ask for."""
     if options.topics <= _FEWEST:
         return False
     try:

@@ -19,7 +19,7 @@ from streaming_moments.statistics.expected_sums import (
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 
-RULES = (UNIT, MIXED, BESIDE)  # rules by which records are read
+RULES = (UNIT, MIXED, BESIDE)  # version of the rules by which passes read records
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class ViewReader:
     def add(self, batch: ViewBatch, total: ExpectedViews) -> ExpectedViews:
         """Add the records of a batch to `total` in place; raises as `posterior`.
 
-        A record that lacks views is read by the others; one without a word is skipped.
+        For a record that lacks views the other views are used; a record without words is skipped.
         """
         views = dict(zip(VIEWS, batch.views, strict=True))
         units = np.rint(self.model.posterior(views) * UNIT).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Surroundings: columns of the states that agree with the share of each symbol."""
+"""Surroundings: columns of the states that preserve the share of each symbol."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ def _on_simplex(
     counts, sums = _around(statistics, name, metrics)
     root = np.asarray(np.linalg.qr(around.T, mode="r"))
     k = weights.size
-    sides = np.linalg.pinv(root.T) @ around  # same residuals in their span
+    sides = (
+        np.linalg.pinv(root.T) @ around
+    )  # same solution, as the residuals outside their span are constant
     one = _SUM * max(1.0, float(np.abs(root).max()))
     design = np.vstack([root, np.eye(k), np.full((1, k), one)])
     own = len(root) + np.arange(k), np.arange(k)

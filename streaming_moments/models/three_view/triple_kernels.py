@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Allows other orders of summation and fused products, so that the processor can use vectors.
+# Allows other orders of summation and fused products, so that the compiler can use vector
+# instructions.
 _REORDERED = {"reassoc", "contract", "nsz"}
 # Limits of a step from round to round.
 _LEAST, _MOST = 1e-3, 1e3

@@ -20,7 +20,7 @@ class TripleModel(StoredModel):
     Parameters
     ----------
     polishing : Polishing, optional
-        How it was polished; its error bars and scores are of the fit before that.
+        Record of the polishing, if any; error bars and scores are of the fit before it.
     documents, since, until, half_life
         As for any model.
     """

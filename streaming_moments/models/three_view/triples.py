@@ -15,9 +15,10 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# A table with this many kinds of triples, and this share of them filled, is faster than a list.
+# A dense table is faster than a list if it has at most this many cells, and at least this share of
+# them is nonzero.
 _DENSE, _FILLED = 1 << 18, 0.2
-# Steps for a triple besides those for its states; a cell of a table takes a fifth.
+# Steps for a triple besides those for its states; a cell of a table needs a fifth of them.
 _BESIDE, _PLACE = 40, 0.2
 _LEAST = np.float32(1e-30)
 

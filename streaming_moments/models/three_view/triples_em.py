@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from streaming_moments.models.three_view import triple_kernels
 from streaming_moments.models.three_view.triples import Triples
 
-# Share of a distribution spread over all entries before the first round: zeros would stay.
+# Share of a distribution that is spread over all entries before the first round, as rounds keep
+# zeros.
 _SPREAD = 1e-3
 
 

@@ -1,4 +1,4 @@
-"""Modules of version 0.2, now `chains` and `three_view`, for pickled estimators that name them."""
+"""Old names of modules from version 0.2, for pickled estimators; now `chains` and `three_view`."""
 
 import sys
 from typing import Any

@@ -60,7 +60,7 @@ def npmi_coherence(
     return _npmi(TopWords.of(topics, document_frequencies, codocuments, documents, number))
 
 
-# it is the main coherence, so its gate has the general name
+# NPMI is the main coherence, so its gate has the general name
 NPMI = Coherence(
     "npmi",
     "NPMI",

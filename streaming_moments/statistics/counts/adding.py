@@ -24,8 +24,8 @@ class BlockSums:
     The pairs of a row are first summed in *cells*. The 64 bits of a cell hold the products of the
     odd half, those of the even half, and the number of documents, so a document is added once for
     all arrays, and most rows use no more than a third of their memory. Cells use the memory of the
-    pair counts. Before a field of a row could overflow, its cells are split into the arrays, which
-    are added to from then on.
+    pair counts. Before a field of a row could overflow, its cells are split into the arrays, and
+    later documents are added to these.
 
     `arrays` are the int64 row arrays of the block by name, as of `MomentStatistics`: all zeros, and
     owned by this object.
@@ -46,8 +46,8 @@ class BlockSums:
     block: RowBlock
     arrays: Arrays
     _fields: pair_kernels.CellFields = field(init=False)
-    _closed: NDArray[np.bool_] = field(init=False)  # rows whose pairs are in cells
-    _gained: NDArray[np.int64] = field(init=False)  # upper bound of their products
+    _closed: NDArray[np.bool_] = field(init=False)  # which rows have their pairs in cells
+    _gained: NDArray[np.int64] = field(init=False)  # upper bound of the sums of products in cells
 
     def __post_init__(self) -> None:
         rows = len(self.arrays["pair_counts"])
@@ -160,7 +160,7 @@ class BlockSums:
 
 
 def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:
-    """The batches; raises ForeignStatistics for a batch of another basis."""
+    """Return the batches; raise ForeignStatistics for a batch of another basis."""
     for projected in batches:
         if projected.basis != basis:
             raise ForeignStatistics(foreign("basis", projected.basis, basis))

@@ -26,15 +26,15 @@ from streaming_moments.statistics.counts.lengths.weights import (
 )
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
-# Rounding to 31 does not measurably change the error of topics (L1 .1163 as with 127; with 3
-# .1181), and leaves 17 times the room below 2^62. On real text +-31 captures 97% of the spectrum,
-# +-15 93%.
+# Largest entry. Rounding to 31 does not measurably change the L1 error of topics (.1163, as with
+# 127; with 3 it is .1181), and 17 times as many documents fit below 2^62. On real text +-31
+# captures 97% of the spectrum, +-15 93%.
 _SCALE = 31
 DEFAULT_CORE = 4096
-# Relative to the eigenvalues of the pilot, whose own error is a hundred times larger.
+# Tolerance relative to the eigenvalues of the pilot, whose own error is a hundred times larger.
 _TOLERANCE = 1e-3
 _MOST_BLOCKS = 8
-# With few words and many columns, random signs can be dependent: then draw again.
+# Number of draws: with few words and many columns, random signs can be linearly dependent.
 _DRAWS = 20
 
 
@@ -214,7 +214,8 @@ class Basis:
         vectors = _leading_eigenvectors(batch, weights, core, leading_columns, max_topics, rng)
         leading = np.rint(vectors / np.abs(vectors).max(axis=0) * _SCALE).astype(np.int8)
         matrix = with_random_columns(leading, random_columns, rng)
-        # the eigenvectors with other weights, chosen if these leave no room, are almost the same
+        # eigenvectors with other length weights, which are chosen if too few documents fit, are
+        # almost the same
         weights = even_with_room(batch, matrix) if even else POOLED
         return cls(matrix, batch.n_words, batch.vocabulary, weights)
 
@@ -245,7 +246,7 @@ def _leading_eigenvectors(
             f"none of the pilot's {batch.documents} documents holds two vocabulary words; "
             "give a larger pilot or another vocabulary"
         )
-    # single tokens: the diagonal of sum x x' that does not come from distinct positions
+    # single tokens: the part of the diagonal of sum x x' with equal positions
     weights = length_weights.at(batch.lengths)
     weighted = batch.counts * np.repeat(weights, np.diff(batch.indptr))
     singles = np.bincount(batch.words, weighted, batch.n_words)[:core]
@@ -278,7 +279,7 @@ def _independent(matrix: NDArray[np.int8]) -> bool:
     """Whether the columns are linearly independent; Q'Q usually shows it clearly."""
     columns = matrix.astype(np.float64)
     values = np.linalg.eigvalsh(columns.T @ columns)
-    # a least eigenvalue far above rounding is not zero; singular values cost far more
+    # an eigenvalue far above rounding is not zero; singular values cost far more
     if values[0] > np.sqrt(np.finfo(np.float64).eps) * values[-1]:
         return True
     return bool(np.linalg.matrix_rank(columns) == matrix.shape[1])

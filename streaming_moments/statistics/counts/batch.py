@@ -186,7 +186,7 @@ class CountBatch:
 
     @property
     def held(self) -> int:
-        """Number of documents that `select` and `take` know."""
+        """Number of documents, by the name that `select` and `take` of all kinds use."""
         return self.documents
 
     @cached_property
@@ -315,7 +315,7 @@ def _joined_halves(batches: Sequence[CountBatch]) -> NDArray[np.bool_] | None:
 
 
 def require_batch(batch: object) -> None:
-    """Refuse anything but counted documents; the InvalidInput names what makes a batch."""
+    """Refuse anything but counted documents; the InvalidInput names the call that makes a batch."""
     if not isinstance(batch, CountBatch):
         raise InvalidInput(
             f"the documents are of type {type(batch).__name__}; make a batch of a matrix of counts "

@@ -125,7 +125,7 @@ def per_document_moments(batch: CountBatch) -> Moments:
     _require_triples(batch)
     c = batch.lengths.astype(np.float64)
     enough = c >= 3
-    kept = np.where(enough, c, 3.0)  # any number without a division by zero
+    kept = np.where(enough, c, 3.0)  # avoids a division by zero; these documents have weight 0
     shares = enough / enough.sum()
     singles, pairs = shares / kept, shares / (kept * (kept - 1))
     return Moments(*_distinct_positions(batch, singles, pairs, pairs / (kept - 2)))
@@ -170,7 +170,7 @@ def _drawn_words(batch: CountBatch, rng: np.random.Generator) -> NDArray[np.int3
     third = rng.integers(0, lengths - 2)
     third += third >= np.minimum(first, second)
     third += third >= np.maximum(first, second)
-    # entry e holds the positions below ends[e] that no earlier entry holds
+    # entry e has the positions below ends[e] that no earlier entry has
     ends = np.cumsum(batch.counts, dtype=np.int64)
     positions = starts + np.stack([first, second, third])
     return batch.words[np.searchsorted(ends, positions, side="right")]

@@ -183,7 +183,7 @@ class CountsFoundation:
         """Most tokens of a document that adds less than a bound to each sum."""
         lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
         bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
-        # the first length that is too large follows the wanted one
+        # bisect returns the first length that is too large
         return int(np.argmax(bounds >= bound)) if bounds.max() >= bound else most
 
     def require_bounded(self, bound: float) -> None:

@@ -58,7 +58,8 @@ def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, afte
     """
     if not before or not after:
         raise NotIdentifiable(
-            f"the states hold {before} and {after} pairs of core words; compare states with some"
+            f"the states have {before} and {after} pairs of core words; compare states that have "
+            "some"
         )
     return sum(pair_difference(one, two, before, after) for one, two in blocks)
 
@@ -72,9 +73,11 @@ def pair_difference(one: PairRows, other: PairRows, before: int, after: int) -> 
         )
     if (one.index, one.step) != (other.index, other.step):
         raise ForeignStatistics(
-            f"row block {one.index} of {one.step} and {other.index} of {other.step} are not of "
-            "the same words; give the same row block of both"
+            f"row block {one.index} of {one.step} and {other.index} of {other.step} have "
+            "different words; give the same row block of both"
         )
     if one.total > before or other.total > after:
-        raise InvalidInput("a row block holds more pairs than its state; give the sums of all")
+        raise InvalidInput(
+            "a row block has more pairs than its state; give the sums of all row blocks"
+        )
     return float(np.abs(one.pairs / before - other.pairs / after).sum() / 2)

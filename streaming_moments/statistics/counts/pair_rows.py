@@ -19,14 +19,14 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.row_block import RowBlock
 
-# Share of a row above which all of it is held: an entry alone takes six times as long, and twice
-# the bytes. Shares of a tenth to a third are as fast.
+# Share of positive entries above which a row is stored dense: a sparse entry takes six times as
+# long, and twice the bytes. Shares of a tenth to a third are equally fast.
 _DENSE = 1 / 3
-# Above it a whole number may be rounded in float32.
+# Larger whole numbers may be rounded in float32.
 _LARGEST_EXACT = 2**24
-# Numbers that a register of 256 bits holds.
+# Number of float32 in a register of 256 bits.
 _LANES = 8
-# Topics that dense rows are worked out for together.
+# Number of topics that are computed together for dense rows.
 _TOPICS = 4
 
 
@@ -34,10 +34,11 @@ _TOPICS = 4
 class PairRows:
     """Pair counts P of a block, rounded, in a quarter to a half of the bytes of the statistics.
 
-    block : which words' rows; r of them
-    scales : (r,) float64, pairs of all documents for one of those that count the word: above 1 for
-        a word that came later, 0 where no document counts it
-    dense : (rows, core) float32 or float64, rows of which a third or more is above 0 in the whole
+    block : the row block, of r words
+    scales : (r,) float64, ratio of the pairs of all documents to those of the documents that count
+        the word: above 1 for a word that was added later, 0 if no document counts it
+    dense : (rows, core) float32 or float64, rows of which a third or more is above 0 in all
+        documents
     dense_places, sparse_places : (rows,) int64, places of those rows in the block, and of the
         others
     starts, words, counts : (rows + 1,) int64, (entries,) int32, (entries,) float32 or float64, the
@@ -65,10 +66,9 @@ class PairRows:
     ) -> PairRows:
         """Build the pair counts of one block of rows, of all documents or of one half.
 
-        float32 is what fits take; float64 serves as reference. Half 0 is the even one, 1 the odd
-        one; the scales are still those of all documents. Raises InvalidInput for a half of
-        statistics without halves. With `leading` only pairs of the first `leading` words, which are
-        in the core.
+        Fits use float32; float64 is a reference. Half 0 is the even one, 1 the odd one; the scales
+        are those of all documents. Raises InvalidInput for a half of statistics without halves.
+        With `leading` only pairs of the first `leading` words, which are in the core.
 
         Examples
         --------
@@ -86,7 +86,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         pairs, taken = _pairs(statistics, half)
         whole, least = read_only(statistics.pair_counts), max(math.ceil(_DENSE * core), 1)
         entries, size = np.empty(rows, dtype=np.int64), rows * (least - 1) + 1
-        # what is not filled takes no memory
+        # unused parts take no memory
         dense = np.empty((rows, core), dtype=dtype)
         words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
         likelihood_kernels.copy_rows(whole, pairs, taken, least, entries, dense, words, counts)
@@ -102,9 +102,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def with_halves(
         cls, statistics: Statistics, leading: int | None = None
     ) -> tuple[PairRows, PairRows, PairRows]:
-        """Pair counts of all documents, of the even half and of the odd half, as `of` gives them.
+        """Pair counts of all documents, of the even half and of the odd half, as from `of`.
 
-        All three are read together, in half of the time that one after another takes.
+        All three are built in one pass over the counts, in half of the time of three passes.
 
         Examples
         --------
@@ -117,7 +117,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         even, whole = _even(statistics), cls.of(statistics, leading=leading)
         largest = max(held.max(initial=0) for held in (whole.dense, whole.counts))
         if even.dtype.kind == "f" or largest > _LARGEST_EXACT:
-            # the odd half is what is left of numbers that are not rounded
+            # the difference gives the odd half only if the numbers are not rounded
             even_rows = cls.of(statistics, half=0, leading=leading)
             return whole, even_rows, cls.of(statistics, half=1, leading=leading)
         size, rows = whole.words.size + 1, whole.sparse_places.size
@@ -150,13 +150,13 @@ array([3], dtype=int32), array([1.], dtype=float32))
         right: NDArray[np.float64],
         expected: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """(r, k) `R right` with `R = P / (left right')`, 0 where P is; R is never held.
+        """(r, k) `R right` with `R = P / (left right')`, 0 where P is 0; R is never held.
 
-        Both sides are divided by the frequencies expected of the words before they are rounded, so
-        that likelihoods are near 1 whatever the words.
+        Both sides are divided by the expected frequencies of the words before they are rounded, so
+        that likelihoods of all words are near 1.
 
-        left : (r, k) float64, rows of the words of the block; further columns that are nothing may
-            be left out
+        left : (r, k) float64, rows of the words of the block; trailing columns of zeros can be
+            missing
         right : (core, k) float64, rows of the core words
         expected : (n,) float64, frequency of each word, 0 where it never occurs
 
@@ -177,7 +177,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         return quotients(sums, own)
 
     def products(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(r, k) `P right`; the argument as of `ratios`."""
+        """(r, k) `P right`, with `right` as for `ratios`."""
         lefts = np.zeros((self.scales.size, 0), dtype=self.counts.dtype)
         return self._summed(lefts, 0, right, 1.0)
 
@@ -215,7 +215,8 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """(r, shares + 1): sums of `P log((1 - s) left right' + s means means')` over each row.
 
-        For each share s; the last column is the sum of P. Other arguments as of `ratios`.
+        There is a column for each share s; the last column is the sum of P. Other arguments are as
+        for `ratios`.
 
         means : (n,) float64, for shares above 0
         """
@@ -262,20 +263,20 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _dense_rows(
         self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """The left side of dense rows, and zeros for as many sums of each, in whole groups."""
+        """The left side of dense rows, and zeros for their sums, in whole groups of rows."""
         number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
         dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
         dense[:number] = lefts[self.dense_places, :k]
         return dense, np.zeros((len(dense), columns))
 
     def _both_ways(self, right: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The right side by core words, in whole registers, and by topics."""
+        """The right side with a row for each core word, padded to registers, and its transpose."""
         rights = self._filled(right)
         columns = rights[:, : _filled_up(right.shape[1], _TOPICS)]
         return rights, np.ascontiguousarray(columns.T)
 
     def _filled(self, side: NDArray[np.float64]) -> NDArray[Any]:
-        """A side of the type of the counts, its columns filled up to whole registers."""
+        """A side in the type of the counts, with columns padded to whole registers."""
         filled = np.zeros((len(side), _filled_up(side.shape[1], _LANES)), self.counts.dtype)
         filled[:, : side.shape[1]] = side
         return filled
@@ -287,20 +288,20 @@ def _kept(
     """Starts of rows with these numbers of entries, and the entries without unused room."""
     starts = np.concatenate([[0], np.cumsum(entries)])
     for array in (words, counts):
-        # nothing is copied
+        # views, which copy nothing
         array.resize(int(starts[-1]), refcheck=False)
     return starts, words, counts
 
 
 def _filled_up(number: int, size: int) -> int:
-    """The least multiple of a size that is no less than a number."""
+    """Round a number up to a multiple of a size."""
     return -(-number // size) * size
 
 
 def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:
     """(r, core) pair counts of one half of the documents, 0 the even and 1 the odd one.
 
-    The statistics are one block of rows. Raises InvalidInput if they keep no halves.
+    The statistics are one block of rows. Raises InvalidInput if they have no halves.
 
     Examples
     --------
@@ -318,14 +319,14 @@ def _even(statistics: Statistics) -> NDArray[Any]:
     """(r, core) pair counts of the even half."""
     if statistics.even_pair_counts is None:
         raise InvalidInput(
-            "the statistics keep no halves of the documents, which are needed here",
+            "the statistics have no halves of the documents, which are needed here",
             "count them with {rebase.halves}",
         )
     return statistics.even_pair_counts
 
 
 def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Pair counts, and what is subtracted from them: the even half for the odd one, uncopied."""
+    """Pair counts, and the array to subtract: the even half for the odd one. Copies nothing."""
     pairs = statistics.pair_counts if half != 0 else _even(statistics)
     taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
     return read_only(pairs), read_only(taken)

@@ -43,9 +43,9 @@ class ProjectedBatch:
     odd_starts : (n,) int64, start of the entries of the odd half, which follow the even ones
     documents, values : (entries,) int32, document of the entries by word, and their count times the
         weight of the document
-    projections : (documents, s) float32 y, whole numbers: `w c max|y|^2 < 2^62` and
-        `max|y| <= 128 c` leave `max|y| < 2^23`, so they are exact, and half the bytes of float64
-        for kernels that wait for them
+    projections : (documents, s) float32 y, whole numbers: `w c max|y|^2 < 2^62` and `max|y| <= 128
+        c` imply `max|y| < 2^23`, so they are exact, and half the bytes of float64 for kernels that
+        wait for them
     long : (documents,) bool, documents whose products could exceed 2^53 and are summed in int64
     triple_bound : most that an entry of any T_i gains from the batch
     largest : largest count of a word in a document
@@ -167,7 +167,7 @@ class ProjectedBatch:
 
     @property
     def bound(self) -> float:
-        """Most that an entry of a sum gains: C2 bounds pairs, and is larger if y cancels."""
+        """Bound on the growth of an entry of a sum: C2 for pairs, which is larger if y cancels."""
         return max(self.triple_bound, float(self.totals.bound))
 
     def add_pairs(

@@ -13,7 +13,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.counts.whitening import Whitening
 
-# Rows unpacked at a time: (rows, s, s) float64 with 64 columns are 8 MB.
+# Rows that are unpacked at a time: with 64 columns (rows, s, s) float64 take 8 MB.
 _ROWS = 256
 
 

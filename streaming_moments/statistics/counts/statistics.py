@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.html_table import html_table
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.adding import (
     BlockSums,
@@ -33,9 +34,9 @@ SIGNED = frozenset({"triple_sketch"})  # names of arrays whose entries may be be
 
 @dataclass(frozen=True, eq=False)
 class WordArrays(Generic[L, Number]):
-    """Arrays of one row for each word of a row block, in whole numbers or weighted.
+    """Arrays with one row for each word of a row block, in whole numbers or weighted.
 
-    `MomentStatistics` says what each array is, `statistic_shapes` its shape and when it is there.
+    `MomentStatistics` defines each array; `statistic_shapes` has its shape, and whether it exists.
     """
 
     basis: Basis
@@ -52,6 +53,18 @@ class WordArrays(Generic[L, Number]):
 
     __repr__ = short_repr
     __sizeof__ = held_bytes
+
+    @property
+    def shown_facts(self) -> list[str]:
+        """Numbers of documents, words, core words and columns."""
+        basis, rows = self.basis, self.word_counts.size
+        part = f"{rows:,} of {of_number(basis.n_words, 'word')}"
+        return [
+            of_number(self.length_histogram.n_documents, "document"),
+            of_number(rows, "word") if rows == basis.n_words else part,
+            f"core {basis.core:,}",
+            f"basis of {of_number(basis.columns, 'column')}",
+        ]
 
     @property
     def moment_counts(self) -> NDArray[Number]:
@@ -279,7 +292,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         if negative:
             raise InvalidInput(
                 f"documents were subtracted that were never added: {', '.join(negative)}; "
-                "subtract only what was added"
+                "subtract only added documents"
             )
 
     @property

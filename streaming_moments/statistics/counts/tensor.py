@@ -14,9 +14,9 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.counts.whitening import Whitening
 
-# Rows of pair counts converted to float64 at a time: with 4,096 core words 8 MB.
+# Rows of pair counts that are converted to float64 at a time: with 4,096 core words 8 MB.
 _ROWS = 256
-# Directions whose sketches are unpacked at a time: with 64 columns half a megabyte.
+# Directions whose sketches are unpacked at a time: with 64 columns they take half a megabyte.
 _DIRECTIONS = 16
 
 
@@ -24,7 +24,7 @@ _DIRECTIONS = 16
 class TensorSums:
     """Sums over rows for the whitened third moment; sums of blocks add up.
 
-    totals : C1, C2, C3 of the form: the same of all blocks
+    totals : C1, C2, C3 of the form, the same for all blocks
     first : (k,) float64 `sum moment_counts_i w_i`
     second : (k, k) float64 `W' P W`
     sketched : (k, s (s + 1) / 2) float64 `sum w_i (x) T_i`, packed
@@ -125,7 +125,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
             weighted.sum(axis=0),
             w.T @ products,
             w.T @ statistics.triple_sketch[rows].astype(np.float64),
-            # v holds the full weighted counts, of which two thirds are subtracted
+            # v has the full weighted counts; two thirds of them are subtracted
             (products + weighted / 3).T @ pack(w[:, :, None] * w[:, None, :]),
         )
 

@@ -49,7 +49,7 @@ class WeightedStatistics(WordArrays[WeightedLengths, np.float64]):
 
     @classmethod
     def of(cls, parts: Iterable[tuple[float, MomentStatistics]]) -> WeightedStatistics:
-        """Sum of statistics of one row block with weights; holds two of them.
+        """Weighted sum of statistics of one row block; holds two of them in memory.
 
         Raises
         ------

@@ -21,9 +21,11 @@ from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
-_TOLERANCE = 1e-7  # relative growth of the eigenvalues by one more block at which iterations stop
+_TOLERANCE = (
+    1e-7  # iterations stop when one more block increases the eigenvalues by a smaller share
+)
 _MOST_BLOCKS = 24
-_ROWS = 256  # rows at a time: with 32,768 core words 64 MB as float64
+_ROWS = 256  # rows that are converted at a time: with 32,768 core words 64 MB as float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ class PairsByRows:
 def core_product(
     parts: NDArray[Any], block: NDArray[np.float64], divisor: float
 ) -> NDArray[np.float64]:
-    """(rows, m) `P / divisor` times (core, m), from some `core_rows`; few at a time as floats."""
+    """(rows, m) `P / divisor` times (core, m), from `core_rows`, with few rows as floats."""
     product = np.empty((len(parts), block.shape[1]))
     for start in range(0, len(parts), _ROWS):
         part = slice(start, start + _ROWS)
@@ -205,7 +207,7 @@ def require_columns(n_topics: int, basis: Basis) -> None:
     """Refuse more topics than the basis has columns."""
     if n_topics > basis.columns:
         raise NotIdentifiable(
-            f"{n_topics} topics are asked for, but the basis has {basis.columns} columns",
+            f"{n_topics:,} topics are asked for, but the basis has {basis.columns:,} columns",
             remedy(
                 "ask for at most {columns}, or give a larger {create.max_topics}",
                 columns=basis.columns,
@@ -225,10 +227,10 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SeenMoments:
-    """Moments projected on the basis `Q = orthonormal triangle`, shared by forms with one divisor.
+    """Moments projected on the basis `Q = orthonormal triangle`, for forms with equal divisors.
 
-    `orthonormal` and `images`, which is M2 times it, are (core, s), `triangle` and `pairs` (s, s),
-    `mean` (s,), all float64.
+    The arrays are float64: (core, s) `orthonormal`, (core, s) `images = M2 orthonormal`, (s, s)
+    `triangle` and `pairs`, and (s,) `mean`.
     """
 
     orthonormal: NDArray[np.float64]
@@ -249,7 +251,7 @@ class SeenMoments:
         return cls(orthonormal, triangle, orthonormal.T @ M1, images, orthonormal.T @ images)
 
     def eigenpairs(self, form: Form) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Eigenvalues of A of a form, decreasing, and eigenvectors (s, s)."""
+        """Decreasing eigenvalues of the second moment A of a form, and its (s, s) eigenvectors."""
         projected = self.pairs - form.mean_share * np.outer(self.mean, self.mean)
         values, vectors = np.linalg.eigh((projected + projected.T) / 2)
         order = np.argsort(-values)
@@ -319,7 +321,7 @@ def _leading_eigenvalues(
         whole = M2 @ np.eye(core) if isinstance(M2, PairsByRows) else M2
         A = whole - ratio * np.outer(M1, M1)
         return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
-    # the projected eigenvectors are so good a start that a few blocks suffice
+    # the projected eigenvectors are a good start, so a few blocks suffice
     values, _ = leading_eigenpairs(
         lambda block: M2 @ block - ratio * np.outer(M1, M1 @ block), guess, _TOLERANCE, _MOST_BLOCKS
     )

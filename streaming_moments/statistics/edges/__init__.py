@@ -1,4 +1,4 @@
-"""Edges of a graph in any order: exact additive sums of each node's neighbours."""
+"""Edges of a graph in any order: exact additive sums over each node's neighbours."""
 
 from typing import TYPE_CHECKING
 

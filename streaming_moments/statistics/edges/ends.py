@@ -18,7 +18,7 @@ from streaming_moments.statistics.halves import odd_half
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.views.statistics import EVEN, ViewTotals
 
-# An edge is one integer of 62 bits.
+# Most nodes: an edge is stored as one integer of 62 bits.
 MOST_NODES = 1 << 31
 # Nodes are dealt to this many parts; a node's edge ends in each part are one view of it.
 PARTS = 3
@@ -26,7 +26,7 @@ PARTS = 3
 
 @dataclass(frozen=True)
 class EdgeTotals(ViewTotals):
-    """Sums that all row blocks of the same edges share.
+    """Totals that all row blocks of the same edges share.
 
     `triples` is the number of edges counted. `n_documents` also includes `without`, the skipped
     edges. Of these, `loops` join a node to itself; the others are repeated.

@@ -34,7 +34,7 @@ from streaming_moments.statistics.views.three_views import (
     words_described,
 )
 
-# Nodes of a graph with all neighbours stored: 8 n^2 bytes, 32 MB.
+# Most nodes of a graph with all neighbours stored: 8 n^2 bytes, 32 MB.
 WHOLE_NODES = 2048
 
 
@@ -44,7 +44,7 @@ class EdgesFoundation(ThreeViews):
 
     The nodes are dealt to three parts. For each part a row holds the number of edges of its node
     into the part, and the sum of `Q_a` over them: three views of the node, independent given its
-    memberships. For a small graph a row counts each other node as a neighbour.
+    memberships. For a small graph a row has the number of edges to each other node.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """False, as edges have halves by their ends in all formats, and nothing needs noting."""
+        """False, because in all store formats the ends of an edge decide its half."""
         return False
 
     @property

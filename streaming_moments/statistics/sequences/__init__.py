@@ -1,4 +1,4 @@
-"""Sequences of symbols: their windows of three, wherever they are cut."""
+"""Sequences of symbols: sums over windows of three, independent of the cuts between pieces."""
 
 from typing import TYPE_CHECKING
 

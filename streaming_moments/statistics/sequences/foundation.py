@@ -145,7 +145,7 @@ class SequencesFoundation(ThreeViews):
     def with_seams(self, statistics: ViewStatistics) -> ViewStatistics:
         """Statistics of whole sequences from statistics of pieces that were counted separately.
 
-        They equal those of one pass over the sequences, bit for bit, wherever these were cut.
+        They equal those of one pass over the sequences, bit for bit, for any cuts between pieces.
         """
         seams = self._seams(statistics.totals)
         sums = {name: array.copy() for name, array in statistics.sums.items()}

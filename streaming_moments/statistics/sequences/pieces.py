@@ -1,7 +1,7 @@
 """Pieces: parts of named sequences in shards, so that parts in different shards are joined.
 
-A piece has its place in the sequence and the symbols at its two ends, which are all symbols in
-windows across a seam. The windows across seams of a version follow from its pieces, so they are not
+A piece has its place in the sequence and two symbols at each end, because windows across a seam
+contain no others. The windows across seams of a version follow from its pieces, so they are not
 stored, and pieces are added and subtracted like counts.
 """
 
@@ -20,7 +20,7 @@ from streaming_moments.errors import PiecesOverlap
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.views.statistics import ViewTotals
 
-ABSENT = -2  # a symbol that a short piece lacks; -1 is one outside the alphabet
+ABSENT = -2  # stands for a missing symbol of a short piece; -1 is a symbol outside the alphabet
 _TABLE = "pieces"
 # Columns: hash of the name, first and last place, whether places are numbers, symbols, the first
 # two and the last two of them, beginning of the name, how often it was added.
@@ -64,7 +64,7 @@ class Pieces:
         """Pieces by the names of their m sequences.
 
         places : (m, 4) int64, first and last place, two integers each
-        numbered : whether places are numbers that go up by one
+        numbered : whether places are consecutive numbers
         lengths : (m,) int64, symbols
         edges : (m, 4) int64, the first two and, of three symbols or more, the last two; else
             `ABSENT`
@@ -150,7 +150,7 @@ class Pieces:
 
     @property
     def lacking(self) -> bool:
-        """Whether a piece was subtracted that was never added."""
+        """Whether a piece was subtracted without having been added."""
         return bool((self.table[:, _SIGN] < 0).any())
 
     def gaps(self) -> list[str]:
@@ -210,7 +210,7 @@ class SequenceTotals(ViewTotals):
 
     @property
     def _numbers(self) -> list[int]:
-        return super()._numbers[:-1]  # all but the pieces
+        return super()._numbers[:-1]  # all numbers except the pieces
 
     def __add__(self, other: Self) -> Self:
         return replace(super().__add__(other), pieces=self.pieces + other.pieces)

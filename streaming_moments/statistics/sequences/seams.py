@@ -38,7 +38,7 @@ def seams_of(pieces: Pieces, sketch: Basis, halves: bool) -> PreparedWindows:
     several[:-1] |= follows[1:]
     table, follows, joined = pieces.table[several], follows[several], joined[several]
     lengths, odd = table[:, LENGTH], (table[:, KEY.start] & 1).astype(np.bool_)
-    # for a long piece, its ends with a separator between them that no window spans
+    # a long piece is replaced by its ends, with a separator between them that no window spans
     between = np.where(lengths > 2, UNKNOWN, ABSENT)[:, None]
     edges = table[:, EDGES]
     ends = np.hstack([edges[:, :2], between, edges[:, 2:]])

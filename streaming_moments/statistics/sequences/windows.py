@@ -21,7 +21,7 @@ from streaming_moments.statistics.views.statistics import EVEN, LARGEST_FLOAT_SU
 
 FIRST = "first_counts"
 UNKNOWN = -1
-# A window is one integer of 62 bits.
+# Most symbols: a window is stored as one integer of 62 bits.
 MOST_SYMBOLS = 1 << 20
 
 
@@ -30,8 +30,8 @@ class SymbolBatch:
     """Chunks of sequences, each with the two symbols before it.
 
     A chunk counts the windows whose last symbol it holds, and the first chunk of a sequence its
-    first symbol; so each window is counted once wherever sequences are cut. Windows with a symbol
-    outside the alphabet are skipped.
+    first symbol; so each window is counted once, for any cuts of the sequences. Windows with a
+    symbol outside the alphabet are skipped.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SymbolBatch:
     symbols : (symbols,) int32
         Rows of the alphabet, -1 for unknown symbols.
     context : (chunks,) int8
-        Number of leading symbols of a chunk, 0 to 2, that were counted with an earlier one.
+        Number of leading symbols of a chunk, 0 to 2, that were counted with an earlier chunk.
     begins : (chunks,) bool
         Whether a sequence begins with the chunk.
     odd : (chunks,) bool
@@ -78,8 +78,8 @@ class SymbolBatch:
         held = len(chunks) == 1 and self.offsets[0] == 0 and self.offsets[-1] == self.symbols.size
         if not held or (sizes < self.context).any() or (self.context[self.begins] > 0).any():
             raise InvalidInput(
-                "the arrays do not describe chunks of sequences: a chunk holds its context, and "
-                "one with which a sequence begins has none"
+                "the arrays do not describe chunks of sequences: a chunk must include its "
+                "context, and the first chunk of a sequence must have no context"
             )
 
     @classmethod

@@ -71,7 +71,7 @@ class SetsFoundation:
     by_length: ClassVar[bool] = False
     adds_words: ClassVar[bool] = False
     whole: ClassVar[bool] = True
-    """Whether held-out sums are stored and not only sketched: pairs of all features are."""
+    """True, because pairs of all features are stored, so halves need no table of triples."""
     joined_bytes: ClassVar[int] = 0
     joins: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False

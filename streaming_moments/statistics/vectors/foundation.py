@@ -40,14 +40,14 @@ from streaming_moments.statistics.views.statistics import (
 )
 from streaming_moments.statistics.views.three_views import ViewSums
 
-# Bytes of a row of all sums: below this one row suffices, as few files are faster.
+# Bytes of all sums up to which they form one row, as few files are faster.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
 """Most columns of a sketch with fourth moments, which grow with the fourth power."""
 _SINGLE_BITS = 24
 _LARGEST_SINGLE = 2.0**_SINGLE_BITS
-_AT_A_TIME = 1024  # rows that are made floats, so that they fit the cache
+_AT_A_TIME = 1024  # rows that are converted to floats at a time, so that they fit in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,12 +172,12 @@ class VectorsFoundation:
 
     @property
     def dimension(self) -> int:
-        """Numbers d of a row."""
+        """Number d of coordinates of a row."""
         return self.grid.dimension
 
     @property
     def columns(self) -> int:
-        """Columns s of the sketch."""
+        """Number s of columns of the sketch."""
         return int(self.matrix.shape[1])
 
     @property
@@ -198,7 +198,7 @@ class VectorsFoundation:
 
     @property
     def rows(self) -> int:
-        """Number of rows to which each sum is dealt: one, unless that is too large for a file."""
+        """Number of rows into which each sum is divided: one, unless that exceeds a file."""
         return -(-8 * sum(self.sizes.values()) * (1 + self.halves) // _ROW_BYTES)
 
     @cached_property
@@ -211,7 +211,7 @@ class VectorsFoundation:
         most = np.abs(sketches).max(axis=1, initial=0)
         found = np.maximum(np.maximum(norms, most**3), most * norms)
         if self.squares:
-            # a root that was rounded down needs one more
+            # adds 1, as the root is rounded down
             found = np.maximum(found, (np.sqrt(norms).astype(np.int64) + 1) * norms)
         if self.fourth:
             found = np.maximum(found, most**4)
@@ -315,7 +315,7 @@ class VectorsFoundation:
     def joined(
         self, batches: Iterable[PreparedVectors], most_bytes: int
     ) -> Iterator[SummedVectors]:
-        """Sums of the batches, of as many at once as stay below `most_bytes`."""
+        """Sums of the batches; each joins as many batches as stay below `most_bytes`."""
         held: list[PreparedVectors] = []
         size = 0
         for batch in batches:

@@ -16,7 +16,7 @@ from streaming_moments.statistics.vectors import kernels
 # Largest norm of a row of the grid, so that its coordinates and products fit.
 LARGEST_RADIUS = 1 << 14
 SUM_BITS = 50
-"""Bits of a product with a row of the grid whose sums stay exact in float64."""
+"""Bits of a product with a row of the grid for which sums stay exact in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Grid:
 
     @property
     def dimension(self) -> int:
-        """Numbers d of a row."""
+        """Number d of coordinates of a row."""
         return int(self.offset.size)
 
     def quantised(self, values: NDArray[Any]) -> tuple[NDArray[np.int16], NDArray[np.int64], int]:

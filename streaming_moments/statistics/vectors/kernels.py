@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Limit of int16, whose least number has no opposite.
+# Largest magnitude in int16 with both signs.
 LARGEST = 32_767
 
 
@@ -24,7 +24,7 @@ def quantise(
 ) -> int:
     """Write `rint((values - offset) / step)`, clipped to the radius, and the squared norms.
 
-    Division and rounding are IEEE's, so that a row has the same integers wherever it is read.
+    Division and rounding follow IEEE 754, so that a row has the same integers on all machines.
     Returns the number of rows that were clipped: `(2 x radius + r) // (2 r)` with `r = isqrt(x.x)`.
     """
     clipped = 0

@@ -24,7 +24,7 @@ from streaming_moments.statistics.vectors.statistics import (
     VectorStatistics,
 )
 
-# Variance of rounding to the grid; for coordinates with a small spread it is unknown.
+# Variance of rounding to the grid. It is only approximate for coordinates with a small spread.
 _ROUNDING = 1 / 12
 _LEAST_VARIANCE = 1 / 3
 
@@ -139,12 +139,12 @@ class VectorMoments:
 
     @property
     def dimension(self) -> int:
-        """Numbers d of a row."""
+        """Number d of coordinates of a row."""
         return int(self.mean.size)
 
     @property
     def columns(self) -> int:
-        """Columns s of the sketch."""
+        """Number s of columns of the sketch."""
         return int(self.sketch_mean.size)
 
 

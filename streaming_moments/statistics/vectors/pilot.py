@@ -13,36 +13,37 @@ from streaming_moments.statistics.vectors.foundation import VectorsFoundation, r
 from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
 from streaming_moments.statistics.views.statistics import LARGEST_SUM
 
-# Steps in the standard deviation of a median coordinate: even 2 cost no accuracy (measured).
+# Grid steps in the standard deviation of the median coordinate. Measured: even 2 lose no accuracy.
 _STEPS = 16
-# Whole numbers whose spread has no more steps than this are stored exactly.
+# Whole numbers are stored exactly if their standard deviation is at most this many steps of 1.
 _MOST_WHOLE_STEPS = 64
-# Radius in median norms of the pilot: rows beyond it are clipped. Measured with 1% outliers.
+# Radius in median norms of the pilot, beyond which rows are clipped. Chosen by measurements with 1%
+# outliers.
 _RADIUS = 1.3
 _FAR = 4.0
-# In median norms: rows of the pilot beyond it are ignored when the spread is measured.
+# Rows of the pilot beyond this many median norms are ignored when the spread is measured.
 _STRANGE = 10.0
-_SMALLEST = 1e-90  # its square is still a normal number
+_SMALLEST = 1e-90  # least size of numbers: its square is still a normal number
 _WITHIN = 0.99
-_MOST = 0.95  # of the rows: tails that are more than a few outliers are not clipped
+_MOST = 0.95  # share of the rows: a larger tail is not outliers, and is not clipped
 # Up to this dimension a row is its own sketch.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # Default number of separable components, and the columns for them.
 _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
-# The standard deviation of a column of the sketch is 2^3 to 2^4: more is no better (measured), and
-# this much sums exactly in single precision.
+# The standard deviation of a column of the sketch is 2^3 to 2^4. Measured: a larger one is no
+# better. Sums with this one are exact in single precision.
 _BITS, _FEWEST_BITS = 3, 1
 # Bits of a number whose cube, or fourth power, is below 2^53.
 _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
 # Number of vectors a store should hold before an entry of its sums could exceed 2^62.
 _VECTORS = 2 * 10**9
 _PASSES, _TOLERANCE = 15, 1e-2
-_LEAST_NOISE = 1e-3  # of the median variance: a coordinate without noise would dominate
+# share of the median variance that is the least noise: a coordinate without noise would dominate
+_LEAST_NOISE = 1e-3
 _DRAWS = 10
-# Square arrays with as many rows as a vector has numbers, held while directions are found: measured
-# 7.
+# Number of (d, d) arrays that are held while directions are computed; measured 7.
 _SQUARES = 8
 
 
@@ -154,7 +155,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
             f"numbers of the pilot lie {size:.3g} from their median; scale them by {1 / size:.0e}"
         )
     middle = _middle(norms)
-    # a few outliers would make steps so large that all other rows are equal
+    # with a few outliers in the spread, steps would be so large that all other rows are equal
     near = norms <= _STRANGE * middle
     ordinary = values if near.all() else values[near]
     spread = ordinary.std(axis=0)
@@ -176,9 +177,9 @@ def _middle(sizes: NDArray[np.float64]) -> float:
 
 
 def _reach(values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
-    """Radius in median norms: 1.3, or enough for 95% of the rows.
+    """Radius in median norms: 1.3, or more to include 95% of the rows.
 
-    Or for 99% of a Gaussian of so few directions.
+    If rows spread in few directions, it includes 99% of a Gaussian of as many directions.
     """
     from scipy.special import gammaincinv
 
@@ -220,7 +221,7 @@ def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
     covariance = rows.T @ rows / len(rows)
     variances = covariance.diagonal().copy()
     least = _LEAST_NOISE * float(np.median(variances[variances > 0]))
-    # in pure noise more directions stand out by chance than in a longer pilot
+    # in pure noise a short pilot has more directions above the noise by chance
     edge = (1 + np.sqrt(rows.shape[1] / len(rows))) ** 2
     noise = np.full(len(covariance), max(float(np.median(variances)), least))
     for _ in range(_PASSES):

@@ -78,7 +78,7 @@ class VectorBatch:
 
     @property
     def held(self) -> int:
-        """Number of rows, which `select` and `take` know, without other records."""
+        """Number of rows for `select` and `take`, without other records."""
         return len(self.values)
 
     def take(self, places: NDArray[np.int64]) -> VectorBatch:
@@ -147,7 +147,7 @@ class PreparedVectors:
 
     @cached_property
     def summed(self) -> SummedVectors:
-        """Their sums."""
+        """Sums of the rows."""
         if not self.foundation.halves:
             return SummedVectors(self.foundation, self._sums(slice(None)), self.totals)
         even, whole = self._sums(np.flatnonzero(~self.odd)), self._sums(np.flatnonzero(self.odd))
@@ -201,7 +201,7 @@ class SummedVectors:
 
 
 def joined_vectors(prepared: Sequence[PreparedVectors]) -> SummedVectors:
-    """The sums of some batches as one, which no batch keeps."""
+    """The sums of some batches as one; the batches are released."""
     head = prepared[0]
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in prepared])
@@ -214,6 +214,6 @@ def joined_vectors(prepared: Sequence[PreparedVectors]) -> SummedVectors:
 
 
 def _odd_rows(rows: NDArray[np.int16]) -> NDArray[np.bool_]:
-    """(N,) whether each row of the grid is of the odd half."""
+    """(N,) whether each row of the grid is in the odd half."""
     starts = np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1]
     return odd_half(row_keys(starts, rows.ravel()))

@@ -28,12 +28,12 @@ _SLACK = 1e-9  # relative tolerance in float64 for products of sums
 class VectorTotals(IntegerTotals):
     """Sums that all row blocks of the same records share.
 
-    n_documents : records read, including those without a row of numbers
+    n_documents : records read, including those that are not numeric
     n_tokens : vectors counted N
     clipped : vectors beyond the radius, which were clipped to it
     even_documents : vectors of the even half; 0 without halves
-    largest : upper bound of the entries of a sum: total of the most that each vector adds to any
-        entry
+    largest : upper bound of the entries of a sum: total over vectors of the largest value that each
+        adds to an entry
 
     Examples
     --------
@@ -179,19 +179,19 @@ def _broken(foundation: Any, sums: Arrays, number: int) -> Iterator[str]:
             yield f"{second} does not fit {first}: a number and its square are even or odd both"
         least = total.astype(np.float64) ** 2 * (1 - _SLACK)
         if (squares.astype(np.float64) * number < least).any():
-            yield f"{second} is less than {number} vectors of sum {first} have"
+            yield f"{second} is too small for {number} vectors with the sum {first}"
     cubes = sums[THIRD][_equal_places(foundation.columns, 3)]
     if ((cubes - sums[SKETCHED_FIRST][: foundation.columns]) % 6).any():
-        yield f"{THIRD} does not fit {SKETCHED_FIRST}: a number and its cube are one modulo 6"
+        yield f"{THIRD} does not fit {SKETCHED_FIRST}: a number and its cube are equal modulo 6"
     if SQUARES in sums:
         own = np.arange(foundation.dimension) * (foundation.dimension + 1)
         if ((sums[SQUARES][own] - sums[FIRST][: foundation.dimension]) % 6).any():
-            yield f"{SQUARES} does not fit {FIRST}: a number and its cube are one modulo 6"
+            yield f"{SQUARES} does not fit {FIRST}: a number and its cube are equal modulo 6"
     if FOURTH in sums:
         powers = sums[FOURTH][_squares_of(FOURTH, foundation)]
         squares = sums[SKETCHED_SECOND][_squares_of(SKETCHED_SECOND, foundation)]
         if (powers < squares).any() or ((powers - squares) % 12).any():
-            yield f"{FOURTH} does not fit {SKETCHED_SECOND}: squares of the same numbers"
+            yield f"{FOURTH} does not fit {SKETCHED_SECOND}: squares of different numbers"
     # 2^shift y - Q'x is at most 2^shift / 2 in absolute value, for each vector
     exact = sums[FIRST][: foundation.dimension].astype(np.float64) @ foundation.matrix
     scale = np.ldexp(1.0, foundation.shift.astype(np.int64))

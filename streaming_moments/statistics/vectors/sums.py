@@ -27,12 +27,13 @@ from streaming_moments.statistics.vectors.statistics import (
 
 LARGEST_FLOAT_SUM = 2**53
 _LARGEST_SINGLE = 2.0**24
-# Columns multiplied with all later ones, so that only half of a symmetric product is computed;
-# fewer columns are slower.
+# Number of columns that are multiplied by all later ones at a time, so that only half of a
+# symmetric product is computed. Fewer columns are slower.
 _PANEL = 256
-# Rows of a product: with fewer the additions take most of the time, more do not fit the cache.
+# Number of rows of a product: with fewer, additions take most of the time; more do not fit in the
+# cache.
 _CHUNK = 2048
-# Rows at a time if products of columns are held as well, and number of these columns.
+# Number of rows at a time if products of columns are held as well, and number of these columns.
 _FEW, _PAIRED = 512, 8
 
 
@@ -49,7 +50,7 @@ def sums_of(
     rows : (N, d) int16 x, of the grid
     sketches : (N, s) int32 y
     norms : (N,) int64 x.x
-    largest : most that an entry of a sum gains from a row; below 2^53
+    largest : largest value that a row adds to an entry of a sum, below 2^53
     squares, fourth : whether to sum these as well
 
     Examples
@@ -81,7 +82,7 @@ def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool =
     held = [8 * packed_size(width) + 4 * _PANEL * width, 12 * columns**3]
     # contribution of a chunk, in floating point and as integers
     held += [16 * width**2] * squares + [(25 * pairs + 24 * _FEW) * pairs] * fourth
-    # also the chunk before, or the squares of a chunk
+    # holds also the previous chunk, or the squares of a chunk
     return max(held) + 16 * _CHUNK * width
 
 

@@ -68,7 +68,7 @@ def add_sketches(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """Add `sum_d x_i other_d` of every row i of a block, as `add_records`."""
+    """Add `sum_d x_i other_d` to every row i of a block, as `add_records` does."""
     halves = even_sums.shape[0] > 0
     for place in range(sums.shape[0]):
         row = place * step + index

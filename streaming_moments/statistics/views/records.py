@@ -92,7 +92,7 @@ class ViewBatch:
             return self.rows.halves
         keys, first = np.zeros(self.documents, dtype=np.uint64), 0
         for view in self.views:
-            # words are numbered through all views
+            # words of all views have consecutive numbers
             keys += count_keys(view.indptr, view.words, view.counts, first, view.n_words)
             first += view.n_words
         return odd_half(keys)
@@ -168,7 +168,7 @@ class PreparedRecords:
 
     @property
     def bound(self) -> float:
-        """No entry of a sum gains more."""
+        """Bound on the growth of an entry of a sum."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
@@ -238,6 +238,6 @@ def _only(batch: ViewBatch, held: NDArray[np.bool_]) -> ViewBatch:
 
 
 def _both(arrays: Arrays, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The array of that name and that of its even half, which may have no rows."""
+    """Array of a name, and the array of its even half, which may have no rows."""
     whole = arrays[name]
     return whole, arrays.get(EVEN + name, whole[:0])

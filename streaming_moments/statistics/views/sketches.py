@@ -12,14 +12,14 @@ from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.basis import Basis, with_random_columns
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
-# A vocabulary up to this size is stored whole: its slices are the table of triples.
+# A vocabulary up to this size has no sketch: its slices are the table of triples.
 WHOLE = 128
 _COLUMNS = 22
 _MOST_CORE = 1 << 16
-_RANDOM = 2  # columns of +-1, which capture states absent from the pilot
+_RANDOM = 2  # number of columns of +-1, which capture states absent from the pilot
 _SCALE = 127
-# Added to each word count, so that rare words do not dominate; and the limit of an entry in root
-# mean squares, so that a rare word does not take the whole range of int8. Both measured.
+# Number that is added to each word count, so that rare words do not dominate. Limit of an entry in
+# root mean squares, so that a rare word does not need the whole range of int8. Both are measured.
 _BESIDE = 30.0
 _CLIP = 4.0
 _NEGLIGIBLE = 1e-9
@@ -37,8 +37,9 @@ def sketch_of(
 ) -> Basis:
     """Basis of one view: leading left singular vectors of its scaled pairs, and random columns.
 
-    Of `D C E` with `D = (row sums + 30)^-1/2`, E likewise of columns: scaled by D once more,
-    clipped at 4 root mean squares, rounded to int8, with 2 seeded columns of +-1.
+    The vectors are of `D C E` with `D = (row sums + 30)^-1/2` and E the same for columns. They are
+    scaled by D once more, clipped at 4 root mean squares and rounded to int8. Then 2 seeded columns
+    of +-1 are appended.
 
     together : (n, m) sparse, how often words of the view and of the others occur together in a
         pilot

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, SumExceeded, short
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays, IntegerTotals
 from streaming_moments.statistics.row_block import RowBlock
 
 TRIPLES = "triple_sketch"
 EVEN = "even_"
-# Squared limit of int8: a product of two sketches is at most this times its triples.
+# Square of the limit of int8: a product of two sketches is at most this times the number of
+# triples.
 PEAK = 127 * 127
 LARGEST_SUM = 2**62
 # Whole numbers up to here are exact in float64; batches below it are added four times as fast.
@@ -32,7 +34,7 @@ class ViewTotals(IntegerTotals):
     n_tokens : words of all views, or symbols
     triples : ways to choose a word of each view of a record, or windows of three symbols
     without : records without triples
-    even_documents, even_triples : those of the even half; 0 without halves
+    even_documents, even_triples : records and triples of the even half; 0 without halves
 
     Examples
     --------
@@ -55,7 +57,7 @@ class ViewTotals(IntegerTotals):
         return PEAK * self.triples
 
     def half(self, odd: bool) -> ViewTotals:
-        """Of one half of the records."""
+        """Totals of one half of the records."""
         even = ViewTotals(self.even_documents, 0, self.even_triples)
         if not odd:
             return even
@@ -76,6 +78,12 @@ class AdditiveStatistics:
     sums: Mapping[str, NDArray[np.int64]]
 
     __repr__ = short_repr
+
+    @property
+    def shown_facts(self) -> list[str]:
+        """Numbers of records and sums."""
+        sums = sum(array.size for array in self.sums.values())
+        return [of_number(self.totals.n_documents, "record"), of_number(sums, "sum")]
 
     def __post_init__(self) -> None:
         shapes = self.foundation.shapes(self.block)
@@ -107,7 +115,7 @@ class AdditiveStatistics:
         return type(self)(alone, self.block, self.totals.half(odd), sums)
 
     def impossible(self) -> Iterator[str]:
-        """Arrays with impossible values, and what is wrong with them."""
+        """Names of arrays with impossible values, each with the problem."""
         raise NotImplementedError
 
     def require_non_negative(self) -> None:
@@ -118,8 +126,8 @@ class AdditiveStatistics:
         problems = [*self.impossible(), *self.totals.below_zero]
         if problems:
             raise InvalidInput(
-                f"records were subtracted that were never added: {', '.join(problems)}; "
-                "subtract only what was added"
+                f"records were subtracted that were never added: {', '.join(problems)}; subtract "
+                "only added records"
             )
 
     def __add__(self, other: Self) -> Self:
@@ -157,11 +165,9 @@ class ViewStatistics(AdditiveStatistics):
     """A block of rows of the sums of three views.
 
     `triple_sketch` is `T_i = sum_d x_i [1; y_left] [1; y_right]'` of every word i of the rows view,
-    (r, 1 + s_l, 1 + s_r): with the constants it includes first and second moments over the same
-    triples. The foundation defines the other arrays.
+    (r, 1 + s_l, 1 + s_r): because of the constants it includes first and second moments over the
+    same triples. The foundation defines the other arrays.
     """
-
-    __repr__ = short_repr
 
     def impossible(self) -> Iterator[str]:
         """Arrays with negative counts."""
@@ -189,7 +195,7 @@ def require_bounded(bound: float) -> None:
 
 
 def broken(sums: Arrays) -> Iterator[str]:
-    """Arrays with negative counts, and what is wrong with them.
+    """Names of arrays with negative counts, each with the problem.
 
     The constants of both sketches count triples, and bound all other entries.
     """
@@ -201,12 +207,12 @@ def broken(sums: Arrays) -> Iterator[str]:
                 yield f"{name} ({int((array < 0).sum())} counts below zero)"
             continue
         counts = array.reshape(len(array), -1)
-        # per row: the peak of one sketch, or of two
+        # largest value of one sketch, or of two, for each row
         peak = PEAK if array.ndim == 3 else 127
         if counts[:, 0].min() < 0:
             yield f"{name} ({int((counts[:, 0] < 0).sum())} counts below zero)"
         elif (np.abs(counts) > peak * counts[:, :1]).any():
-            yield f"{name} (sums beyond what was counted)"
+            yield f"{name} (sums beyond the bound from the counts)"
         even = sums.get(EVEN + name)
         if even is not None and (even.reshape(counts.shape)[:, 0] > counts[:, 0]).any():
             yield f"{name} (of the odd half below zero)"

@@ -158,7 +158,9 @@ def require_sketch(basis: Basis, words: Vocabulary) -> None:
             "a basis and its view have different vocabularies; make the basis from that of the view"
         )
     if not basis.weights.is_pooled or basis.matrix.min() < -127:
-        raise InvalidInput("a sketch of a view has entries of -127 to 127 and weighs no records")
+        raise InvalidInput(
+            "a sketch of a view must have entries of -127 to 127 and no length weights"
+        )
 
 
 def describe_words(words: Vocabulary) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import logging
 import threading
 from dataclasses import dataclass, fields
+from functools import partial
 
 import click
 import pytest
@@ -10,7 +11,9 @@ from click.testing import CliRunner
 
 from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import run_bounded
 from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.nightly.config import config_of
@@ -101,3 +104,9 @@ def test_tracebacks_of_dask_are_one_line_and_details(capfd):
     assert "Traceback" in details[0]
     assert "cut off" in details[0]
     assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_dashboards_count_tasks_by_the_words_of_their_steps(embedded):
+    run_bounded(embedded, partial(max, 1), [(2,), (3,)], 2, Silent(), "counting stars, pass 1 of 2")
+    seen = embedded.client.run_on_scheduler(lambda dask_scheduler: [*dask_scheduler.task_prefixes])
+    assert "counting-stars" in seen

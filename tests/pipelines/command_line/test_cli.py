@@ -319,7 +319,7 @@ def test_a_run_can_be_watched_and_leaves_a_report_on_request(run, made, tmp_path
     code, _, err = run("refit", made, *FIT, *name, "--dashboard", "--performance-report", page)
     assert code == 0
     assert re.search(r"^dashboard: http://\S+/status$", err, re.MULTILINE)
-    assert "core_rows" in page.read_text(encoding="utf-8"), "the tasks are in it"
+    assert "reading-row-blocks" in page.read_text(encoding="utf-8"), "the tasks are in it"
     gone = tmp_path / "gone" / "run.html"
     code, _, err = run("refit", made, *FIT, "--performance-report", gone)
     assert code == 2

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
-from command_runs import run_command
+from command_runs import COMMANDS, run_command
 
 from streaming_moments.pipelines.cluster.progress import step_progress
 from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
@@ -17,22 +17,6 @@ from streaming_moments.pipelines.command_line.shared_options import Session, run
 from streaming_moments.pipelines.terminal import detail, note, say
 
 MOST_TOGETHER = 13  # options under one heading
-
-
-def every_command():
-    """Name, command and context of each command, and of each command of a group."""
-    context = cli.make_context("streaming-moments", ["status"], resilient_parsing=True)
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
-        own = click.Context(command, info_name=name, parent=context)
-        if isinstance(command, click.Group):
-            for part, inner in command.commands.items():
-                yield f"{name} {part}", inner, click.Context(inner, info_name=part, parent=own)
-        else:
-            yield name, command, own
-
-
-COMMANDS = {name: (command, context) for name, command, context in every_command()}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -89,9 +73,31 @@ def test_the_shell_completes_commands_options_and_choices(monkeypatch, capsys):
     assert completions("re") == ["rebase", "refit", "rename"]
     assert completions("create", "store", "a.txt", "--len") == ["--length-weights"]
     assert completions("create", "store", "a.txt", "--kind", "v") == ["views", "vectors"]
-    monkeypatch.setenv("_STREAMING_MOMENTS_COMPLETE", "zsh_source")
-    run_command()
-    assert "#compdef streaming-moments" in capsys.readouterr().out
+    for shell, begins in (("zsh", "#compdef"), ("bash", "_streaming_moments_completion()")):
+        monkeypatch.setenv("_STREAMING_MOMENTS_COMPLETE", f"{shell}_source")
+        run_command()
+        assert begins in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("create store a.txt --language ita", ["italian"]),
+        ("create store a.txt --tokeniser le", ["lemmas:"]),
+        ("create store a.txt --phrases ''", ["2", "3"]),
+        ("create store a.txt --date-pattern n", ["none"]),
+        ("refit store --topics ''", ["auto", "predict"]),
+        ("refit store --model gau", ["gaussian_mixture"]),
+        ("select store --alpha0 a", ["auto"]),
+        ("polish store --passes a", ["auto"]),
+        ("topics store --over-time w", ["week"]),
+        ("transform store a --method v", ["viterbi"]),
+        ("choose --data ve", ["vectors"]),
+        ("token add tokens.json me --role w", ["writer"]),
+    ],
+)
+def test_the_shell_completes_known_values(words, values):
+    assert completions(*shlex.split(words)) == values
 
 
 @click.command(cls=GroupedCommand)

@@ -55,7 +55,7 @@ def made(run, shards, tmp_path):
 @pytest.mark.parametrize("sketched", [False, True])
 def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sketched):
     store, said = made(*(("--sketch-columns", "6") if sketched else ()))
-    assert "the store left out 5 edges that occurred twice in a shard, and 1 loop" in said
+    assert "the store leaves out 5 edges that occurred twice in a shard, and 1 loop" in said
     status = json.loads(run("status", store, "--json")[1])
     number = len(GRAPH.edges)
     assert (status["kind"], status["triples"], status["outside"]) == ("edges", number + 1, 0)

@@ -109,7 +109,7 @@ def test_the_command_says_how_many_segments_a_refit_reads(texts, capsys):
     with pytest.raises(SystemExit):
         main(["status", merged.url, "--verbose"])
     printed = capsys.readouterr().out
-    assert f"segments 9, of which a refit reads {len(merged.parts)}" in " ".join(printed.split())
+    assert f"segments 9; a refit reads {len(merged.parts)}" in " ".join(printed.split())
     with pytest.raises(SystemExit):
         main(["update", merged.url, str(folder / "*.txt"), "--compact-after", "2", "--json"])
     done = json.loads(capsys.readouterr().out)

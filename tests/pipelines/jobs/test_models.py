@@ -75,7 +75,7 @@ def test_every_command_goes_by_what_the_model_says(run, store, lines, tmp_path, 
         assert shown[column.replace(" ", "_")] == fitted[column.replace(" ", "_")]
         np.testing.assert_allclose(fitted[column.replace(" ", "_")], values)
         assert column in run("show", store)[1]
-    assert model.described().sentence in run("topics", store)[1]
+    assert model.described().sentence in run("topics", store, "--verbose")[2]
     page = tmp_path / "page.html"
     assert run("page", store, "--output", page)[0] == 0
     for column in model.described().columns:
@@ -131,7 +131,7 @@ def test_topics_are_refined_as_often_as_told(run, store):
     assert (shown["refined"], shown["implied_alpha0"]) == (10, model.implied_alpha0)
     np.testing.assert_allclose(shown["correlations"], model.correlations)
     np.testing.assert_allclose(model.pair_weights.sum(axis=1), model.weights)
-    said = run("topics", store)[1]
+    said = run("topics", store, "--verbose")[2]
     assert "alpha0 0.5; refined in 10 rounds by word pairs, which imply alpha0" in said
     code, _, err = run("refit", store, *fit, "--refine", "-1")
     assert (code, "refine is -1; it must be 0 to 10,000 rounds" in err) == (2, True)
@@ -186,7 +186,7 @@ def test_a_model_without_topics_is_kept_and_shown_and_read_by_nobody(
     model = Lengths.fit(InMemory((opened.load(),)), Lengths.Options(topics=1))
     opened.save_model("mean", model)
     monkeypatch.setattr(models, "MODELS", {**MODELS, "lengths": Lengths})
-    assert "one number" in run("topics", store)[1]
+    assert "one number" in run("topics", store, "--verbose")[2]
     assert json.loads(run("topics", store, "--json")[1])["words_a_document"] == model.mean.tolist()
     page = tmp_path / "page.html"
     code, out, _ = run("page", store, "--output", page)

@@ -11,6 +11,7 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.listed import moved as listed_moved
 from streaming_moments.pipelines.jobs.rename import rename
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -174,6 +175,17 @@ def test_shards_of_an_object_store_move_as_well(store, corpus, embedded):
     assert (len(left.bad), left.counted) == (len(listed), 0)
     after = rename(left.store, "memory://moved-before", "memory://moved-after", run)
     assert (update(after, listed, run).already, after.load()) == (4, counted.store.load())
+
+
+def test_what_is_at_a_place_that_cannot_be_listed_has_not_moved(
+    store, corpus, embedded, monkeypatch
+):
+    def refused(folder, storage_options):
+        raise ShardError(folder, "may not be listed")
+
+    monkeypatch.setattr(listed_moved, "open_file_system", refused)
+    found = update(store, shards_of(moved(corpus)), Run(embedded))
+    assert (found.counted, len(found.copies)) == (4, 4)
 
 
 def test_the_command_and_the_store_in_python_rename(store, corpus, run):

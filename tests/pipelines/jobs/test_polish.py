@@ -276,5 +276,5 @@ def test_the_command_keeps_the_model_beside_its_parent(counted, run):
     code, _, told = run("polish", counted.url, "--model", "fitted")
     assert code == 2
     assert "there is already a model 'fitted-polished2'" in told
-    code, printed, _ = run("topics", counted.url)
+    code, _, printed = run("topics", counted.url, "--verbose")
     assert "polished from model fitted: 900 records of 6 shards read 2 times" in printed

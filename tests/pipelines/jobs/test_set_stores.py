@@ -150,7 +150,7 @@ def test_passes_polish_a_model_as_in_memory(run, store, shards, drawn):
     assert np.array_equal(found.probabilities, expected.probabilities)
     assert np.array_equal(found.weights, expected.weights)
     assert (found.polishing.documents, found.polishing.shards) == (2000, 2)
-    assert "polished from model first" in run("topics", store, "--model", "better")[1]
+    assert "polished from model first" in run("topics", store, "--model", "better", "-v")[2]
 
 
 def test_passes_begin_at_drawn_rows_where_rows_are_likelier(store, embedded):

@@ -116,32 +116,38 @@ def test_the_page_says_first_what_there_is_to_know(visit):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_every_circle_holds_two_words_and_none_lie_upon_others(visit, width):
-    page = visit(width=width)
-    places = page.eval_on_selector_all(
-        "#map .name",
-        "texts => texts.map(text => { const b = text.getBoundingClientRect(),"
-        " s = text.ownerSVGElement.getBoundingClientRect();"
-        " return [b.left, b.top, b.right, b.bottom, s.left, s.right] })",
+@pytest.mark.parametrize("copies", [1, 4])
+def test_no_circle_and_no_name_of_the_map_lies_upon_another(visiting, tmp_path, copies, width):
+    given = full_page()
+    many = copies * TOPICS
+    topics = [replace(given.topics[one % TOPICS], topic=one) for one in range(many)]
+    # copies of a topic lie at one place
+    distances = np.tile(given.distances, (copies, copies))
+    path = tmp_path / "page.html"
+    only = {"correlations": (), "shares": ShareOverTime(), "periods": ShareOverTime()}
+    distances = tuple(map(tuple, distances.tolist()))
+    path.write_text(html_report(replace(given, topics=tuple(topics), distances=distances, **only)))
+    page = visiting(path, width=width)
+    found = page.evaluate(
+        "[...document.querySelectorAll('#map a')].map((link) => ["
+        "...[...link.querySelectorAll('circle, text')].map((one) => {"
+        " const b = one.getBBox(); return [b.x, b.y, b.x + b.width, b.y + b.height] })])"
     )
-    assert len(places) == 2 * TOPICS
-    for left, top, right, bottom, begin, end in places:
-        assert begin - 1 <= left
-        assert right <= end + 1
-        others = [box for box in places if box[:2] != (left, top) and box[:2] != [left, top]]
-        for one in others:
-            apart = one[2] <= left + 1 or right <= one[0] + 1
-            assert apart or one[3] <= top + 4 or bottom <= one[1] + 4
-    held = page.evaluate(
-        "() => [...document.querySelectorAll('#map a')].map(a => {"
-        " const b = a.querySelector('circle').getBoundingClientRect();"
-        " return [...document.querySelectorAll('#map .name')].filter(text => {"
-        " const t = text.getBoundingClientRect(), x = (t.left + t.right) / 2,"
-        " y = (t.top + t.bottom) / 2;"
-        " return Math.abs(x - (b.left + b.right) / 2) < 2 && y > b.top - 4 && y < b.bottom + 4"
-        " }).length })",
-    )
-    assert min(held) >= 2
+    wide = page.evaluate("document.querySelector('#map svg').viewBox.baseVal.width")
+    assert [len(parts) for parts in found] == [3] * many, "a circle and two words"
+    for number, (circle, *names) in enumerate(found):
+        assert all(left >= -1 and right <= wide + 1 for left, _, right, _ in (circle, *names))
+        inside = [name[1] > circle[1] and name[3] < circle[3] for name in names]
+        below = [name[1] >= circle[3] - 2 for name in names]
+        assert all(inside) or all(below)
+        for other, *words in found[:number]:
+            radius = (circle[2] - circle[0] + other[2] - other[0]) / 2
+            middles = [np.array([one[0] + one[2], one[1] + one[3]]) / 2 for one in (circle, other)]
+            assert np.linalg.norm(middles[0] - middles[1]) >= radius
+            for word in words:
+                for name in (circle, *names):
+                    apart = word[2] <= name[0] + 1 or name[2] <= word[0] + 1
+                    assert apart or word[3] <= name[1] + 4 or name[3] <= word[1] + 4
 
 
 def test_there_is_a_way_back_from_a_card_to_the_map(visit):
@@ -196,6 +202,18 @@ def test_no_tick_label_is_there_twice(visit, width):
     assert page.locator("#periods .foot").all_text_contents()[:2] == ["2025-11", "2026-04"]
 
 
+def test_no_line_rises_above_the_last_number_of_its_axis(visit):
+    page = visit()
+    above = page.eval_on_selector_all(
+        "svg:has(.tick):has(circle.mark)",
+        "all => all.map(svg => { const top = (name) => Math.min(...[...svg.querySelectorAll(name)]"
+        ".map(one => { const b = one.getBBox(); return b.y + b.height / 2 }));"
+        " return [top('circle.mark'), top('.grid')] })",
+    )
+    assert len(above) > 20
+    assert all(mark >= line for mark, line in above)
+
+
 def test_days_lie_as_far_apart_as_they_are(visit):
     page = visit()
     first, second, third = (
@@ -240,11 +258,12 @@ def test_every_number_is_on_the_line_of_its_word(visit, width):
         "items => items.map(item => { const [w, v] = ['.word', '.value'].map(kind =>"
         " item.querySelector(kind).getBoundingClientRect());"
         " return [w.right, v.left, w.bottom - v.top, v.bottom - w.top, v.height, v.right -"
-        " item.getBoundingClientRect().right] })",
+        " item.getBoundingClientRect().right,"
+        " item.querySelector('i').getBoundingClientRect().right] })",
     )
     assert len(rows) == 10 * TOPICS
-    for word_end, value_begin, below, above, height, out in rows:
-        assert word_end <= value_begin
+    for word_end, value_begin, below, above, height, out, bar_end in rows:
+        assert max(word_end, bar_end) <= value_begin
         assert min(below, above) > 0
         assert height < 30
         assert out <= 0

@@ -295,19 +295,20 @@ def test_a_night_of_another_store_is_refused(place):
 
 
 def test_a_failure_is_told_and_tried_again(accumulator, monkeypatch):
-    told, now = [], [0.0]
+    told, others, now = [], [], [0.0]
 
     def over(seconds):
         now[0] += seconds
         return now[0] > 20 * accumulator.pause
 
-    failing = replace(accumulator, tell=told.append, clock=lambda: now[0])
+    failing = replace(accumulator, tell=others.append, warn=told.append, clock=lambda: now[0])
     monkeypatch.setattr(
         Accumulator, "look", lambda self: (_ for _ in ()).throw(InvalidInput("no such thing"))
     )
     accumulate(failing, over)
     # after 1 pause, 2 more, 4 and 8
     assert len([line for line in told if "no such thing" in line]) == 4
+    assert others == []
 
 
 @pytest.mark.parametrize(
@@ -316,9 +317,9 @@ def test_a_failure_is_told_and_tried_again(accumulator, monkeypatch):
         ({}, "lacks 'store'"),
         ({"store": "s", "stroe": 1}, "did you mean 'store'"),
         ({"store": "s", "listen": {"host": "0.0.0.0"}}, "there are no tokens"),
-        ({"store": "s", "listen": {"certificate": "c"}}, "give both or neither"),
+        ({"store": "s", "listen": {"certificate": "c"}}, "add key"),
         ({"store": "s", "listen": {"origins": ["https://a"]}}, "need tokens"),
-        ({"store": "s", "accumulate": {"night": "n"}}, "give both or neither"),
+        ({"store": "s", "accumulate": {"night": "n"}}, "add refit_every"),
         ({"store": "s", "limits": {"seconds": "0s"}}, "seconds"),
         ({"store": "s", "limits": {"document": "17MiB"}}, "reads at most 16,777,216"),
     ],

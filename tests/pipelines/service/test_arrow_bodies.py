@@ -362,9 +362,17 @@ def test_texts_whose_places_go_backwards_are_none():
 
 
 def test_why_a_stream_is_none_is_told_in_brief(monkeypatch):
-    with pytest.raises(Problem, match="not an Arrow stream .unpack_from requires") as refused:
-        list(documents_of_stream(b"nonsense" * 100))
-    assert refused.value.status == 400
+    remedy = "write it by pyarrow.ipc.new_stream"
+    for content in (b"nonsense" * 100, b"?"):
+        with pytest.raises(Problem) as refused:
+            list(documents_of_stream(content))
+        told = f"the body is not an Arrow stream (it is cut off or damaged); {remedy}"
+        assert (refused.value.status, refused.value.detail) == (400, told)
+    written = pa.BufferOutputStream()
+    with pa.ipc.new_file(written, pa.schema({"text": pa.string()})):
+        pass
+    with pytest.raises(Problem, match="is an Arrow file; send a stream"):
+        list(documents_of_stream(written.getvalue().to_pybytes()))
 
     def failing(content):
         raise ValueError("x" * 300)
@@ -372,7 +380,7 @@ def test_why_a_stream_is_none_is_told_in_brief(monkeypatch):
     monkeypatch.setattr(arrow_bodies, "_messages", failing)
     with pytest.raises(Problem) as refused:
         list(documents_of_stream(b""))
-    assert refused.value.detail == f"the body is not an Arrow stream ({'x' * 200})"
+    assert refused.value.detail == f"the body is not an Arrow stream ({'x' * 200}); {remedy}"
 
 
 def test_a_table_of_flatbuffers_is_read_by_its_fields():

@@ -169,8 +169,24 @@ def test_lines_are_documents_and_each_that_is_none_is_so_alone(kind):
     assert documents(b'\n{"a": 1}\n{"a": 2}', kind) == [{"a": 1}, {"a": 2}]
     first, bad, twice = documents(b'{}\n{"a": NaN}\n{"a": 1, "a": 2}\n', kind)
     assert (first, type(bad), type(twice)) == ({}, Unreadable, Unreadable)
-    assert bad.reason.startswith("the line is not JSON (")
+    assert bad.reason.startswith("line 2 of the body is not JSON (expected ")
+    assert bad.reason.endswith(" at column 7)")
     assert twice.reason == "the name 'a' appears twice; send it once"
+
+
+def test_an_empty_body_and_another_encoding_are_named():
+    latin = '["caf\xe9"]'.encode("latin-1")
+    for content, told in (
+        (b" \n", "the body is empty; send JSON"),
+        (latin, "the body is not UTF-8 (byte 5, from 0); convert it to UTF-8"),
+        (b"[1\n2]", "the body is not JSON (expected `,` or `]` at line 2 column 1)"),
+    ):
+        with pytest.raises(Problem) as refused:
+            documents(content)
+        assert (refused.value.status, refused.value.detail) == (400, told)
+    # of lines a number is that of the body, blank ones included
+    _, bad = documents(b'{}\n\n{"a": "\xe9"}', "application/x-ndjson")
+    assert bad.reason == "line 3 of the body is not UTF-8 (byte 7, from 0); convert it to UTF-8"
 
 
 def test_what_is_no_array_or_of_another_type_is_refused():

@@ -100,7 +100,7 @@ def test_a_bad_document_refuses_all_with_its_place_or_is_listed(client):
     assert [one["document"] for one in receipt["left_out"]] == [1]
     assert waiting(client) == ["a", "c"]
     told = client("GET", f"/v1/receipts/{receipt['receipt']}").json()
-    assert told == {**receipt, "documents": None}
+    assert told == {**receipt, "documents": None, "empty": None}
     lines = b'{"text": "d"}\n{"text": \n'
     told = client("POST", "/v1/documents?skip_bad=1", data=lines, headers=NDJSON).json()
     assert "not JSON" in told["left_out"][0]["reason"]

@@ -36,6 +36,26 @@ def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(client, p
     assert b"Content-Length and Transfer-Encoding" in answer
 
 
+def test_two_keys_of_one_request_are_refused(client):
+    kind = "Connection: close\nContent-Type: application/json\nContent-Length: 15\n"
+    keys = "Idempotency-Key: a\nIdempotency-Key: b\n"
+    head = f"POST /v1/documents HTTP/1.1\nHost: localhost\n{kind}{keys}\n"
+    answer = raw(client.port, head, b'[{"text": "a"}]')
+    assert answer.startswith(b"HTTP/1.1 422 ")
+    assert b"sent twice; send one key" in answer
+
+
+def test_what_is_not_http_is_answered_as_other_calls(client):
+    answer = raw(client.port, "GET / HTTP/1.1\nHost\n\n", b"")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"application/problem+json" in head
+    told = json.loads(body)
+    assert (told["status"], told["title"]) == (400, "The request cannot be read")
+    assert told["detail"].startswith("the request is not valid HTTP/1.1")
+    assert len(told["request_id"]) == 32
+
+
 def test_a_document_that_names_something_twice_is_refused_by_its_place(client):
     array = f'[{{"text": "a"}}, {TWICE}, {{"text": "\\":\\": c"}}]'
     json_type = {"Content-Type": "application/json"}

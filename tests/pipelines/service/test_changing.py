@@ -57,7 +57,7 @@ def test_a_version_is_gone_back_to_once_it_is_confirmed(days, serve_days, seen, 
         assert "\N{MINUS SIGN}300 documents" in said
         assert "2 shards are no longer counted" in said
         assert "Version 2 does not have the model three." in said
-        assert "No model is published, instead of three." in said
+        assert "The tag published is removed from three." in said
         assert page.locator("#removed tbody tr").count() == 2
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert head_of(days).version == before.version, "nothing is done yet"

@@ -1,14 +1,17 @@
 """The configuration: each default, and the ends of what each key takes."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import timedelta
 
 import pytest
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.nightly.config import ClusterSection
+from streaming_moments.pipelines.nightly import config as nightly_config
+from streaming_moments.pipelines.nightly.config import ClusterSection, NightlyConfig, read_config
+from streaming_moments.pipelines.service import config
 from streaming_moments.pipelines.service.config import (
     ListenSection,
+    ServiceConfig,
     night_of,
     read_service,
     service_of,
@@ -111,7 +114,7 @@ def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
         ),
         (
             {"listen": {"key": "k"}},
-            "[listen] certificate needs key, and key needs certificate; give both or neither",
+            "[listen] key is given without certificate; add certificate, a PEM file",
         ),
         (
             {"listen": {"origins": ["https://a"]}},
@@ -154,9 +157,37 @@ def test_what_belongs_together_is_given_together():
     night = {"night": "n", "refit_documents": 1}
     assert of(accumulate=night).accumulate.refit_documents == 1
     assert of(accumulate={"night": "n", "refit_every": "1h"}).accumulate.night == "n"
-    for alone in ({"night": "n"}, {"refit_documents": 1}, {"refit_every": "1h"}):
-        with pytest.raises(InvalidInput, match="night needs refit_documents or refit_every"):
+    with pytest.raises(InvalidInput, match="night is given without the time to run it; add refit_"):
+        of(accumulate={"night": "n"})
+    for alone in ({"refit_documents": 1}, {"refit_every": "1h"}):
+        with pytest.raises(InvalidInput, match="is given without the night to run; add the file"):
             of(accumulate=alone)
+
+
+def test_each_of_the_two_configurations_is_recognised_in_place_of_the_other(tmp_path):
+    night, service = tmp_path / "night.toml", tmp_path / "service.toml"
+    night.write_text('store = "s"\nshards = "*"\noutput = "r"\n[refit]\ntopics = 2\n')
+    service.write_text('store = "s"\ntokens = "t"\n[listen]\nport = 80\n')
+    with pytest.raises(InvalidInput) as refused:
+        read_service(night)
+    assert str(refused.value) == (
+        f"{night} is the configuration of a night, for `streaming-moments nightly {night}`; give "
+        "that of a service, such as service.toml"
+    )
+    with pytest.raises(InvalidInput) as refused:
+        read_config(service)
+    assert str(refused.value) == (
+        f"{service} is the configuration of a service, for `streaming-moments serve {service}`; "
+        "give that of a night, such as night.toml"
+    )
+    read_service(service)
+    read_config(night)
+    # each key that marks one is of that one alone
+    nights, services = (
+        {one.name for one in fields(kind)} for kind in (NightlyConfig, ServiceConfig)
+    )
+    assert config._NIGHT.marks <= nights - services
+    assert nightly_config._SERVICE.marks <= services - nights
 
 
 def test_no_secret_is_shown():

@@ -358,6 +358,8 @@ def test_rows_of_arrow_are_the_same_documents(name, tmp_path, embedded, start):
             jsonschema.validate({**rows[0], "other": 1}, shown)
         assert set(rows[0]) <= shown["properties"].keys()
         assert set(shown["required"]) == set(rows[0]) - {"counts"}
+        sent = document["paths"]["/v1/documents"]["post"]["requestBody"]["content"]
+        assert client.send(sent["application/json"]["example"]).status_code == 202
         asked = document["paths"]["/v1/transform"]["post"]["requestBody"]["content"]
         assert asked["application/json"]["schema"]["$ref"].endswith("/DocumentsToRead")
     assert shape_of(store, LimitsSection()).required == tuple(shown["required"])

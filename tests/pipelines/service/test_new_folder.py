@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from page_scripts import printed_by
 
 from streaming_moments.pipelines.command_line.new_folders import service as service_folder
 from streaming_moments.pipelines.command_line.new_folders import writing
@@ -18,7 +19,7 @@ from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.service.tokens import Role, TokenFile
 from streaming_moments.storage import MomentStore
 
-FILES = ["documents", "night.toml", "service.toml", "tokens.json"]
+FILES = ["README.md", "documents", "night.toml", "service.toml", "tokens.json"]
 
 
 @pytest.fixture
@@ -31,13 +32,22 @@ def shop(run, tmp_path, monkeypatch):
     return out
 
 
-def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start):
+def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start, monkeypatch):
     token = re.search(r"sm_\S+", shop)[0]
     # the commands that it prints, but for the server, which runs in this process
     commands = re.findall(r"^  streaming-moments (.*?)(?:  +#.*)?$", shop, re.MULTILINE)
     assert commands == ["nightly night.toml", "serve service.toml"]
-    code, out, _ = run(*commands[0].split())
+    # and those of its README, from top to bottom
+    blocks = re.findall(
+        r"^```sh\n(.*?)^```", Path("README.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert [f"streaming-moments {one}\n" for one in commands] == blocks[:2]
+    another, curl = blocks[2:]
+    assert printed_by(another).startswith("sm_")
+    code, out, err = run(*commands[0].split())
     assert (code, out) == (0, "published; 4 shards counted, model night-v4\n")
+    assert "the service has no documents yet" in err
+    assert "matches nothing" not in err
     store = MomentStore.open("store")
     assert store.policy.languages == ("english",)
     [report] = Path("reports").glob("night-*.json")
@@ -50,8 +60,11 @@ def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start):
         # no page of the new service is empty
         assert 'id="period-panels"' in client("GET", "/time").text
         assert "Chosen: 3 topics, of 4 numbers from 2 to 6." in client("GET", "/choice").text
-        sent = [{"id": str(n), "text": "the ship in the harbour and the storm"} for n in range(9)]
-        assert client.send(sent, "first").status_code == 202
+        monkeypatch.setenv("TOKEN", token)
+        moved = curl.replace("localhost:8080", f"127.0.0.1:{client.port}")
+        assert json.loads(printed_by(moved))["state"] == "accepted"
+        sent = [{"id": str(n), "text": "the ship in the harbour and the storm"} for n in range(8)]
+        assert client.send(sent, "others").status_code == 202
         assert client.session.headers.pop("Authorization")
         assert client("GET", "/v1/topics").status_code == 401
     assert run("accumulate", "service.toml", "--once")[0] == 0

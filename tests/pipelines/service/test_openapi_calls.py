@@ -1,5 +1,8 @@
 """What the OpenAPI document says of each call: who may, what it takes, gives and refuses."""
 
+import json
+from datetime import date
+
 import pytest
 
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
@@ -51,6 +54,11 @@ TAKEN = {
     "POST /try": "TextTried",
 }
 
+EXAMPLES = {
+    "POST /v1/deletions": {"ids": ["7", "8"]},
+    "POST /v1/transform": {"texts": ["the sea and a ship"]},
+}
+
 
 def document(tokens=True, texts=True):
     return openapi_document(RecordShape(), tokens, "7.8.9", texts=texts)
@@ -94,14 +102,23 @@ def test_each_call_says_what_it_takes():
         assert body["required"] is True
         if name == "POST /v1/documents":
             array = {"type": "array", "items": one, "minItems": 1}
-            assert body["content"].pop(JSON) == {"schema": array}
+            content = body["content"].pop(JSON)
+            assert content["schema"] == array
+            documents = content["example"]
+            assert [one["id"] for one in documents] == ["7", "8"]
+            for place, sent in enumerate(documents):
+                RecordShape().line(sent, place, date(2026, 11, 23))
+            lines = body["content"]["application/x-ndjson"]["example"]
+            assert [json.loads(line) for line in lines.splitlines()] == documents
             assert set(body["content"]) == {
                 "application/x-ndjson",
                 "application/vnd.apache.arrow.stream",
             }
             continue
         kind = JSON if name.startswith("POST /v1") else FORM
-        assert body["content"] == {kind: {"schema": one}}, name
+        example = EXAMPLES.get(name)
+        told = {} if example is None else {"example": example}
+        assert body["content"] == {kind: {"schema": one, **told}}, name
 
 
 def test_parameters_are_named_with_what_they_may_be():

@@ -4,6 +4,8 @@ import base64
 import json
 import re
 
+import pytest
+
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.counting_options import PilotOptions
 from streaming_moments.pipelines.interface.opening import create_store
@@ -28,23 +30,63 @@ PAGES = {
     "docs": "/docs",
 }
 
+# marks of the charts on pages of four topics and three days
+CHARTS = {"topics": 4 + 12, "topic": 3, "time": 12, "choice": 2 * 4}
 
-def test_pages_fit_are_silent_and_accessible(place, visited, client, examined):
-    store = MomentStore.open(str(place / "store"))
-    label(store, 0, HOSTILE[:90], "first", HOSTILE)
-    client.service.current.look()
-    page = visited("/")
-    for name, path in PAGES.items():
-        page.goto(f"http://127.0.0.1:{client.port}{path}")
-        assert page.locator("h1").count() == 1
-        assert page.evaluate("document.querySelectorAll('img').length") == 0
-        assert page.locator(".site a[aria-current]").count() == 1, path
-        assert page.get_by_role("link", name="Try it").count() == 1
-        examined(page, name)
-    page.goto(f"http://127.0.0.1:{client.port}/versions")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main", "the navigation is skipped"
+
+# numbers of topics, each with the log-likelihoods of its two halves, which differ by 0.003 at most
+COMPARED = {2: (-8.0032, -8.0128), 3: (-8.0003, -8.0103), 4: (-8.0, -8.0096), 6: (-8.0008, -8.0102)}
+
+
+@pytest.fixture
+def compared(days):
+    """Configuration of a night that has compared numbers of topics."""
+    store, tried = MomentStore.open(str(days / "store")), []
+    for number, (even, odd) in COMPARED.items():
+        likely = {"even": even, "odd": odd}
+        tried.append({"n_topics": number, "alpha0": 0.3, "npmi": 0.1, "held_out": likely})
+    report = {"store": store.url, "version": store.version, "candidates": tried}
+    (days / "out").mkdir()
+    (days / "out" / "night-20261104T000000000000Z.json").write_text(json.dumps(report))
+    (days / "night.toml").write_text(
+        f'store = "{store.url}"\nshards = "x"\noutput = "{days}/out"\n[refit]\ntopics = 4\n'
+    )
+    return {"night": str(days / "night.toml"), "refit_documents": 100}
+
+
+def test_pages_fit_are_silent_and_accessible(days, serve_days, compared, seen, examined):
+    label(MomentStore.open(str(days / "store")), 0, HOSTILE[:90], "three", HOSTILE)
+    with serve_days(accumulate=compared) as client:
+        page = seen(client, "/")
+        for name, path in PAGES.items():
+            page.goto(f"http://127.0.0.1:{client.port}{path}")
+            assert page.locator("h1").count() == 1
+            assert page.evaluate("document.querySelectorAll('img').length") == 0
+            assert page.locator(".site a[aria-current]").count() == 1, path
+            assert page.get_by_role("link", name="Try it").count() == 1
+            # charts are full: empty ones would break no rule
+            if name in CHARTS:
+                assert page.locator("svg circle.mark").count() == CHARTS[name], name
+            examined(page, name)
+        page.goto(f"http://127.0.0.1:{client.port}/versions")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main", "the navigation is skipped"
+
+
+def test_what_is_noise_looks_like_noise(serve_days, compared, seen):
+    with serve_days(accumulate=compared) as client:
+        page = seen(client, "/choice", 390)
+        boxes = "all => all.map(one => { const b = one.getBBox(); return [b.y, b.height] })"
+        [[_, height]] = page.eval_on_selector_all("#held rect.range", boxes)
+        whiskers = page.eval_on_selector_all("#held path.whisker", boxes)
+        assert len(whiskers) == len(COMPARED)
+        assert all(high == pytest.approx(2 * height, abs=1) for _, high in whiskers)
+        marks = [float(one) for one in page.locator("#held .tick").all_text_contents()]
+        assert (min(marks), max(marks)) == (-0.01, 0), "a hundredth of a nat is on the axis"
+        floor = page.locator("#held svg").bounding_box()["height"]
+        dots = page.eval_on_selector_all("#held circle.mark", boxes)
+        assert 0.1 * floor < max(at for at, _ in dots) < 0.5 * floor, "a third of that"
 
 
 def test_the_topics_are_shown_by_their_own_script(visited):

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from html import unescape
 from types import SimpleNamespace
 from urllib.parse import urlencode, urljoin
@@ -32,6 +33,8 @@ from streaming_moments.pipelines.service.ingest_worker.steps import FailingStep
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.inbox.inbox import Backlog
+from streaming_moments.storage.log.ledger import outside_of
 from streaming_moments.storage.store.store import MomentStore
 
 FORM = "application/x-www-form-urlencoded"
@@ -174,6 +177,20 @@ def test_health_has_numbers_rates_and_the_ledger(caller, values):
     assert "2 things need attention" in text
     assert "failed 3 times since 2026-11-01 03:00 UTC: &lt;b&gt;full" in text
     assert "has not reported for 7 min" in text
+    view = caller.service.view
+    backlog = Backlog(1, 1, 9, timedelta(seconds=3))
+    start = replace(failing, step="start", error="no scheduler answers")
+    counting = replace(view.counting, failing=start.error)
+    problems = {"counting": counting.problem(60.0)}
+    caller.service.current.view = replace(
+        view, steps=(start,), backlog=backlog, counting=counting, problems=problems
+    )
+    text = caller("GET", "/health").text
+    assert "1 thing needs attention" in text
+    assert "It cannot start, and tries again." in text
+    assert text.count("no scheduler answers") == 1
+    assert "has not reported" not in text
+    assert "1 document is pending" in text
     caller.service.current.view = replace(caller.service.view, published=None)
     assert told(caller, values, "/health").since is None
 
@@ -189,7 +206,16 @@ def test_words_outside_are_of_what_was_counted_since_the_model(caller, values, m
     caller.service.current.view = replace(view, store=changed)
     since = told(caller, values, "/health").since
     outside, tokens = sum(one.outside for one in new), sum(one.tokens for one in new)
-    assert since == pytest.approx(outside / (outside + tokens))
+    assert since.new == pytest.approx(outside / (outside + tokens))
+    before = outside_of(store.ledger())
+    assert (since.before, since.has_risen) == (before, since.new - before > 0.05)
+    outside_since = pages._outside_since
+    for risen, said in ((0.06, "All works. The model lacks many"), (0.05, "All is well.")):
+        monkeypatch.setattr(pages, "_outside_since", lambda *_, new=risen: pages.Outside(new, 0.0))
+        text = caller("GET", "/health").text
+        assert said in text
+        assert ("streaming-moments grow" in text) is (risen > 0.05)
+    monkeypatch.setattr(pages, "_outside_since", outside_since)
 
     def expired(self, version):
         raise StoreError("expired")

@@ -106,7 +106,7 @@ def test_every_family_is_tried():
     assert set(KINDS) | {"topics"} == set(MODELS)
 
 
-def test_each_part_of_a_model_has_a_page(kept, serve_at, seen, pictured):
+def test_each_part_of_a_model_has_a_page(kept, serve_at, seen, pictured, examined):
     place, what, family = kept
     with serve_at(place / "store") as client:
         page = seen(client, "/", 390, "dark")
@@ -135,6 +135,10 @@ def test_each_part_of_a_model_has_a_page(kept, serve_at, seen, pictured):
                     pictured(at, family + path.replace("/topics/0", "-part").rstrip("/"))
                 if path.startswith("/topics/"):
                     assert at.locator(".alone li, .facts div").count() > 1, path
+        # a page of each sort: other families differ in their tables only
+        for path in ("/", "/topics/0") if what == "cluster" else ():
+            told.goto(f"http://127.0.0.1:{client.port}{path}")
+            examined(told, family + path.replace("/topics/0", "-part").rstrip("/"))
 
 
 def test_the_written_page_of_each_kind_has_no_element_of_a_name(kept, run, watched, pictured):

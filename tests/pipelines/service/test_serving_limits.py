@@ -14,6 +14,7 @@ from streaming_moments.pipelines.service.http.connections.lingering import LINGE
 from streaming_moments.pipelines.service.http.connections.serving import (
     _Announced,
     _patient,
+    require_certificate,
     require_free,
     server_of,
 )
@@ -81,8 +82,30 @@ def test_a_port_that_is_in_use_is_named_before_anything_starts(host):
         with pytest.raises(InvalidInput, match=rf"port {port} of {host} \(Address already in use"):
             require_free(ListenSection(host=host, port=port))
     require_free(ListenSection(host=host, port=port))
-    with pytest.raises(InvalidInput, match=r"cannot use port 80 of no\.invalid"):
-        require_free(ListenSection(host="no.invalid", port=80))
+    for host, told in (
+        ("no.invalid", r"host 'no\.invalid' is unknown .*; give a name or an address of this"),
+        ("192.0.2.1", r"cannot use port 80 of 192\.0\.2\.1 .*; give an address of this machine"),
+    ):
+        with pytest.raises(InvalidInput, match=told):
+            require_free(ListenSection(host=host, port=80))
+
+
+def test_a_certificate_that_cannot_be_used_is_named_before_anything_starts(tmp_path):
+    require_certificate(ListenSection())
+    paths = [tmp_path / "certificate.pem", tmp_path / "key.pem"]
+    section = ListenSection(certificate=str(paths[0]), key=str(paths[1]))
+    for name, path in zip(("certificate", "key"), paths, strict=True):
+        with pytest.raises(InvalidInput) as refused:
+            require_certificate(section)
+        assert str(refused.value) == (
+            f"[listen] {name} {path} cannot be read (No such file or directory); check the path, "
+            "which starts where the command runs"
+        )
+        path.write_text("?")
+    with pytest.raises(InvalidInput, match="are not PEM files that belong together"):
+        require_certificate(section)
+    paths[1].write_text("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+    require_certificate(section)
 
 
 class Transport(asyncio.Transport):

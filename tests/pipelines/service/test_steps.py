@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 import pytest
 
 from streaming_moments.errors import StoreError
+from streaming_moments.pipelines.service.counting_progress import Counting, counting_now
 from streaming_moments.pipelines.service.ingest_worker.selecting import Compared
 from streaming_moments.pipelines.service.ingest_worker.steps import (
     NAMES,
     FailingStep,
     Steps,
+    note_failed_start,
     read_steps,
 )
-from streaming_moments.pipelines.service.ingest_worker.turns import Turn, lines_of
+from streaming_moments.pipelines.service.ingest_worker.turns import Turn, lines_of, warnings_of
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.expiry import Expired
 from streaming_moments.storage.inbox.inbox import Inbox
@@ -191,7 +193,7 @@ def test_the_name_of_a_step():
         ),
         (
             Turn(1, 0, 0, (("a", "bad"),), (("b", "full"),)),
-            ["sealed 1, counted 0, version 0", "left out a: bad", "set aside b: full"],
+            ["sealed 1, counted 0, version 0"],
         ),
         (Expired(), []),
         (Expired(1, 2, 3), ["expired: 1 shard, 2 seals, 3 keys"]),
@@ -201,3 +203,21 @@ def test_the_name_of_a_step():
 )
 def test_what_was_done_is_told_in_lines(done, lines):
     assert list(lines_of(done)) == lines
+    bad = isinstance(done, Turn) and done.left_out
+    assert list(warnings_of(done)) == (["left out a: bad", "set aside b: full"] if bad else [])
+
+
+def test_a_process_that_cannot_start_is_noted_until_one_starts(tried):
+    for failures in (1, 2):
+        note_failed_start(tried.inbox, StoreError("no scheduler"))
+        assert tried.noted == [("start", failures, "no scheduler")]
+    tried.steps.attempt("night", failing)
+    since = {one.since for one in read_steps(tried.inbox) if one.step == "start"}
+    note_failed_start(tried.inbox, StoreError("no scheduler"))
+    assert {one.since for one in read_steps(tried.inbox) if one.step == "start"} == since
+    assert counting_now(tried.inbox, 0, read_steps(tried.inbox), Counting()).failing == (
+        "no scheduler"
+    )
+    tried.another().begun()
+    assert [one[0] for one in tried.noted] == ["night"]
+    assert tried.lines == ["night failed; next try in 6 s or later: away"]

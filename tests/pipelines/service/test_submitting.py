@@ -40,6 +40,7 @@ def test_documents_are_acknowledged_counted_and_held_no_more(caller):
         "version": None,
         "reason": "",
         "left_out": [],
+        "empty": 0,
     }
     (batch,) = caller.service.current.inbox.pending()
     (one,) = caller.service.current.inbox.read(batch.name)
@@ -85,6 +86,12 @@ def test_bad_documents_are_left_out_and_noted_where_it_is_allowed(caller):
     assert len(read_left_out(folder, receipt["receipt"])) == 2
     found = caller("GET", f"/v1/receipts/{receipt['receipt']}").json()
     assert found["left_out"] == receipt["left_out"]
+
+
+def test_documents_without_content_are_told_and_taken(caller):
+    records = [{"text": ""}, {"text": " \n"}, {"text": "."}, {"text": "", "date": "?"}, {"id": 1}]
+    receipt = caller.post("/v1/documents?skip_bad=1", records).json()
+    assert (receipt["documents"], receipt["empty"], len(receipt["left_out"])) == (3, 2, 2)
 
 
 @pytest.mark.parametrize("number", [2, 3])
@@ -227,6 +234,15 @@ def test_calls_for_programs_refuse_unknown_parameters(caller, method, path, know
         told = problem(answer, 422)
         assert told["field"] == "skipbad"
         assert told["detail"] == f"there is no parameter 'skipbad'; {known}"
+
+
+def test_of_two_values_none_is_taken(caller):
+    body = [{"text": "a"}]
+    twice = caller.post("/v1/documents?skip_bad=true&skip_bad=false", body)
+    assert problem(twice, 422)["detail"] == "skip_bad is given 2 times; give it once"
+    assert twice.json()["field"] == "skip_bad"
+    assert caller.service.current.inbox.pending() == []
+    assert caller("DELETE", "/v1/documents?id=a&id=b").status == 202
 
 
 def test_deletions_of_a_body_are_as_those_of_an_address(caller):

@@ -9,6 +9,7 @@ import pytest
 from forking import forking
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.service import tokens
 from streaming_moments.pipelines.service.tokens import (
     Role,
     Token,
@@ -61,6 +62,37 @@ def test_only_its_owner_reads_the_file_and_others_keep_their_umask(tmp_path):
         assert os.umask(0o022) == 0o022
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o600, 0o400])
+def test_a_file_keeps_the_permissions_that_its_owner_gave_it(tmp_path, mode):
+    path = tmp_path / "tokens.json"
+    add_token(path, "a", Role.READER)
+    path.chmod(mode)
+    add_token(path, "b", Role.READER)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    remove_token(path, "a")
+    assert (stat.S_IMODE(path.stat().st_mode), len(read_tokens(path))) == (mode, 1)
+
+
+def test_a_file_keeps_its_owner_or_is_closed_to_the_other_group(tmp_path, monkeypatch):
+    path, given = tmp_path / "tokens.json", []
+    add_token(path, "a", Role.READER)
+    path.chmod(0o664)
+    earlier = os.stat_result((*path.stat()[:4], 4711, 4712, *path.stat()[6:]))
+    monkeypatch.setattr(os, "chown", lambda *told: given.append(told))
+    tokens._keep_owner(str(path), path.stat())
+    assert given == []
+    tokens._keep_owner(str(path), earlier)
+    assert given == [(str(path), 4711, 4712)]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o664
+
+    def refused(*told):
+        raise PermissionError(1, "no")
+
+    monkeypatch.setattr(os, "chown", refused)
+    tokens._keep_owner(str(path), earlier)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604
 
 
 def test_a_change_outlasts_a_power_cut(tmp_path, monkeypatch):

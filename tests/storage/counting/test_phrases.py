@@ -92,7 +92,7 @@ def test_phrases_are_part_of_the_policy():
         (["a b c d"], "has 4 words"),
         (["port of a rome"], "has 4 words"),
         (["port o rome"], "'o', which is too short for a word"),
-        (["4"], "up to 4 words are sought; give 2 or 3"),
+        (["4"], "phrase_words is 4; give 2 or 3"),
         ("new york", "a single text; give a list"),
     ],
 )

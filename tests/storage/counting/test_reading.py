@@ -241,9 +241,13 @@ def test_texts_and_ids_do_not_mix(tmp_path: Path) -> None:
     text, ids = put_local(tmp_path, "a.txt", b"law"), put_local(tmp_path, "a.dat", b"1 7:1")
     words = vocabulary_for(POLICY)
     form = ShardFormat()
-    with pytest.raises(ShardError, match="holds token ids, but the vocabulary holds terms; give"):
+    with pytest.raises(
+        ShardError, match="contains token ids, but the vocabulary contains terms; give"
+    ):
         read_shard(ids, form, words, POLICY)
-    with pytest.raises(ShardError, match="holds texts, but the vocabulary holds token ids; give"):
+    with pytest.raises(
+        ShardError, match="contains texts, but the vocabulary contains token ids; give"
+    ):
         read_shard(text, form, ID_VOCABULARY, None)
     with pytest.raises(InvalidInput, match="texts need a token policy"):
         read_shard(text, form, words, None)

@@ -228,7 +228,7 @@ def test_nulls_in_columns_of_numbers_make_a_bad_row():
         ("a.npy", npy(np.array([["x"]])), "rows of numbers"),
         ("a.npy", npy(np.asfortranarray(np.ones((3, 4)))), "by columns"),
         ("a.npy", npy(np.ones((30, 4)))[:-8], "8 bytes too early"),
-        ("a.txt", b"1 2\n", "no columns v;"),
+        ("a.txt", b"1 2\n", "no columns such as v;"),
     ],
 )
 def test_what_holds_no_vectors_is_refused(name, content, told):
@@ -353,7 +353,7 @@ def test_what_is_no_array_of_zarr_is_refused(tmp_path):
     shard = zarred(tmp_path / "a.zarr", ROWS, chunks=(4, 5))
     with pytest.raises(ShardError, match="chunks of 4 rows, 80 bytes, above 20"):
         read(shard, LISTS, ReadLimits(row_group_bytes=20))
-    with pytest.raises(ShardError, match="arrays that are read one at a time"):
+    with pytest.raises(ShardError, match="arrays; one can be read"):
         read(shard, NUMBERS)
     with pytest.raises(ShardError, match=r"\(23,\) of float32; give rows"):
         read(zarred(tmp_path / "flat.zarr", ROWS[:, 0]), LISTS)

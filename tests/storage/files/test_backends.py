@@ -92,7 +92,7 @@ def test_a_missing_permission_of_a_local_disk_names_the_user_and_the_owner(tmp_p
         assert remedy_of(error) == f"{user}, and {owner}"
     assert remedy_of(PermissionError(errno.EPERM, "Operation not permitted")) == user
     assert remedy_of(PermissionError("Access Denied")) == (
-        "check the credentials and what they allow"
+        "check the credentials and their permissions"
     )
 
 

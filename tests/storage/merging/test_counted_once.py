@@ -84,5 +84,5 @@ def test_what_was_forgotten_here_is_refused_unless_it_is_wanted_again():
     ledger = Ledger({"a" * 32: table_of([ShardRecord("a", 1, "sha256:1", 1, 1)])})
     parts, fresh = [part("a", origin="rome")], ledger.table
     gone = Forgotten().with_forgotten([ForgottenShard("a", "sha256:1", 1)])
-    assert "rome counts what is not" in refusal(parts, ledger, gone, fresh, "rome")[0]
+    assert "rome counts shards that must not" in refusal(parts, ledger, gone, fresh, "rome")[0]
     assert refusal(parts, ledger, gone, fresh, "rome", again=True) is None

@@ -84,7 +84,7 @@ def test_damaged_files_and_files_of_something_else_are_refused(tmp_path):
     for name in ("../outside", "commits/00000000000000000000.json"):
         files = {**content["files"], name: ""}
         refused(
-            seal({**content, "files": files}), "leaves its folder|which a foundation does not have"
+            seal({**content, "files": files}), "leaves its folder|which is not part of a foundation"
         )
     words, basis = (
         [name for name in content["files"] if name.startswith(folder)]

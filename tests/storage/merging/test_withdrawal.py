@@ -88,7 +88,7 @@ def test_a_purged_origin_comes_back_only_if_asked_to(hub):
 
 def test_a_forgotten_shard_comes_with_an_origin_only_if_asked_to():
     store, other = purge(site({"s3://x/a": 1, "b": 2}), ["s3://x/a"]), site({"s3://x/a": 1})
-    with pytest.raises(InvalidInput, match="was purged; .* permit it here by `merge --include"):
+    with pytest.raises(InvalidInput, match="was purged; .* permit them here by `merge --include"):
         pull(store, other)
     store = pull(store, other, include_forgotten=True).store
     assert store.load() == total([1, 2])

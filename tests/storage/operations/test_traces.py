@@ -67,9 +67,9 @@ def test_versions_that_are_expired_and_not_emptied_are_traces(store):
     store, _ = commit_purge(store, {NAME}, [Replacement((source,), ())])
     assert found(store) == {
         "commits/00000000000000000002.json": (
-            "is of a version that has expired, and is not emptied yet"
+            "is the file of an expired version, and is not emptied yet"
         ),
-        f"segments/{source.id}": "holds some of them, although it belongs to no version",
+        f"segments/{source.id}": "has some of them, although it belongs to no version",
     }
     sweep(store.folder)
     assert found(store) == {}
@@ -85,9 +85,9 @@ def test_what_no_version_names_is_a_trace_if_it_may_hold_any(purged):
     own, other, alike = (
         segment(purged, shards).reference.id for shards in ({NAME: 2, "x": 7}, {"a": 1}, {"c": 3})
     )
-    expected = {f"segments/{own}": "holds some of them, although it belongs to no version"}
+    expected = {f"segments/{own}": "has some of them, although it belongs to no version"}
     assert found(purged) == expected
-    held = "holds some of them, although it belongs to no version"
+    held = "has some of them, although it belongs to no version"
     marks = {("sha256:3", 10), ("sha256:1", 11)}
     assert found(purged, marks=marks) == {**expected, f"segments/{alike}": held}
     assert f"segments/{other}" not in found(purged, marks=marks)

@@ -126,7 +126,7 @@ def test_statistics_with_and_without_halves_are_not_combined():
     for combine in (lambda: kept + none, lambda: none - kept):
         with pytest.raises(ForeignStatistics, match="halves=True or both without"):
             combine()
-    with pytest.raises(InvalidInput, match="keep no halves"):
+    with pytest.raises(InvalidInput, match="have no halves"):
         half_pairs(none, 0)
     moved = replace(batch.select(0, 1), halves=np.array([True]))
     with pytest.raises(InvalidInput, match="of the odd half below zero"):

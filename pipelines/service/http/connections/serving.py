@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
+import ssl
+import uuid
 from collections.abc import Callable
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
+from pydantic_core import to_json
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.config import ListenSection, ServiceConfig
 from streaming_moments.pipelines.service.http.connections.lingering import LINGERS, App
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.storage.files.backends import remedy_of
 
 _HEADER_BYTES = 32 << 10
+_NOT_HTTP = (
+    "the request is not valid HTTP/1.1, or its headers are above 32 KiB; mend its first line and "
+    "headers, and use https:// where the service has a certificate"
+)
 _IDLE = 30  # seconds for which an idle connection stays open
 
 
 def server_of(app: App, config: ServiceConfig, tell: Callable[[str], None]) -> uvicorn.Server:
     """Make a server of an application; on SIGTERM it completes open requests and ends.
 
-    `tell` is called with its address once it listens. Raises OSError for an unreadable certificate
-    or key.
+    `tell` is called with its address once it listens.
     """
     listen, limits = config.listen, config.limits
     return _Announced(
@@ -74,6 +85,12 @@ def require_free(listen: ListenSection) -> None:
     """Raise InvalidInput if another process listens at an address, or this one may not."""
     try:
         found = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise InvalidInput(
+            f"[listen] host {listen.host!r} is unknown ({error.strerror}); give a name or an "
+            "address of this machine, such as 127.0.0.1, or 0.0.0.0 for all"
+        ) from error
+    try:
         for family, kind, protocol, _, address in found:
             with socket.socket(family, kind, protocol) as tried:
                 tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -81,9 +98,42 @@ def require_free(listen: ListenSection) -> None:
                     tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 tried.bind(address)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise InvalidInput(
+                f"[listen] cannot use port {listen.port} of {listen.host} ({error.strerror}); end "
+                "the process that uses it, or give another port"
+            ) from error
+        remedy = {
+            errno.EADDRNOTAVAIL: "give an address of this machine, or 0.0.0.0 for all",
+            errno.EACCES: "give a port of 1024 or more, and let a proxy serve the lower one",
+        }.get(error.errno or 0, "give another host or port")
         raise InvalidInput(
-            f"[listen] cannot use port {listen.port} of {listen.host} ({error.strerror}); end the "
-            "process that uses it, or give another port"
+            f"[listen] cannot use port {listen.port} of {listen.host} ({error.strerror}); {remedy}"
+        ) from error
+
+
+def require_certificate(listen: ListenSection) -> None:
+    """Raise InvalidInput unless certificate and key can be read and belong together."""
+    certificate, key = listen.certificate, listen.key
+    if certificate is None or key is None:
+        return
+    contents = {"certificate": certificate, "key": key}
+    for name, path in contents.items():
+        try:
+            contents[name] = Path(path).read_text(encoding="latin-1")
+        except OSError as error:
+            remedy = remedy_of(error) or "check the path, which starts where the command runs"
+            raise InvalidInput(
+                f"[listen] {name} {path} cannot be read ({error.strerror}); {remedy}"
+            ) from error
+    if "ENCRYPTED" in contents["key"]:
+        return  # the server asks for the password
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:
+        raise InvalidInput(
+            f"[listen] certificate {certificate} and key {key} are not PEM files that belong "
+            f"together ({error.strerror}); give the two of one certificate"
         ) from error
 
 
@@ -134,6 +184,18 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
             super().handle_events()
             if self.cycle is not None and not self.cycle.response_complete:
                 self._rest()
+
+        def send_400_response(self, msg: str) -> None:
+            """Answer what is not HTTP as other calls, where the library answers plain text."""
+            problem = Problem(400, _NOT_HTTP, headers={"Connection": "close"})
+            # no handler sees this request, and no log line has its id
+            body = to_json(problem.content(uuid.uuid4().hex))
+            headers = [*problem.all_headers().items(), ("Content-Length", str(len(body)))]
+            told = [(name.encode(), value.encode()) for name, value in headers]
+            head = h11.Response(status_code=400, headers=told, reason=b"Bad Request")
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event))
+            self.transport.close()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._rest()

@@ -1,7 +1,7 @@
-"""Numba kernels of the likelihood of word pairs: what each row of pair counts asks of the topics.
+"""Numba kernels of the likelihood of word pairs under topics, for each row of pair counts.
 
-As those of `kernels`: serial, without the interpreter lock. The bits of a
-row depend on no other row. Numbers are of the type of the counts, sums over a row float64.
+They are serial and run without the interpreter lock. The bits of a row do not depend on other rows.
+Numbers have the type of the counts, and sums over a row are float64.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from streaming_moments.numerics.kernel import kernel
 
 Real = NDArray[Any]
 
-# What is summed in the type of the counts: in float32 an error of some 1e-6, and it stays in cache.
+# Numbers summed in the type of the counts: in float32 the error is about 1e-6, and they stay in
+# cache.
 TILE = 512
-GROUP = 4  # rows that dense kernels work out together
-STRETCH = 16  # numbers of a row that are looked at together
-# Below it a likelihood is rounded to nothing, and nothing may be divided by it.
+GROUP = 4  # rows that dense kernels compute together
+STRETCH = 16  # numbers of a row that are tested together
+# Smaller likelihoods are rounding errors, and nothing may be divided by them.
 LEAST = 1e-30
-# Sums may be taken in any order, which lets them be taken eight or sixteen at a time.
+# Allows sums in any order, so that the compiler can add eight or sixteen numbers at a time.
 _MATH = {"contract", "reassoc", "nsz"}
 _NONE, _ONE, _TWO, _THREE, _FOUR = (np.uint64(number) for number in range(5))
-# Of float32: bits of two thirds and of the mantissa, and the series of log((1 + s) / (1 - s)).
+# Constants for logarithms of float32: bits of 2/3, bits of the mantissa, and the series of log((1 +
+# s) / (1 - s)).
 _TWO_THIRDS, _MANTISSA_BITS, _MANTISSA = np.int32(0x3F2AAAAB), np.int32(0x7FFFFF), np.int32(23)
 _SINGLE = np.float32
 _THIRD, _FIFTH, _SEVENTH = np.float32(2 / 3), np.float32(2 / 5), np.float32(2 / 7)
@@ -37,9 +39,9 @@ def _likelihoods(
 ) -> None:
     """`GROUP` rows from `row` on of `left right`, `size` columns from `start` on, into `found`.
 
-    Four rows and four topics at a time share what is read of `right`: 2.4 times as fast as a row
-    alone. Rows are worked out by the same operations wherever they stand, so they have the same
-    bits. Places are unsigned, so that Numba wraps none around.
+    Four rows and four topics at a time share each read of `right`: 2.4 times as fast as single
+    rows. Each row is computed by the same operations at any position, so it has the same bits.
+    Indices are unsigned, so that Numba does not check for negative ones.
     """
     first, second, third, fourth = found[0], found[1], found[2], found[3]
     r0, r1, r2, r3 = row, row + _ONE, row + _TWO, row + _THREE
@@ -65,14 +67,14 @@ def _likelihoods(
 def add_dense_ratios(
     counts: Real, left: Real, right: Real, least: float, ratios: Real, sums: NDArray[np.float64]
 ) -> None:
-    """`sums_i += (P_i / (left_i right)) right'` of rows with every column, `GROUP` at a time.
+    """`sums_i += (P_i / (left_i right)) right'` for dense rows, `GROUP` at a time.
 
     counts : (rows, core) P
-    left : (whole groups, k), topics filled up with zeros to a multiple of four, as those of right;
-        rows beyond those of P of any numbers, and fewer columns where further ones are nothing
+    left : (whole groups, k), topics padded with zeros to a multiple of four, as in `right`; rows
+        beyond those of P can have any values, and trailing columns of zeros can be missing
     right : (wide, core); a tile of it stays in cache
     least : lower bound of likelihoods; the likelihood of all pairs if `left` has no columns
-    ratios : (GROUP, TILE), room
+    ratios : (GROUP, TILE), work space
     sums : (whole groups, wide) float64 to add to; rows beyond those of P get meaningless numbers
     """
     core, last = right.shape[1], counts.shape[0] - 1
@@ -122,13 +124,13 @@ def add_sparse_ratios(
     gathered: Real,
     sums: NDArray[np.float64],
 ) -> None:
-    """As `add_dense_ratios`, for rows stored as their counts above 0.
+    """Same as `add_dense_ratios` for rows stored as their counts above 0.
 
     starts : (rows + 1,) int64, of the entries of each row
     words, counts : (entries,), core word and P of each
-    left : (r, wide), as of dense rows, filled up with zeros
-    right : (core, wide), a row for each word, filled up to whole registers
-    gathered : (wide,), room
+    left : (r, wide), as for dense rows, padded with zeros
+    right : (core, wide), a row for each word, padded to whole registers
+    gathered : (wide,), work space
     """
     wide, k = np.uint64(right.shape[1]), np.uint64(sums.shape[1])
     floor, nothing = counts.dtype.type(least), counts.dtype.type(0)
@@ -150,14 +152,14 @@ def add_sparse_ratios(
 
 @kernel(fastmath=_MATH, error_model="numpy")
 def _logarithms(numbers: NDArray[np.float32], size: np.uint64) -> None:
-    """The first `size` numbers become their logarithms, to some 1e-7.
+    """Replace the first `size` numbers by their logarithms, with errors of about 1e-7.
 
-    Eight or sixteen at a time, which takes a tenth of the time of a function that takes one.
+    Computes eight or sixteen at a time, in a tenth of the time of a scalar function.
     """
     one, two = _SINGLE(1), _SINGLE(2)
     for h in range(size):
         bits = np.float32(max(numbers[h], _SINGLE(LEAST))).view(np.int32)
-        # the mantissa from two thirds on, so that it is near 1
+        # scales the mantissa to 2/3 to 4/3, near 1
         moved = np.int32(bits - _TWO_THIRDS)
         exponent = _SINGLE(np.int32(moved >> _MANTISSA))
         mantissa = np.int32((moved & _MANTISSA_BITS) + _TWO_THIRDS).view(np.float32)
@@ -180,9 +182,9 @@ def add_dense_logarithms(
 ) -> None:
     """`sums_i += (P_i . log((1 - s) left_i right + s means_i core_means), ..., P_i . 1)`.
 
-    Of rows with every column, for each s of the `shares`: the last column of `sums` is P_i . 1.
-    Other arguments are as of `add_dense_ratios`. `offsets`, (core,) float32, are added to the
-    logarithm of each column. `likelihoods` has a row more than a group.
+    Handles dense rows, for each s of the `shares`; the last column of `sums` is P_i . 1. Other
+    arguments are as for `add_dense_ratios`. `offsets`, (core,) float32, are added to the logarithm
+    of each column. `likelihoods` has one row more than a group.
     """
     core, mixed, number = right.shape[1], likelihoods[GROUP], shares.size
     for group in range(0, left.shape[0], GROUP):
@@ -221,7 +223,7 @@ def add_sparse_logarithms(
     likelihoods: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """As `add_dense_logarithms`, of rows as `add_sparse_ratios` has them; means are of places."""
+    """Same as `add_dense_logarithms` for rows as in `add_sparse_ratios`; a mean for each entry."""
     wide, nothing = np.uint64(right.shape[1]), counts.dtype.type(0)
     own, mixed, number = likelihoods[0], likelihoods[GROUP], np.uint64(shares.size)
     for row in range(np.uint64(places.size)):
@@ -257,16 +259,16 @@ def copy_rows(
     words: NDArray[np.int32],
     counts: Real,
 ) -> None:
-    """Rows of `pairs - taken`, as many columns as `dense` has: whole, or the entries above 0.
+    """Copy rows of `pairs - taken`, with the columns of `dense`, as dense or sparse rows.
 
-    Rows with `least` entries or more in `whole` are copied into `dense`, others into `words`
-    and `counts`, one after another: each is read once, while it is in cache. The kernel fills
-    `entries`, (rows,), -1 for a row in `dense`.
+    Rows with `least` entries or more in `whole` are copied into `dense`. Entries above 0 of other
+    rows are copied into `words` and `counts`, one row after another. Each row is read once, while
+    it is in cache. The kernel fills `entries`, (rows,), with -1 for a row in `dense`.
 
-    taken : as many rows as of pairs, or one for all of them
-    dense, words, counts : room for all rows, and for one entry more
+    taken : a row for each row of pairs, or one for all of them
+    dense, words, counts : space for all rows, and for one more entry
 
-    Most stretches of rows of few entries are nothing, and are passed over whole.
+    Groups of zeros, most of a sparse row, are skipped without looking at each number.
     """
     several, core, stretch = taken.shape[0] > 1, np.uint64(dense.shape[1]), np.uint64(STRETCH)
     free, entry = 0, 0
@@ -317,9 +319,9 @@ def split_rows(
     even_counts: Real,
     odd_counts: Real,
 ) -> None:
-    """Rows of each half, as `copy_rows` gives them, from those of the whole that it gave.
+    """Copy the rows of each half like `copy_rows`, given the rows of both halves together.
 
-    even : (rows, core) pair counts of the even half, read where the whole has any
+    even : (rows, core) pair counts of the even half, read where the sum of both is above 0
     even_dense, odd_dense : as `dense`
     even_entries, odd_entries : (sparse rows,), entries of each, which are in `even_words`, ...
     """

@@ -1,7 +1,7 @@
-"""Numba kernels of pairs: packed documents, and all that is summed of two words in 64 bits, a cell.
+"""Numba kernels of pairs: pack documents, and add all sums of two words in 64 bits, a cell.
 
-What outgrows a cell is summed by `wide_pairs`. As those of `kernels`: serial, without the
-interpreter lock, adding into arrays of their caller.
+`wide_pairs` adds sums that are too large for a cell. Kernels are serial, run without the
+interpreter lock, and add to arrays of their caller.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from streaming_moments.numerics.kernel import kernel
 from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# Entries ahead that a document is asked for: waiting for them took a third of the time.
+# Entries ahead of its use at which a document is prefetched: without it a third of the time was
+# waiting.
 _AHEAD = 4
 _LINE = 8  # cells
 _prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
@@ -23,7 +24,7 @@ _prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
 
 @dataclass(frozen=True)
 class CellFields:
-    """What the bits of a cell hold: sums of products, of each half or of both, and documents.
+    """Fields of a cell, in bits: sums of products, of each half or of both, and documents.
 
     Examples
     --------
@@ -36,14 +37,14 @@ class CellFields:
 
     @property
     def bits(self) -> int:
-        """Of a sum of products, which outgrows the number of documents some 30 times."""
+        """Bits of a sum of products, which can be about 30 times the number of documents."""
         if self.halves:
             return 23 if self.codocuments else 32
         return 44 if self.codocuments else 63
 
     @property
     def largest(self) -> tuple[int, int]:
-        """Sum of products, and number of documents, that fields can hold."""
+        """Largest sum of products, and largest number of documents, that the fields can hold."""
         left = 64 - self.bits * (1 + self.halves)
         return (1 << self.bits) - 1, (1 << left) - 1 if self.codocuments else 1 << 62
 
@@ -51,11 +52,12 @@ class CellFields:
 def pack_core(
     indptr: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32], core: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """Core entries of each document: its words of count 1, then word and count of each other one.
+    """Core entries of each document: words with count 1, then word and count of each other.
 
-    For words and counts below 2^16. `(documents + 1, 2)` starts of the former and of the latter,
-    and the numbers. `add_to_cells` reads every document once for each of its words: a
-    quarter of the bytes of two int32 for most, and neither shifts nor a product.
+    Words and counts must be below 2^16. Returns `(documents + 1, 2)` starts of the words with count
+    1 and of the other entries, and the numbers. `add_to_cells` reads every document once for each
+    of its words. Most entries take a quarter of the bytes of two int32, and need neither shifts nor
+    a product.
     """
     inside = words < core
     once = np.count_nonzero(inside & (counts == 1))
@@ -113,11 +115,12 @@ def add_to_cells(
     chosen: NDArray[np.bool_],
     cells: NDArray[np.uint64],
 ) -> None:
-    """All that `wide_pairs.add_pairs_together` adds, into fields of (rows, core) cells of 64 bits.
+    """Add the sums of `wide_pairs.add_pairs_together` into fields of (rows, core) cells of 64 bits.
 
-    The low `bits` sum products of the odd half, the next ones of the even half, the others count
-    documents; without `halves` the low ones are of both, and what is not `together` counts none.
-    The caller makes sure that no field of the chosen rows outgrows its bits.
+    The low `bits` sum products of the odd half, the next ones those of the even half, and the
+    others count documents. Without `halves` the low bits sum both halves, and without `together`
+    documents are not counted. The caller ensures that no field of the chosen rows overflows its
+    bits.
     """
     core = cells.shape[1]
     next_one, two, from_even = np.uint64(1), np.uint64(2), np.uint64(bits if halves else 0)
@@ -162,10 +165,10 @@ def split_cells(
     even_pairs: NDArray[np.int64],
     codocuments: NDArray[np.int64],
 ) -> None:
-    """Read off the chosen rows what `add_to_cells` has added to them.
+    """Split the cells of the chosen rows, filled by `add_to_cells`, into arrays of their fields.
 
-    Into arrays of as many rows, of `even_pairs` and `codocuments` of none where they are not
-    gathered. `pairs` may lie where the cells do.
+    Arrays have as many rows as the cells, or none for `even_pairs` and `codocuments` that are not
+    gathered. `pairs` may use the memory of the cells.
     """
     core, halves = cells.shape[1], even_pairs.shape[0] > 0
     low, from_even = (np.uint64(1) << np.uint64(bits)) - np.uint64(1), np.uint64(bits)

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# Numbers in a vector, and rows of a tile: enough sums to hide the latency, and few enough to fit.
+# Numbers in a vector, and rows of a tile: enough sums to hide the latency, few enough for the
+# registers.
 _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 4
 # Documents gathered at a time: the panel and the sums stay in the L1 cache for s up to 64.
 _GATHER = 48

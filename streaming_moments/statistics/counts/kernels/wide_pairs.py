@@ -1,7 +1,7 @@
-"""Numba kernels of pairs with a wide sum each, of 64 bits: what outgrows a cell of `pair_kernels`.
+"""Numba kernels of pairs with one 64-bit sum each, for sums too large for cells of `pair_kernels`.
 
-Also of documents that are not packed. As those of `kernels`: serial, without the interpreter lock,
-adding into arrays of their caller.
+They also add documents that are not packed. They are serial, run without the interpreter lock, and
+add to arrays of their caller.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# Entries ahead that a document is asked for: waiting for them took a third of the time.
+# Entries ahead of its use at which a document is prefetched: without it a third of the time was
+# waiting.
 _AHEAD = 4
 _prefetch = prefetching(lines=4)
 
@@ -32,8 +33,8 @@ def add_pairs(
 ) -> None:
     """`P += X' X[:, :core] - diag(sum x)` for the block's rows, (rows, core) int64.
 
-    X is of the documents of each word from `starts` to before `stops`. One word's row of P at a
-    time: 8 bytes x core stay in the cache while the documents that hold the word stream by.
+    X has the documents of each word from `starts` to before `stops`. One row of P is added at a
+    time: its 8 bytes x core stay in the cache while all documents with its word are read.
     """
     core = pairs.shape[1]
     for row in range(pairs.shape[0]):
@@ -91,16 +92,14 @@ def add_pairs_together(
     even_pairs: NDArray[np.int64],
     codocuments: NDArray[np.int64],
 ) -> None:
-    """`add_pairs` and `add_codocuments` in one sweep, and `add_pairs` of the even half on the way.
+    """Add `add_pairs` and `add_codocuments` in one sweep, and `add_pairs` of the even half as well.
 
-    Of the chosen rows, (rows,) bool. No rows of `even_pairs` or `codocuments`, none are added. The
-    documents of the even half come first, so that what they have is read off in the middle and
-    nothing is added twice.
-
-    The high bits of a 64-bit cell count documents, as many as these need, the others sum products,
-    so one addition into a row that stays in the cache does both. The caller makes sure that no
-    word's products need more in the batch. Places are unsigned: Numba wraps negative ones around,
-    which is a third of the instructions of the inner loops.
+    Handles the chosen rows, (rows,) bool. If `even_pairs` or `codocuments` have no rows, they are
+    not added. The documents of the even half come first: their sums are copied in the middle, so
+    nothing is added twice. The high bits of a 64-bit cell count documents, the others sum products,
+    so one addition into a row that stays in the cache does both. The caller ensures that the
+    products of a word in the batch do not overflow. Indices are unsigned, as checks for negative
+    ones are a third of the instructions of the inner loops.
     """
     core = pairs.shape[1]
     next_one, two, high = np.uint64(1), np.uint64(2), np.uint64(64 - count_bits)

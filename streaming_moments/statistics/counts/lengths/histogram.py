@@ -140,7 +140,7 @@ class LengthHistogram:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether all documents have weight 1, whatever their length."""
+        """Whether documents of all lengths have weight 1."""
         return self.weights.is_pooled
 
     @property
@@ -222,7 +222,7 @@ class WeightedLengths:
 
     @property
     def n_documents(self) -> int:
-        """Number of documents, whatever their weight."""
+        """Number of documents, without weights."""
         return sum(histogram.n_documents for _, histogram in self.parts)
 
     @property

@@ -1,4 +1,4 @@
-"""Room: number of documents of a store before a sum could exceed 2^62."""
+"""Room: number of documents that a store can count before a sum could exceed 2^62."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
-# Half of int64: the sum of two states within the bound cannot overflow unnoticed.
+# Half of the range of int64, so that the sum of two states within the bound cannot overflow
+# unnoticed.
 LARGEST_TOTAL = 2**62
-# Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
+# Whole numbers are exact in float64 up to 2^53; half of it is a margin for rounding the bound.
 LARGEST_FLOAT_SUM = 2.0**52
-# Even weights leave room for this many documents of up to this many tokens, and for as many tokens
-# in longer documents; but not more than pooled weights divided by the last number.
+# With even weights this many documents of up to this many tokens fit, or as many tokens in longer
+# documents. If fewer documents fit with pooled weights, it is their number divided by the last
+# value.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
-# Times the longest document of a sample. If weights 1 and 2 meet within the range of lengths,
-# rounding costs 1.5% of the error of topics (planted, Poisson lengths); beyond 2 nothing is gained.
+# Multiple of the longest document of a sample up to which weights are at least 3. Measured on
+# planted topics with Poisson lengths: with weights of 1 and 2 in the range of lengths, rounding
+# raises the error of topics by 1.5%; a multiple above 2 improves nothing.
 _FINENESS = 2
-_LONGEST = 1 << 26  # words of a document: the table of weights then has a gigabyte
+_LONGEST = 1 << 26  # most words of a document: the table of weights then has a gigabyte
 # Tokens of a batch, about 32 MB of text, whose products should be exact in float64.
 _BATCH_TOKENS = 1 << 22
-# Tokens of a document whose |y| <= 128 c is sure to fit in int32.
+# Tokens of the longest document whose |y| <= 128 c certainly fits in int32.
 _LONGEST_NARROW = 2**24
 
 
@@ -57,10 +60,10 @@ def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: Len
 
 
 def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights:
-    """Even weights of a sample, as fine as its longest document needs and as room allows.
+    """Even weights for a sample, as fine as its documents need and the bound of sums allows.
 
-    There is room for 10^9 documents of up to 500 tokens, or as many tokens in longer ones; if
-    pooled documents have less room, for a sixteenth of that.
+    " "10^9 documents of up to 500 tokens fit, or as many tokens in longer ones. If fewer pooled "
+    "documents would fit, a sixteenth of their number fits.
     """
     squares = _squares(batch, matrix)
     pooled, plain = _room(batch, squares, POOLED)

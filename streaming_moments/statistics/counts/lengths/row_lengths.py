@@ -24,10 +24,10 @@ L = TypeVar("L", bound=Lengths, covariant=True)
 class RowLengths(Generic[L]):
     """Documents by length for each row: words added later are counted in fewer documents.
 
-    A step function of the row, with addition row by row: `RowLengths(LengthHistogram.zero())` is
-    the identity, `+` and `-` are exact.
+    This is a step function of the row, and `+` and `-` are exact for each row.
+    `RowLengths(LengthHistogram.zero())` is the identity.
 
-    whole : all documents: they count the first rows
+    whole : all documents, as they all count the first rows
     later : first row of each step, increasing, and the documents that count it and later rows; a
         step equal to the one before is left out
 
@@ -51,7 +51,7 @@ class RowLengths(Generic[L]):
         return whole if words is None else whole.until(words)
 
     def until(self: RowLengths[LengthHistogram], words: int) -> RowLengths[LengthHistogram]:
-        """Documents that count only the first words; none counts the words after them."""
+        """Documents that count only the first words, without any that count later words."""
         nothing = LengthHistogram.zero(self.whole.weights)
         return _in_steps(self.whole, [*self.later, (words, nothing)])
 
@@ -109,7 +109,7 @@ class RowLengths(Generic[L]):
     def constants(
         self, rows: NDArray[np.int64], form: Form = Mixture()
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Totals of the form for each row, over the documents that count it.
+        """Totals of a form for each row, over the documents that count it.
 
         Examples
         --------

@@ -53,7 +53,7 @@ class LengthWeights:
                 f"length weights are a table of int64, at least 1, got {table.shape} of "
                 f"{table.dtype}{f' down to {table.min()}' if table.size else ''}"
             )
-        # the shortest table of the same weights, so that equal weights compare equal
+        # stores the shortest table of the same weights, so that equal weights compare equal
         last = int(np.flatnonzero(table != table[-1])[-1]) + 1 if (table != table[-1]).any() else 0
         own = table[: last + 1].copy()
         own.setflags(write=False)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
 
-CATEGORIES = "categories"  # policy of vocabularies whose terms are values of columns
-BETWEEN = "="  # separates a column from its value in a term
+CATEGORIES = "categories"  # value of `policy` for vocabularies whose terms are values of columns
+BETWEEN = "="  # separator between a column and its value in a term
 FEWEST_COLUMNS = 3
 # All pairs and triples of these words are stored: 4 n^2 (n + 1) bytes, 538 MB.
 MOST_CATEGORIES = 512

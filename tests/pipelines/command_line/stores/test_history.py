@@ -77,6 +77,9 @@ def test_tags_are_names_of_models(run, store):
     assert "live" in run("topics", store.url, "--model", "absent")[2]
 
 
+NO_GARBAGE = "nothing to delete: no interrupted writer left files that are old enough\n"
+
+
 def test_compact_and_gc(run, store, embedded):
     before = store.load()
     assert "2 segments merged into 1" in run("compact", store.url)[1]
@@ -86,12 +89,12 @@ def test_compact_and_gc(run, store, embedded):
     assert run("verify", store.url)[0] == 0
     store.write_segment(before, list(store.ledger()))
     code, out, _ = run("gc", store.url)
-    assert (code, out) == (0, "0 MiB freed in 0 places\n")
+    assert (code, out) == (0, NO_GARBAGE)
     shown = json.loads(run("gc", store.url, "--dry-run", "--grace", "0d", "--json")[1])
     assert (len(shown["garbage"]), shown["dry_run"]) == (1, True)
     assert "would be freed in 1 place" in run("gc", store.url, "--dry-run", "--grace", "0s")[1]
     assert "freed in 1 place" in run("gc", store.url, "--grace", "0s")[1]
-    assert "0 places" in run("gc", store.url, "--grace", "0s")[1]
+    assert run("gc", store.url, "--grace", "0s")[1] == NO_GARBAGE
     assert store.at(2).load() == before
     assert "write for example 7d" in run("gc", store.url, "--grace", "soon")[2]
 

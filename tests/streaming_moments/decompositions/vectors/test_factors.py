@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from streaming_moments.decompositions.vectors.central_moments import GivenMoments
-from streaming_moments.decompositions.vectors.factors import independent_factors, require_told_apart
+from streaming_moments.decompositions.vectors.factors import (
+    independent_factors,
+    require_significant,
+)
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.synthetic.mixtures import amari_distance, factor_rows
 
@@ -88,15 +91,15 @@ def test_factors_without_a_cumulant_to_stand_on_are_refused() -> None:
     laplace = factor_rows(20_000, 8, 3, "laplace", noise=0.1, seed=4)
     moments = GivenMoments.of_rows(laplace.rows, np.eye(8))
     with pytest.raises(NotIdentifiable, match=r"no skewness .* noise has .* order fourth"):
-        require_told_apart(independent_factors(bare_of(moments), 3), "third")
+        require_significant(independent_factors(bare_of(moments), 3), "third")
     found = independent_factors(moments, 3, "fourth")
     assert amari_distance(laplace.mixing, found.unmixing) < 0.03
-    require_told_apart(found, "fourth")
+    require_significant(found, "fourth")
     normal = factor_rows(20_000, 8, 3, "normal", noise=0.1, seed=5)
     for order in ("third", "fourth"):
         found = independent_factors(GivenMoments.of_rows(normal.rows, np.eye(8)), 3, order)
         with pytest.raises(NotIdentifiable, match="of 3 factors have no"):
-            require_told_apart(found, order)
+            require_significant(found, order)
 
 
 def test_what_is_asked_for_wrongly_is_named() -> None:

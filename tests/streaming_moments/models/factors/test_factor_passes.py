@@ -95,7 +95,7 @@ def test_kurtoses_of_both_signs_are_a_start_for_passes_in_noise_of_unknown_covar
     root = np.random.default_rng(7).normal(size=(12, 12)) / 6
     given = drawn([*MIXED, "exponential"], dimensions=12, noise=root)
     model, foundation = fitted(given, noise="full")
-    assert "only passes (polish) take noise off" in model.described().sentence
+    assert "only passes (polish) remove the noise" in model.described().sentence
     better = polished(model, foundation, given.rows)
     assert "only passes" not in better.described().sentence
     errors = [amari_distance(given.mixing, one.unmixing) for one in (model, better)]
@@ -106,7 +106,7 @@ def test_as_many_factors_as_dimensions_are_found() -> None:
     given = drawn([*MIXED, "exponential"], dimensions=4, noise=0.0)
     model, foundation = fitted(given)
     assert model.n_topics == model.dimension == 4
-    assert "noise is taken as none" in model.described().sentence
+    assert "the fit assumes no noise" in model.described().sentence
     better = polished(model, foundation, given.rows)
     errors = [amari_distance(given.mixing, one.unmixing) for one in (model, better)]
     assert errors[1] < 0.012 < errors[0]

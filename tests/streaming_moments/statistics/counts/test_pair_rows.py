@@ -41,7 +41,7 @@ def test_a_half_is_read_as_if_its_documents_were_alone(block, half, counts, basi
     for name in ("dense_places", "sparse_places", "scales"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
     assert (found.counts > 0).all()
-    with pytest.raises(InvalidInput, match="keep no halves"):
+    with pytest.raises(InvalidInput, match="have no halves"):
         PairRows.of(alone, half=half)
 
 
@@ -65,7 +65,7 @@ def test_the_whole_and_its_halves_are_read_together(block, weighted, counts, bas
             expected = PairRows.of(statistics, half=half, leading=leading)
             for name in PARTS:
                 assert np.array_equal(getattr(own, name), getattr(expected, name))
-    with pytest.raises(InvalidInput, match="keep no halves"):
+    with pytest.raises(InvalidInput, match="have no halves"):
         PairRows.with_halves(replace(statistics, even_pair_counts=None))
 
 

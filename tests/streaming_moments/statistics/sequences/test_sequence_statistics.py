@@ -123,7 +123,7 @@ def test_symbols_beyond_the_alphabet_and_chunks_that_are_none_are_refused():
     with pytest.raises(InvalidInput, match=r"the alphabet has 0 to 5; give -1"):
         made().prepared(SymbolBatch.of([[0, 6]]))
     flags = np.array([1], np.int8), np.array([True]), np.array([False])
-    with pytest.raises(InvalidInput, match="one with which a sequence begins has none"):
+    with pytest.raises(InvalidInput, match="the first chunk of a sequence must have no context"):
         SymbolBatch(np.array([0, 2]), np.array([0, 1], np.int32), *flags)
 
 
