@@ -243,7 +243,10 @@ def _gathered(
         segment, shards = gathered.segment, gathered.segment.shards
         try:
             store = stage_segment(
-                store, segment, f"rebase: {of_number(len(shards), 'shard')} aside", known
+                store,
+                segment,
+                f"rebase: {of_number(len(shards), 'shard')} counted in the new lineage",
+                known,
             )
             known = Ledger({**known.tables, segment.reference.id: table_of(shards)})
             counted += len(shards)
