@@ -1,6 +1,6 @@
 #!/bin/sh
-# Health check of a container. A scheduler or worker of Dask answers at HEALTH_PORT; where there is
-# no such port, the command line starts.
+# Health check of a container. With HEALTH_PORT it asks the scheduler or worker of Dask at that port.
+# Without it, it checks that the command line starts.
 set -eu
 
 if [ -z "${HEALTH_PORT:-}" ]; then

@@ -19,18 +19,18 @@ from streaming_moments.pipelines.terminal import (
 from streaming_moments.printing.nearest import guess, nearest
 
 OPTIONS = "Options"
-SOME = "Of --"  # how headings of options of one kind or model begin
+SOME = "Of --"  # first words of a heading for options of one kind or model
 # Headings of options that many commands have; these sections come last.
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
 _LAST = (READING, RUNNING, OUTPUT)
 _Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
 _FEW = 5  # commands that a message lists
 _NAMED = 2  # commands that a message names before it counts the others
-WIDTH = 100  # of help in columns, on a terminal that is as wide
+WIDTH = 100  # largest width of help, in columns of the terminal
 
 
 class OneOf(click.Choice[str]):
-    """One of some names; an error has the nearest."""
+    """Type of an option with some allowed names; an error suggests the nearest name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name."""
@@ -72,7 +72,7 @@ def beginning_with(incomplete: str, values: Iterable[str]) -> list[CompletionIte
 
 
 class _GuessingOptions(click.Command):
-    """A command whose error for an unknown option has the nearest one, of itself or of others."""
+    """A command whose error for an unknown option suggests a similar option, or another command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
@@ -84,7 +84,7 @@ class _GuessingOptions(click.Command):
             told = guess(name, known) or _elsewhere(name, ctx)
             raise _with_guess(error, told, ctx) from error
         except click.BadOptionUsage as error:
-            error.ctx = error.ctx or ctx  # for the name of the command
+            error.ctx = error.ctx or ctx  # click needs it to name the command
             raise
 
 
@@ -103,7 +103,7 @@ class GroupedCommand(_GuessingOptions):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; it says when a storage is silent, as an event if `events` is set."""
-        # help needs neither
+        # printing help needs neither of the two
         from streaming_moments.storage.files.noted_options import NotedOptions, without_effect
         from streaming_moments.storage.files.silence import SILENCE
 
@@ -143,7 +143,7 @@ class GroupedCommand(_GuessingOptions):
 
 
 class CommandGroup(_GuessingOptions, click.Group):
-    """A command of commands; its error for an unknown one has the nearest."""
+    """A group of commands; its error for an unknown command suggests the nearest name."""
 
     command_class = GroupedCommand
 

@@ -1,4 +1,4 @@
-"""Options of `create` for counts: what a document is, and how the vocabulary is found."""
+"""Options of `create` for counts: the form of documents, and the choice of the vocabulary."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class ExitCode(IntEnum):
     FAULT = 1  # a fault of the package
     INPUT = 2  # wrong input, or a damaged store
     BAD_SHARDS = 3
-    UNFINISHED = 4  # part of it is committed, and the same command finishes it
-    NOTHING_NEW = 10  # in a nightly run
-    REJECTED = 11  # by a gate of a nightly run
+    UNFINISHED = 4  # a purge is committed but not finished; the same command finishes it
+    NOTHING_NEW = 10  # a night found no new shards
+    REJECTED = 11  # a gate of a night rejected the model
     INTERRUPTED = 130

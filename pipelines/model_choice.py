@@ -93,7 +93,7 @@ CHOICES: tuple[Choice, ...] = (
     Choice(
         data="sequences",
         want="states",
-        answer="hidden states and the moves between them",
+        answer="hidden states and the transitions between them",
         model="hmm",
         shards="sequences/*.parquet",
         create="--kind sequences --columns steps",

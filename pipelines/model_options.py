@@ -51,7 +51,7 @@ class FitRequest:
         return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
 
     def on(self, kind: str) -> FitRequest:
-        """Return the request for statistics of another kind, where its name means another model.
+        """Return the request for another kind, for which the name can mean another model.
 
         Raises UsageError for an option that this model lacks.
         """
@@ -78,7 +78,7 @@ class OptionOf(click.ParamType[Any]):
     """Values of one field of the options of a model, or a word such as `auto`."""
 
     def __init__(self, one: Field[Any], kind: type, auto: Sequence[str] = ()) -> None:
-        # the first part for a number, or "auto" for the number
+        # the first part of the text is the number, or "auto"
         plain = next(iter(get_args(kind)), kind)
         self._plain, self._check, self._auto = _PLAIN[plain], one.metadata["check"], auto
         self.name = self._plain.name
@@ -141,7 +141,7 @@ def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add options of the model, and of every model's options, to a command as `asked`."""
+    """Add the option `--model` and the options of every model to a command; it gets `asked`."""
     known = _every_option()
 
     @functools.wraps(command)
@@ -203,7 +203,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     # options that the fit itself finds
     found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
-    # not a choice of the fit itself
+    # options with `auto` that the fit does not find itself
     auto = {
         name: str(value)
         for name, value in given.items()

@@ -37,7 +37,7 @@ _Value = TypeVar("_Value")
 
 
 class Parsed(click.ParamType[_Value]):
-    """Type whose values a function parses; the function raises InvalidInput for invalid ones."""
+    """Type of option with a function that parses values, and raises InvalidInput."""
 
     def __init__(self, name: str, parse: Callable[[Any], _Value]) -> None:
         self.name, self._parse = name, parse
@@ -53,7 +53,7 @@ class Parsed(click.ParamType[_Value]):
 
 
 class Whole(click.ParamType[int]):
-    """Whole numbers in a range; help shows no bound, and errors name the exceeded one."""
+    """Type of option: whole numbers in a range. Help shows no bounds; an error names the bound."""
 
     name = "number"
 
@@ -87,7 +87,7 @@ def _bound_text(most: int) -> str:
 
 
 class OrAuto(click.ParamType[Any]):
-    """Values of another type, or `auto`."""
+    """Type of option: values of another type, or the word `auto`."""
 
     def __init__(self, other: click.ParamType[Any]) -> None:
         self.name, self._other = f"{other.name}|auto", other
@@ -147,7 +147,7 @@ class VersionsCommand(GroupedCommand):
 
 
 class Share(click.ParamType[float]):
-    """Shares of a whole, 0 to 1."""
+    """Type of option: a share, from 0 to 1."""
 
     name = "share"
 

@@ -100,7 +100,9 @@ def local_time(time: str) -> str:
 def _parse_size(value: int | str) -> int:
     if isinstance(value, int):
         return value
-    from dask.utils import parse_bytes  # not loaded if every size has its default
+    from dask.utils import (
+        parse_bytes,
+    )  # imported here, because commands with default sizes do not need Dask
 
     return int(parse_bytes(value))
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import structlog
 
 
-_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")  # without them `webbrowser` may start one of texts
-# What `--quiet` and `--verbose` leave in the context of a command.
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")  # without them `webbrowser` may start a text browser
+# Keys that `--quiet` and `--verbose` set in the context of a command.
 QUIET, DETAILED = "streaming_moments.quiet", "streaming_moments.verbose"
 
 

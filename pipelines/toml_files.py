@@ -134,11 +134,11 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     places = [error["loc"] for error in errors]
     unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
     strange = dict[str, tuple[list[str], Any]]()  # unknown keys by section, and its dataclass
-    # a value that may be of several types has an error for each, in one line
+    # a value with several allowed types has an error for each type; join them in one line
     wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):
-            continue  # a list has no item only because the item is wrong
+            continue  # a missing item of a list only repeats the error of that item
         section, key, owner = _place(kind, place)
         inside = f"[{'.'.join(section)}]" if section else _TOP
         cause = error.get("ctx", {}).get("error")
@@ -157,7 +157,9 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             others[place] = f"{inside} is {shown}: write a section with keys of its own"
         else:
             words = [inside] if section else []
-            if error["type"] == "value_error":  # ours, which names the value unless it is secret
+            if (
+                error["type"] == "value_error"
+            ):  # our own message, which already names the value unless it is secret
                 text = str(error["ctx"]["error"])
                 named = not key or text.startswith(f"{key} ")
                 others[place] = " ".join([*words, text if named else f"{key}: {text}"])
@@ -174,7 +176,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     return [*unknown, *lacking, *others.values()]
 
 
-# What to write, by the type of an error of pydantic; names in braces are of its context.
+# Description of a valid value, by the type of an error of pydantic, whose context fills the braces.
 _WANTED = {
     "int": "a whole number",
     "float": "a number",

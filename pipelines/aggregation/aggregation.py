@@ -84,7 +84,7 @@ class Gathering:
 
     @property
     def slots(self) -> int:
-        """Most tasks that run or wait on the cluster at a time."""
+        """Largest number of tasks that run or wait on the cluster at a time."""
         return self.run.cluster.workers * self.plan.reads_in_flight
 
     @property
@@ -155,5 +155,5 @@ def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
     return InvalidInput(
         f"{of_number(len(bad), 'shard')} cannot be read, and no other shard of the group was "
         f"counted: {lines}.",
-        "Repair or remove what is named, or leave it out by {update.skip_bad_shards}",
+        "Repair or remove these shards, or leave them out by {update.skip_bad_shards}",
     )

@@ -80,7 +80,7 @@ class Receipt:
     counted : a row for each shard
     spoilt : shards that could not be counted
     totals : totals of all records that the task added
-    seconds : time that the tokeniser took, and all reading with it
+    seconds : time of the tokeniser, and of all reading including the tokeniser
     """
 
     nonce: str

@@ -88,7 +88,7 @@ def count_shards(
 
 
 class _Lump:
-    """Batches that wait to be added, and their bytes; small shards make thousands of batches."""
+    """Batches to add, and their bytes; small shards make thousands of batches."""
 
     def __init__(self) -> None:
         self.batches: list[Prepared] = []
@@ -139,7 +139,7 @@ class _Reading:
             self.outside += read.outside
             self.cutting += read.cutting
         reason = foundation.rejection_reason(self.totals)
-        # in shards of one document each, or of random documents, some may have no known word
+        # a shard of a single document, or of an inbox, may have no known word and still be valid
         if reason is not None and not shard.url.endswith((DOCUMENT, SEALED_NAME)):
             raise ShardError(shard.url, reason)
         self.ready.extend(own)
@@ -165,7 +165,7 @@ def _subtract(
         lump.append(prepared)
         totals = totals + prepared.totals
     sums.subtract(lump.batches, lump_bytes)
-    # only the beginning was read, so no one has checked yet whether the shard changed meanwhile
+    # only the beginning was read, so check now whether the shard has changed meanwhile
     marks = {content.mark, content_of(shard, context.storage_options).mark}
     if marks != {taken.mark} or (totals.n_documents, totals.n_tokens) != taken.numbers:
         raise changed(shard.url)

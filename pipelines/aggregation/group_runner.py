@@ -40,7 +40,7 @@ class Gathered:
     segment : segment with the counts of the shards; None if no shard could be read
     shards : shards of the segment
     bad : shards left out
-    seconds : time of all threads that the tokeniser took, and all reading with it
+    seconds : thread time of the tokeniser, and of all reading including the tokeniser
     """
 
     segment: Segment | None

@@ -1,4 +1,4 @@
-"""State of a group of shards before its commit: what is counted, and what remains."""
+"""State of a group of shards before its commit: counted shards, and remaining ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Group:
     alone: bool = False  # holds only shards suspected of killing workers
     dates: DateRange | None = None
     context_deaths: int = 0
-    # that the tokeniser took, and all reading with it, of all threads
+    # thread time of the tokeniser, and of all reading including the tokeniser
     seconds: tuple[float, float] = (0.0, 0.0)
 
     def may_take(self, bundle: Bundle, running: Sized) -> bool:
@@ -102,7 +102,7 @@ class Group:
             self.again.append(Bundle((shard,), taken=spoilt))
 
     def void(self, numbers: Collection[int]) -> None:
-        """Count again what these tasks counted, and subtract again what they subtracted."""
+        """Count again the shards that these tasks counted, and repeat their subtractions."""
         bundles = {number: bundle for number, (bundle, _) in self.receipts.items()}
         taken = {number: one.taken.url for number, one in bundles.items() if one.taken is not None}
         added = set(numbers) - taken.keys()

@@ -43,8 +43,10 @@ from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-_LOSSES = 10  # tolerated losses: in a row without a death, or for one row block
-_DEATHS = 20  # tolerated deaths at any blocks while no further block was written
+_LOSSES = 10  # tolerated losses: consecutive ones without a dead worker, or those of one row block
+_DEATHS = (
+    20  # tolerated deaths of workers, at any blocks, during which no further block was written
+)
 _UNEVEN = 1.05  # bound on the rows that a worker adds up, relative to its even share
 
 
@@ -57,11 +59,10 @@ class Reduction:
     to which others have added since. Only files of a run without losses are sealed. Every writer of
     these files writes the same content, because no sums change after such a run.
 
-    Workers also die for outside reasons. Other workers then recount their part, so one death ends
-    nothing. It is charged to the row blocks that the dead worker was writing, because a block that
-    needs too much memory kills each of its writers. Closing any block may need too much memory, at
-    another block each time. So the number of all such deaths is bounded, too, while no run gets
-    further.
+    If a worker dies, others recount its part, so a single death does not end the job. The death is
+    charged to the row blocks that the worker was writing, because a block that needs too much
+    memory kills each of its writers. If writing needs too much memory, workers can also die at
+    another block each time. So the number of all deaths is bounded as long as no run gets further.
 
     written : segment and files of each finished row block
     fruitless : consecutive runs that lost sums without anything to recount
@@ -228,7 +229,7 @@ def write_block(
             sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
     else:
         sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)
-    # views, because written arrays are read-only; totals may be large and do not belong to a block
+    # views, because written arrays become read-only; the block is written without the totals
     arrays = {name: array[:] for name, array in sums.items()}
     return writer.write_block(foundation.statistics(block, foundation.totals({}), arrays))
 
@@ -257,7 +258,7 @@ async def _collect(
         for piece, (start, stop) in enumerate(pairwise(edges))
         if start < stop
     ]
-    # none may still write into the sums if another one fails
+    # wait for all, so that none still writes into the sums after another one has failed
     for outcome in await asyncio.gather(*collected, return_exceptions=True):
         if outcome is not None:
             raise outcome

@@ -188,7 +188,7 @@ class ProcessSums(WorkerPlugin):
     """All sums of a worker process, by the job that owns them."""
 
     name = NAME
-    idempotent = True  # a second job of the cluster finds it there
+    idempotent = True  # kept on the worker, so that a second job finds the same object
 
     def setup(self, worker: Worker) -> None:
         """Start without sums, and let other workers fetch rows and request additions."""
@@ -255,7 +255,7 @@ class ProcessSums(WorkerPlugin):
             self._released.add(owner)
 
     def keep_only(self, owners: Set[str]) -> None:
-        """Delete the sums of jobs without a client; an owner begins with the name of its client."""
+        """Delete the sums of jobs without a client; the name of an owner begins with its client."""
         with self._lock:
             for owner in list(self._held):
                 if owner.partition("/")[0] not in owners:

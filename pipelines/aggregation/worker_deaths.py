@@ -17,7 +17,9 @@ from streaming_moments.pipelines.aggregation.bundles import Bundle
 from streaming_moments.pipelines.aggregation.group_state import Group, WithoutShard
 from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 
-_CONTEXT_DEATHS = 3  # deaths of workers while they made the shared context, made again each time
+_CONTEXT_DEATHS = (
+    3  # tolerated deaths of workers while they made the shared context, which is then made again
+)
 
 
 class Suspected(Exception):
@@ -78,7 +80,7 @@ def begin_again(
 def make_context_again(group: Group, death: KilledWorker) -> None:
     """Make the shared context again, whichever part of it lost its workers."""
     context = group.gathering.context
-    # once the other copies were gone, a worker may have died from a shard beside it
+    # if the context still exists, the worker died of another task, such as one with a bad shard
     if context.status == "error":
         group.context_deaths += 1
         if group.context_deaths > _CONTEXT_DEATHS:

@@ -41,7 +41,9 @@ _FAULT = (
 _PACKAGE = "streaming-moments"
 _LOG = logging.getLogger(f"{ROOT}.pipelines")
 
-_CLOSING = 30.0  # seconds; a worker ends itself within a few
+_CLOSING = (
+    30.0  # seconds to wait for the end of a cluster; a worker usually ends within a few seconds
+)
 
 
 class _SilentScheduler(Scheduler):
@@ -155,7 +157,7 @@ def identity_of(client: Client) -> dict[str, Any]:
 
     Raises OSError if the scheduler is gone.
     """
-    # every 2 seconds the client overwrites its own copy, without the workers
+    # ask now, because the client replaces its own copy every 2 seconds by one without the workers
     scheduler: Any = client.scheduler
     identity: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
     return identity
@@ -228,7 +230,7 @@ def connect(
         "distributed.scheduler.allowed-failures": 10,
         # a killed worker may take long to come back; Dask would close it for ever
         "distributed.deploy.lost-worker-timeout": f"{WORKER_TIMEOUT}s",
-        # on the loopback interface a process that does not answer at once is dead
+        # on the loopback interface a live process answers within this time
         "distributed.comm.timeouts.connect": "5s",
     }
     # statistics of server and machine for the pages of Dask; each sample costs CPU time
@@ -333,12 +335,12 @@ def _watched(client: Client, scheduler: str) -> Iterator[None]:
         # a restarted scheduler answers again, but its tasks are gone
         if client.status == "running" and not isinstance(error, CommClosedError):
             raise
-        # a client without its scheduler raises different errors, by what it was doing
+        # a client that loses its scheduler raises different errors in different calls
         raise SchedulerLost(scheduler) from error
 
 
 class _Faults(logging.Handler):
-    """Receives the tracebacks of Dask, and says once in a line what they mean."""
+    """Logging handler for tracebacks of Dask; explains them once, in one line."""
 
     def __init__(self, tell: Callable[[str], None] | None, detail: Callable[[str], None]) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _LateCluster:
-    """Forwards every use to the real cluster."""
+    """Proxy that starts the real cluster at its first use, and forwards all uses."""
 
     def __init__(self, started: Callable[[], Cluster]) -> None:
         self._started = started

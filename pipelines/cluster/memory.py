@@ -212,16 +212,16 @@ def plan_update(
     1
     """
     text = reading_bytes(limits.document_bytes)
-    # A row block that is added up over the workers, and twice the same again while it is written.
-    # At the same time other threads have a piece added up, at most half a block: the sum, what
-    # arrives and what leaves.
+    # A row block that is added up over the workers, and two copies of it while it is written.
+    # Meanwhile other threads add up pieces of at most half a block, each in three arrays: the sum,
+    # the received rows and the sent rows.
     adding = int(SLACK * (3 + 1.5 / threads) * layout.block_bytes)
-    # sums of one group at a time, whatever abandoned tasks still do
+    # only one group has sums at a time, even if abandoned tasks still run
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:
-        # Batches that wait for a full lump, one more batch, and the lump joined for all blocks.
-        # Subtraction is an addition in place. For some kinds a lump holds sums of all blocks.
+        # The batches collected for a lump, one more batch, and the joined lump, which serves all
+        # blocks. Subtraction works in place. For some kinds a lump holds sums of all blocks.
         lumps = int(SLACK * (2 * lump + _BATCH_COUNTS + layout.foundation.joined_bytes))
         return max(text + DECODE_FACTOR * decoded + lumps, adding)
 
@@ -240,7 +240,7 @@ def plan_update(
     held = layout.row_blocks if free >= whole else min(layout.row_blocks, free // block)
     passes = -(-layout.row_blocks // held)
     sums = whole if passes == 1 else -(-layout.row_blocks // passes) * block
-    # memory without the sums goes to the lumps first, then to larger row groups
+    # lumps get the memory that the sums leave; the rest allows larger row groups
     spare = max(0, free - sums) // threads
     lump = min(_MOST_LUMP, _LEAST_LUMP + int(spare / 2 / SLACK / 2))
     left = max(0, (memory - PROCESS_BYTES - sums) // threads - task(lump, 0))

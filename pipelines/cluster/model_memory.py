@@ -13,7 +13,7 @@ from streaming_moments.storage.formats import ReadLimits
 
 # Shares of a batch that exist at a time, while they are sampled and encoded as Parquet.
 _SHARE_ARRAYS = 8
-_MODEL_ARRAYS = 4  # topics, raw topics, topics for reading documents; one copy in transit
+_MODEL_ARRAYS = 4  # topics, raw topics, topics for reading, and a copy of one in transit
 
 
 def plan_polish(
@@ -23,8 +23,8 @@ def plan_polish(
 
     Each task reads some shards for a model of k topics of n words.
     """
-    # Sums of a group and of a shard, topics in lanes, encoded and written values; shares of one
-    # document.
+    # The sums of a group and of a shard, the topics padded to lanes, the encoded and the written
+    # values, and the shares of one document.
     adding = 5 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     held = {"the model": _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)}
     beside = {f"the sum of {n_topics} topics": adding}

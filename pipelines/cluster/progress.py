@@ -15,7 +15,7 @@ from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
 
 
 class StepProgress(Protocol):
-    """Receives how far each step has come."""
+    """Receiver of the progress of each step."""
 
     def advance(self, step: str, done: int, total: int) -> None:
         """Report `done` of `total` units of `step`; the step ends when both are equal."""
@@ -45,7 +45,10 @@ class Bars:
 
 @contextmanager
 def step_progress(tell: Callable[[str], None], quiet: bool = False) -> Iterator[StepProgress]:
-    """Return bars if standard error is a terminal, otherwise lines by `tell`; none if `quiet`."""
+    """Yield bars if standard error is a terminal, otherwise lines; nothing if `quiet`.
+
+    `tell` prints a line.
+    """
     if quiet or not sys.stderr.isatty():
         yield Silent() if quiet else ProgressLines(tell)
         return

@@ -25,7 +25,7 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 # Sums of a strip during the addition: the sum so far, the sum of a block, and the new sum.
 _SUMS_COPIES = 3
-_FEWER = remedy("raise {option.memory} or ask for fewer")
+_FEWER = remedy("raise {option.memory}, or ask for fewer topics or states")
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,12 @@ def _of_documents(
     decomposition = decomposition_called(options.method)
     evidence = evidence_bytes(n_topics)
     core_bytes = 8 * basis.core**2
-    # P inside the core as integers, gathered and joined, and as M2
+    # the pair counts of the core as integers, gathered and joined, and the second moment M2
     whitening = int(SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     whole_core = PROCESS_BYTES + whitening <= memory
     if not whole_core:
-        # Its strips of P, gathered and joined, one more than its share; the factors of a product,
-        # and the Krylov space if the coordinator is the worker.
+        # The worker's strips of the pair counts, gathered and joined, one more than its share; the
+        # factors of a product, and the Krylov space if the worker is also the coordinator.
         share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
         several = 24 * basis.core * basis.columns + 64 * basis.core * n_topics
         whitening = int(SLACK * (2 * share * core_bytes + several))
@@ -143,7 +143,8 @@ def _of_documents(
     if decomposition.needs_slices:
         adding = turning + 8 * (basis.core * (pairs + n_topics**2) + 4 * n_topics * pairs)
         adding += part_rows * 8 * (3 * basis.columns**2 + 8 * n_topics**2)
-    # pair counts in at most half of their bytes; all topics, and both sides of the likelihood
+    # pair counts, packed into at most half of their bytes; all topics, and the two factors of the
+    # likelihood
     pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
     # the other half is a difference of integers
     refining = (3 if halves else 1) * pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
@@ -168,7 +169,7 @@ def _of_documents(
 
 def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPlan:
     """Plan a fit of the moments of all rows in one process."""
-    # moments as they are read, their sum, those of all rows, and those of a half
+    # the files of the moments, their sum, the moments of all rows, and those of a half
     items = {
         "the sums": int(SLACK * 4 * layout.state_bytes),
         "tensors of the moments": int(SLACK * finishing),
@@ -183,9 +184,9 @@ def _of_row_blocks(
 ) -> RefitPlan:
     """Plan a refit of k states whose steps hold a row block and small sums."""
     foundation = layout.foundation
-    # a row contracted for each state
+    # the contraction of a row with each state
     sums = 8 * k * max(prod(shape[1:]) for shape in foundation.shapes(RowBlock()).values())
-    # a block as it is read, its sum, one half, and as floats
+    # the files of a block, its sum, one half, and both as floats
     block = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
     gathered = {"sums of all rows": _gathered(layout, sums)}
     steps = {"a row block": block, PIECES: joining}, {"finishing": finishing}

@@ -31,7 +31,7 @@ from streaming_moments.storage.operations.windows import StatisticsSource
 # Largest bytes of a small job in addition to its process. A task of Dask costs some milliseconds,
 # more than a step on so little data, and a fit has a thousand steps.
 SMALL = 512 << 20
-# of a row block that is read: its files, and its sum
+# copies of a row block in memory while it is read: its files, and its sum
 _READ_COPIES = 2
 
 
@@ -135,7 +135,7 @@ class OnCluster:
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
-        """Which documents count a row."""
+        """Totals of the records, from which the documents that count in a row follow."""
         lengths: RowLengths[Lengths] = self.totals
         return lengths
 
@@ -187,7 +187,7 @@ class OnCluster:
             return total
 
     def _added(self, left: Future[Any], right: Future[Any]) -> Future[Any]:
-        # before further strips: one sum of two is left
+        # with priority over further strips, because an addition frees one of two sums
         submit, key = self.run.cluster.client.submit, task_key("adding sums")
         return submit(operator.add, left, right, pure=False, priority=1, key=key)
 
@@ -253,7 +253,7 @@ class RowsHere(OnCluster):
             return tree_sum(enumerate(self._in_turn(step, call, each)), len(each))
 
     def shared(self, value: Any) -> Any:
-        """Return the value."""
+        """Return the value itself; no worker needs it."""
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
@@ -262,7 +262,7 @@ class RowsHere(OnCluster):
             return function(*values)
 
     def value(self, handle: Any) -> Any:
-        """Return the handle."""
+        """Return the handle itself, because it is the value."""
         return handle
 
     def calls(
@@ -284,7 +284,7 @@ class RowsHere(OnCluster):
             result = function(*call)
             self.run.progress.advance(step, number, len(calls))
             yield result
-            del result  # the caller decides how long the result lives
+            del result  # only the caller should hold the result, so that its memory can be freed
 
 
 def rows_for(nbytes: int) -> type[OnCluster]:

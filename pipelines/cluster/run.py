@@ -80,7 +80,7 @@ class Run:
         A task examines several shards, so that a million shards need fewer tasks.
         """
         per_worker = 2 * self.cluster.threads
-        # a few tasks for each thread, so that no thread is left with many
+        # a few tasks for each thread, so that all threads end at about the same time
         tasks = _TURNS * per_worker * max(1, self.cluster.workers)
         each = max(1, min(_AT_ONCE, len(shards) // tasks))
         starts = range(0, len(shards), each)

@@ -1,4 +1,4 @@
-"""Silent workers: one that is alive and does not answer is restarted, not waited for."""
+"""Restart silent workers: processes that are alive but do not answer."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ ANSWER_SECONDS = 120.0
 def restart_silent(client: Client) -> None:
     """Restart workers that were silent for long, as Dask does after `worker-ttl`, 5 minutes.
 
-    The scheduler uses its own clock, because that of the client may differ. A worker with a contact
-    in the future was heard before the clock of the scheduler was set back.
+    The scheduler uses its own clock, because the clock of the client may differ. If the last
+    contact of a worker is in the future, the clock of the scheduler was set back after it.
     """
     seconds = ANSWER_SECONDS / 2
 
-    # nested, so that it goes by its value: a scheduler may be without this package
+    # nested, so that Dask sends its code: the scheduler may lack this package
     async def restart(dask_scheduler: Any) -> None:
         from distributed.metrics import time
 
         workers, now = dask_scheduler.workers.values(), time()
         silent = [one.address for one in workers if abs(now - one.last_seen) > seconds]
-        # one whose nanny is silent too is removed all the same
+        # workers whose nanny is silent, too, are removed without a restart
         with suppress(TimeoutError):
             await dask_scheduler.restart_workers(
                 silent, wait_for_workers=False, stimulus_id="streaming-moments-silent"
@@ -37,7 +37,7 @@ def restart_silent(client: Client) -> None:
 
 
 def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any) -> Any:
-    """What workers answer; the silent ones are restarted, and the others are asked again."""
+    """Return the answers of workers; restart silent workers, and ask the others again."""
     for last in (False, True):
         try:
             return ask(*asked, **named, callback_timeout=ANSWER_SECONDS)
@@ -45,7 +45,7 @@ def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any)
             restart_silent(client)
         except OSError:
             if last:
-                raise  # else a worker died meanwhile
+                raise  # at the first time, a worker may have died meanwhile
     raise WorkersLost(
         f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds. See the "
         "logs of the workers, stop the one that hangs, and run it again; all commits so far "

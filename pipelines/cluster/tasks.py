@@ -38,7 +38,7 @@ class FinishedTasks:
     def add(self, future: Future[Any]) -> None:
         """Add a future."""
 
-        # callbacks of Dask need a turn of another thread
+        # callbacks of Dask run in another thread, which may be late
         async def wait() -> None:
             with suppress(CancelledError):
                 await future.exception()
@@ -108,7 +108,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            # a successful future needs no turn of the client's loop to report it
+            # a successful future reports it without waiting for the loop of the client
             if future.status != "finished":
                 failure = _asked(cluster, future.exception, wait)
                 if failure is not None:
@@ -121,13 +121,13 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
             raise SchedulerLost(cluster.address) from error
         except TimeoutError:
             patience.look()
-            wait *= 2  # a large result needs a longer turn
+            wait *= 2  # a large result takes longer to fetch
             if future.done() and time.monotonic() - begun >= silent_workers.ANSWER_SECONDS:
                 # the worker that made it hangs, so let another one make it again
                 silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:
-            # it had finished, its result went with its worker, and it failed when made again
+            # its worker died with the result, and the task failed when it ran again
             if future.status != "error":
                 raise
 
@@ -205,7 +205,7 @@ def run_in_turn(
             result = required(value, step)
             progress.advance(step, next(done), len(calls))
             yield index, result
-            del value, result  # the caller decides how long the result lives
+            del value, result  # only the caller should hold the result, to free its memory early
 
 
 def completed(
@@ -238,7 +238,7 @@ def completed(
             result = outcome_of(cluster, future, keep)
             start(1)
             yield index, result
-            del future, result  # the caller decides how long the result lives
+            del future, result  # only the caller should hold the result, to free its memory early
     finally:
         cancel(cluster, places)
 

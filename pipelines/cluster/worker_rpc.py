@@ -46,7 +46,7 @@ def place_stranded(client: Client) -> None:
     `allow_other_workers`. It does not offer the task to new workers, which have other addresses.
     """
 
-    # nested, so that it goes by its value: a scheduler may be without this package
+    # nested, so that Dask sends its code: the scheduler may lack this package
     def place(dask_scheduler: Any) -> None:
         loose = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
         dask_scheduler.transitions(

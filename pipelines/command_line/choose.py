@@ -36,7 +36,7 @@ _WANTS = tuple(dict.fromkeys(one.want for one in CHOICES))
 def choose(data: str | None, want: str | None, json_output: bool) -> None:
     """Find a model for your data and question, and print its commands.
 
-    On a terminal, the command asks what is not given.
+    On a terminal, the command asks for options that are not given.
     """
     data = data or _asked("What is your data?", DATA, "--data")
     answers = {name: one.answer for name, one in wants_of(data).items()}
@@ -51,7 +51,7 @@ def choose(data: str | None, want: str | None, json_output: bool) -> None:
 
 
 def _asked(question: str, answers: Mapping[str, str], flag: str) -> str:
-    """Return the answer of a user at the terminal; InvalidInput without one."""
+    """Ask the user and return the answer; raise InvalidInput if no terminal is there."""
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Give {flag} {', '.join(answers)}")
     say(question, *(f"  {name:12} {told}" for name, told in answers.items()))

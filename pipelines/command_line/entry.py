@@ -14,7 +14,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.terminal import event_logger, shown, tell
 from streaming_moments.printing.remedies import of_commands
 
-# errors of a path, a disk or a limit of the system, which are not bugs of the package
+# errors of paths, disks and limits of the system, which are not bugs of the package
 _OF_THE_MACHINE = (
     errno.EACCES,
     errno.EDQUOT,
@@ -33,7 +33,7 @@ _OF_THE_MACHINE = (
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit.
 
-    Errors of the input are one line and exit code 2, our own faults one line and 1; `--debug`
+    Errors of the input are one line and exit code 2, bugs of the package one line and 1; `--debug`
     before the command adds the traceback.
     """
     given = sys.argv[1:] if arguments is None else arguments
@@ -72,7 +72,7 @@ def _unexpected(error: Exception, arguments: list[str]) -> int:
 
 
 def _failed(message: str, arguments: list[str], code: int) -> int:
-    # beside a server, each line of the log is an event
+    # as the child of a server, the command logs events
     told = event_logger().error if UNTIL_CLOSED in arguments else tell
     for line in traceback.format_exc().splitlines() if DEBUG in arguments[:1] else ():
         told(shown(line))

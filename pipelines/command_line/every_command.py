@@ -1,4 +1,4 @@
-"""The group of all commands, and the options that stand before any of them."""
+"""The group of all commands, and the options before the name of a command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streaming_moments.pipelines.command_help import WIDTH
 from streaming_moments.pipelines.command_line.commands import LateGroup
 
 DEBUG = "--debug"
-UNTIL_CLOSED = "--until-closed"  # of `accumulate`, for the process beside a server
+UNTIL_CLOSED = "--until-closed"  # option with which a server starts `accumulate` as its child
 _COMPLETION = """\b
 Completion of commands and options in the shell:
   bash  echo 'eval "$(_STREAMING_MOMENTS_COMPLETE=bash_source streaming-moments)"' >> ~/.bashrc

@@ -149,7 +149,7 @@ def _compile_kinds(folder: Path, run: Run) -> None:
 
 
 def _add_to_opened(store: MomentStore) -> None:
-    """Add a document to sums as they are once they have outgrown their cells."""
+    """Add a document to sums in the form that large sums have, and subtract it."""
     from streaming_moments.statistics.counts.batch import CountBatch
 
     prepared = store.foundation.prepared(
@@ -177,5 +177,5 @@ def _written(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _counted(counts: Counter[int]) -> str:
-    """A line of LDA-C."""
+    """Return a line in the format LDA-C."""
     return f"{len(counts)} {' '.join(f'{word}:{count}' for word, count in counts.items())}\n"

@@ -108,9 +108,9 @@ def nightly(
         try:
             report = run_nightly(wanted, run.cluster, told, run.progress)
         except Unfinished:
-            raise  # has an exit code of its own
+            raise  # the command has its own exit code for unreadable shards
         except StreamingMomentsError as error:
-            # a night has keys and no options
+            # name keys of the file, because a night has no options
             raise InvalidInput(error.said(of_nights)) from error
     if not json_output:
         # a night with new data that publishes nothing is worth a mail of cron
@@ -164,7 +164,7 @@ def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
     ]
 
 
-# what a line for people does not hold: lines of their own, or details that the page has
+# values that the line of a step leaves out: they get a line of their own, or are on the page
 _LINES = frozenset({"told", "warnings", "why"})
 _ELSEWHERE = _LINES | {"undecided", "url", "published", "alpha0", "method", "version"}
 _COUNTED = {
@@ -202,7 +202,7 @@ def _line_of(step: StepReport) -> str:
     told = []
     for name, value in step.values.items():
         found = len(value) if isinstance(value, list | tuple) else value
-        # a share of 0 is a finding
+        # a share of 0 is a result, so show it
         nothing = found is None or found == "" or (found == 0 and not isinstance(found, float))
         if name in _ELSEWHERE or nothing:
             continue

@@ -1,4 +1,4 @@
-"""The command that estimates what a corpus costs before anything is counted."""
+"""The command that estimates time, memory and disk for a corpus, before counting."""
 
 from __future__ import annotations
 

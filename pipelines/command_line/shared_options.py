@@ -1,4 +1,4 @@
-"""Options that several commands share, and what every command runs in."""
+"""Options that several commands share, and where a command runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _WINDOW = "Days and weights"
 
 
 def _topic_numbers(value: str) -> tuple[int, ...]:
-    """Rising numbers of topics, each once, of a text such as 2-32, 2-32:5 or 5,10,20."""
+    """Parse a text such as 2-32, 2-32:5 or 5,10,20 to increasing, distinct numbers of topics."""
     numbers: set[int] = set()
     for part in value.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
@@ -79,7 +79,7 @@ def _topic_numbers(value: str) -> tuple[int, ...]:
 
 
 def _alphas(value: str) -> tuple[float | Literal["auto"], ...]:
-    """Values of alpha0 in the order of a text such as auto, 0.1 or 0,0.1,1."""
+    """Parse a text such as auto, 0.1 or 0,0.1,1 to values of alpha0, in their order."""
     return tuple(map(alpha0_of, value.split(",")))
 
 
@@ -105,7 +105,7 @@ TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numb
 Alphas = functools.partial(Parsed[tuple[float | Literal["auto"], ...]], "alphas", _alphas)
 _DAY = Parsed("day", _day)
 SHARD_URL = Parsed("url", require_no_user)
-STORE_URL = Parsed("url", require_no_secret)  # one to write to may hold no signature either
+STORE_URL = Parsed("url", require_no_secret)  # a store is written, so signatures are refused, too
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ words_option = click.option(
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where to run, given to the command as `session`."""
+    """Add the options for where to run; the command gets them as `session`."""
 
     @in_section(
         RUNNING,
@@ -199,7 +199,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which days count, given to the command as `window`."""
+    """Add the options for days to use; the command gets them as `window`."""
 
     @in_section(_WINDOW, "--since", type=_DAY, help="Use documents from this day on, YYYY-MM-DD.")
     @in_section(_WINDOW, "--until", type=_DAY, help="Use documents up to this day, YYYY-MM-DD.")
@@ -222,7 +222,7 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options for reading shards, given to the command as `limits`."""
+    """Add the options for reading shards; the command gets them as `limits`."""
 
     @in_section(
         READING,
@@ -255,7 +255,7 @@ def running(
 ) -> Iterator[Run]:
     """Yield the run of a job: a cluster, and the progress that it shows unless `quiet`."""
     quiet = quiet or asked_for(QUIET)
-    # settled here: other threads of the command see no context
+    # read here, because other threads of the command have no click context
     heard, details = unheard if quiet else tell, tell if asked_for(DETAILED) else unheard
     require_report(session.performance_report)
     with _placed(session, heard, details) as cluster:
@@ -268,7 +268,7 @@ def running(
 
 @dataclass(frozen=True)
 class JobSetup:
-    """Where a job that reads shards runs, what it accepts, and how its command answers."""
+    """Options of a job that reads shards: where it runs, its limits, and the form of its output."""
 
     session: Session
     limits: ReadLimits
@@ -281,7 +281,7 @@ class JobSetup:
 
 
 def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a job that reads shards, given to the command as `job`."""
+    """Add the options of a job that reads shards; the command gets them as `job`."""
 
     @functools.wraps(command)
     def set_up(
@@ -327,14 +327,14 @@ def _placed(
 
 
 def console() -> Console:
-    """Where tables are printed; nothing in them is markup."""
-    # not a terminal: whole lines, so that piped output is not cut at 80 columns
+    """Return the console that prints tables; it prints their text literally, without markup."""
+    # without a terminal use a larger width, so that piped output is not cut at 80 columns
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 160
     return _PlainConsole(width=width, markup=False, emoji=False)
 
 
 class _PlainConsole(Console):
-    """Every cell and line that it prints is rendered by this one method."""
+    """Console whose `render_str`, which renders every cell and line, escapes control characters."""
 
     def render_str(self, text: str, **how: Any) -> Text:
         return super().render_str("\n".join(map(shown, text.split("\n"))), **how)

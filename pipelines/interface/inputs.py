@@ -57,7 +57,7 @@ class Given:
 
     @classmethod
     def joined(cls, several: Iterator[Given]) -> Given:
-        """Collect all at once; raises InvalidInput without documents."""
+        """Return all parts as one; raises InvalidInput without documents."""
         listed = list(several)
         if len(listed) == 1:
             return listed[0]
@@ -136,9 +136,10 @@ def given_as(
 ) -> Iterator[Given]:
     """Yield the documents of the caller as shards, some at a time.
 
-    Raises InvalidInput for documents of an unknown type or without a source, and for a period `by`
-    which to cut them without dates or where they are not cut. Raises ShardError for
-    shards that cannot be listed or encoded, as `list_shards`, `marked` and `windows` do.
+    Raises InvalidInput for documents of an unknown type or without a source. Also raises it for a
+    period `by` if the documents have no dates, or are of a type that is not cut by periods. Raises
+    ShardError for shards that cannot be listed or encoded, as `list_shards`, `marked` and `windows`
+    do.
     """
     if by is not None:
         require_cut(documents, source, fields, by)
@@ -214,7 +215,7 @@ def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
 
 
 def require_no_source(documents: Any, source: str | None, ledger: Ledger) -> None:
-    """Raise InvalidInput for the name of a counted source where its documents belong."""
+    """Raise InvalidInput if the name of a counted source is given in place of its documents."""
     if source is None and isinstance(documents, str) and ledger.under(f"{PARTITIONS}{documents}/"):
         raise InvalidInput(
             f"{documents!r} is the source of counted documents, which the store does not hold; "

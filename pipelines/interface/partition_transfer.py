@@ -27,10 +27,10 @@ class Partition(Protocol):
 
     @property
     def shard(self) -> Shard:
-        """Its record in a ledger."""
+        """Record of the part in a ledger."""
 
     def content(self, client: Client) -> Future[Any]:
-        """Its documents, `Encoded`, or the `ShardError` of a bad partition."""
+        """Documents of the part as `Encoded`, or the `ShardError` of a bad partition."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _shards_in(arg: Any) -> Sequence[Shard]:
 
 
 def _placed(arg: Any, places: Mapping[str, Shard]) -> Any:
-    """Argument whose partitions are read from where they were put."""
+    """Argument of a task, whose partitions are read from the memory of the worker."""
     if isinstance(arg, Shard):
         return places.get(arg.url, arg)
     if isinstance(arg, Bundle):

@@ -39,7 +39,7 @@ _CUT_BYTES = 4 << 20  # bytes of a partition of an iterable; Dask warns of large
 _WINDOW = 32  # partitions of an iterable that the caller holds at a time
 _KEPT_SHARE = 4  # share of the memory of the workers for encoded content
 _PERIOD = re.compile(r"/(\d{4}-\d{2}-\d{2})-\d{5}\.jsonl$")
-_UNKNOWN_BYTES = 32 << 20  # a task gets one such partition
+_UNKNOWN_BYTES = 32 << 20  # the tasks get one partition at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +225,7 @@ def _itself(documents: Encoded) -> Encoded:
 
 
 def _encoded(documents: Any, fields: Fields, url: str) -> Encoded | ShardError:
-    # returned as a value; its reader decides
+    # returned and not raised, because the caller decides whether it is an error
     try:
         return encoded(documents, fields, url)
     except ShardError as error:
@@ -305,7 +305,7 @@ def _repeated(number: int, url: str) -> InvalidInput:
 
 
 def source_url(source: str) -> str:
-    """Beginning of the URLs of all partitions of a source; raises InvalidInput for no name."""
+    """Return the first part of the URLs of a source; raises InvalidInput for an empty name."""
     return f"{PARTITIONS}{require_name(source, 'a source')}"
 
 

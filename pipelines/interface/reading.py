@@ -48,7 +48,7 @@ def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
 
 
 def argument_of(option: str) -> str:
-    """Return what calls in Python name an option of a refit.
+    """Return the name of the argument in Python for an option of `refit`.
 
     Examples
     --------

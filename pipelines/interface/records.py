@@ -52,7 +52,7 @@ class Fields:
 
     @property
     def id_key(self) -> str:
-        """Key that is neither a text nor a date."""
+        """Key of the id in a line; it differs from the keys of the text and the date."""
         return f"id of {self.text} {self.date}"
 
     @property
@@ -238,7 +238,9 @@ def _line(
             what = "decode" if isinstance(value, (bytes, bytearray)) else "correct or delete"
             raise ShardError(name, f"{where}: the text is {_kind(value)}, not a str; {what} it")
         record[column] = str(value)
-    if fields.date is not None and day is not None and day == day:  # a missing one may be a NaN
+    if (
+        fields.date is not None and day is not None and day == day
+    ):  # pandas may have NaN for a missing date
         if not isinstance(day, (str, datetime.date)):
             raise ShardError(name, f"{where}: the date is {_kind(day)}; give a date, or an ISO str")
         record[fields.date] = day if isinstance(day, str) else day.isoformat()
@@ -273,7 +275,7 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no such number
     if isinstance(value, float) and value.is_integer():
-        return int(value)  # from a column of whole numbers with missing values
+        return int(value)  # pandas stores whole numbers as floats if some are missing
     if isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, datetime.date):
@@ -293,7 +295,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _time(value: np.datetime64) -> Any:
-    """Time as Python has it; with more digits, its text."""
+    """Return a date or time of Python; if it has too many digits for these, its text."""
     for told in (value, value.astype("datetime64[us]")):
         if told == value and isinstance(found := told.tolist(), datetime.date):
             return found
@@ -301,7 +303,7 @@ def _time(value: np.datetime64) -> Any:
 
 
 def _hash_of(known: Any) -> int:
-    # 1 and "1" differ
+    # with the type, because 1 and "1" are different ids
     digest = hashlib.blake2b(f"{type(known).__name__} {known}".encode(errors="replace"))
     return int.from_bytes(digest.digest()[:8], "little")
 

@@ -71,7 +71,7 @@ _OTHERS = {
 
 @cache
 def _named() -> Mapping[str, str]:
-    """What stands for commands and their options; `{}` is a value."""
+    """Return the Python call for each command and option; `{}` stands for the value."""
     named = dict(_OTHERS)
     for model in (CountingOptions, PilotOptions, KindOptions):
         for own in fields(model):
@@ -83,7 +83,7 @@ def _named() -> Mapping[str, str]:
         for one in arguments:
             value = "True" if one in _SWITCHES else "{}"
             named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
-    # without a name the model is returned, and the store has none
+    # with a name, because otherwise the model is returned and not saved in the store
     named["refit"] = "store.refit(..., name='first')"
     return named
 
@@ -112,5 +112,5 @@ def of_stores(command: str, option: str, value: str) -> str:
 
 
 def store_door(door: D) -> D:
-    """`checked` for what users of stores call."""
+    """Apply `checked` to a function or method of stores, with remedies that name Python calls."""
     return checked(door, of_stores)

@@ -18,7 +18,7 @@ from streaming_moments.pipelines.interface.remedies import of_stores
 from streaming_moments.printing.remedies import Sayable, in_words
 from streaming_moments.progress import Report, unreported
 
-PACKAGE = "pipelines"  # of the logger
+PACKAGE = "pipelines"  # name of the logger
 EVERY = 10.0  # seconds between two lines of a long step
 _PACKAGE = "streaming_moments."
 
@@ -44,8 +44,8 @@ def running(
 
 
 def warn_caller(line: Sayable | str) -> None:
-    """Warn with a line, at the calling line outside this package."""
-    # the number of calls in between differs
+    """Issue a warning that points to the caller's line outside this package."""
+    # search the stack, because the number of calls in between differs
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

@@ -158,7 +158,7 @@ class Store:
         verbose: int | bool = 0,
         compact_after: int = COMPACT_AFTER,
     ) -> Store:
-        """Count what is not counted yet, as `pipelines.update`.
+        """Count documents that are not counted yet, as `pipelines.update`.
 
         Forgotten documents are skipped with a warning, by name and by content.
 
@@ -306,10 +306,10 @@ class Store:
         memory: int | None = None,
         verbose: int | bool = 0,
     ) -> Store:
-        """Add what other stores on the same foundation hold, without their documents.
+        """Add the statistics of other stores on the same foundation, without their documents.
 
         The sum is bit for bit that of one store that counted all their documents. A later call
-        takes only what has changed since.
+        adds only later changes.
 
         Parameters
         ----------
@@ -768,7 +768,7 @@ class Store:
         """
         require_fitting(Store.shares_over_time, by=by, name=name, origin=origin)
         latest = self.snapshot.latest()
-        # named before a missing model, as a fit does not mend it
+        # missing dates are reported before a missing model, because a fit would not help
         dated_segments(latest if origin is None else only_of(latest, origin))
         return SharesOverTime.of(latest, self.topics(name), name, by, origin)
 

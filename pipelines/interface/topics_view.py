@@ -142,7 +142,7 @@ class Topics:
         [1, 0]
         """
         found = self.model.read(self._counted(texts))
-        # a list has an index, too, which is a method
+        # a list has an attribute `index`, too, which is a method
         return replace(found, index=cast("Any", texts).index) if hasattr(texts, "iloc") else found
 
     def _counted(self, texts: Iterable[str]) -> CountBatch:

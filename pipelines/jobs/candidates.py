@@ -230,7 +230,7 @@ class Selection:
 
     @property
     def why_separable(self) -> str:
-        """Describe the numbers for naming topics and for prediction in a line.
+        """Describe in a line how many topics are separable, and how many predict best.
 
         Examples
         --------

@@ -111,7 +111,7 @@ def replaced_by_sum(
     store: MomentStore, sources: Sequence[SegmentReference], run: Run
 ) -> MomentStore:
     """Replace segments of one vocabulary by their sum, in one commit; errors as in `compact`."""
-    # as this version names them, because another writer may have added words meanwhile
+    # use the records of this version, because another writer may have added words meanwhile
     named = {(part.id, part.sign): part for part in store.commit.segments}
     sources = [named.get((part.id, part.sign), part) for part in sources]
     message = f"compact: {of_number(len(sources), 'segment')}"

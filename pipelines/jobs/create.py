@@ -66,7 +66,9 @@ PILOT_SHARDS = 64
 # this takes 744 MiB, measured.
 MOST_ENTRIES = 4_000_000
 _UNMET_TIMES = 4.0  # factor of the next sample if there are too few words
-_WORTH = 1.1  # a sample that is less than this factor larger is not worth reading the shards again
+_WORTH = (
+    1.1  # smallest factor by which a further sample must be larger; less is not worth the reading
+)
 CHOSEN = "--pilot-documents sets this number"
 
 
@@ -205,7 +207,7 @@ def draw_pilot(
     except InvalidInput as error:
         if "better_tokeniser" not in told:
             raise
-        # sentences as words repeat too rarely
+        # a tokeniser that does not suit the language makes words of whole sentences
         advice = tokeniser_advice(told["better_tokeniser"])
         said = remedy("{advice}. As is, {error}", advice=advice, error=error)
         raise InvalidInput(said) from None
@@ -302,14 +304,14 @@ def next_draw(
     whole = sample.documents_seen <= documents
     if whole and read == there:
         return "there are no more passages"
-    # the user chose any number other than the default
+    # any other number than the default is the choice of the user
     if options.pilot_documents != PILOT_DOCUMENTS:
         return CHOSEN
     if cut:
         return "--memory holds no more passages"
     if not np.count_nonzero(found < max(least, 2)):
         return "no rarer words appeared, so more passages would add none"
-    # until the rarest requested word is frequent enough; a word with no occurrence gives no
+    # enlarge until the rarest requested word is frequent enough; an unseen word gives no
     # estimate
     rarest = int(found[size - 1]) if found.size >= size else 0
     times = max(2.0, (least + 1) / rarest) if rarest else _UNMET_TIMES
@@ -418,7 +420,7 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
             f"but models need at least {FEWEST_COLUMNS}",
             "name more with {create.categories}",
         )
-    # before rare ones are dropped, because a column of names has only rare ones
+    # checked before rare categories are dropped, because a column of names has no others
     require_countable(found, [len(own) for own in found.values()])
     kept = {
         name: [term for term, rows in own if rows >= options.min_documents]

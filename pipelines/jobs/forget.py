@@ -229,7 +229,7 @@ def _taken(
             "two changed shards had the same content before; replace them in two updates"
         )
     copied = [copies[record.fingerprint] for record in given]
-    # a copy has the days of its original
+    # a copy of old content gets the days of the original
     formerly, _ = with_days(replace(gathering, names=names), copied)
     removed += gather_counted(formerly, copied)
     return gathering, _Taken(tuple(removed), dropped, again)
@@ -398,7 +398,7 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
             basis = lineage.basis if part.words is None else lineage.era(part.words).basis
             if part.shards == 1 and part.id not in seen and basis in words:
                 seen.add(part.id)
-                # also a copy of what an origin counted
+                # also a segment that an origin counted, as a copy without the name of the origin
                 yield replace(part, sign=1, words=words[basis], origin=None)
 
 

@@ -94,7 +94,7 @@ class PassContext:
         number: int,
         keep_going: bool,
     ) -> PassContext:
-        """Return the context; a task makes it, so that it outlives any worker."""
+        """Return the context. A task calls this, so that Dask can repeat it if a worker dies."""
         reader = passes_of(type(model)).reader(model, reading.store.foundation)
         return cls(reading, reader, work, number, keep_going)
 
@@ -185,7 +185,7 @@ def polish(
         drawn = drawn_records(
             marked, reading, family.second.joined, run, plan.in_flight, skip_bad_shards
         )
-        # one thread, so that no number of them changes a bit
+        # one thread, so that the bits do not depend on the number of threads
         with threadpool_limits(1):
             model = family.second.start(model, drawn, store.foundation, passes)
     elsewhere = model is not given
@@ -215,9 +215,9 @@ def polish(
         total = work.summed(number, [_SUM])
         if not total.expected.documents:
             raise InvalidInput(
-                f"no records to polish with in {of_number(total.shards, 'shard')} that could be "
-                f"read and {len(total.bad)} that could not be; give shards with records like those "
-                "of the store"
+                f"there are no records to polish with: {of_number(total.shards, 'shard')} could be "
+                f"read and {len(total.bad)} could not; give shards with records like those of the "
+                "store"
             )
         sums, earlier, before = total.expected, before, model
         model = family.after(number, before, sums, store.foundation, alpha)
@@ -273,7 +273,7 @@ def polish_stored(
     # the statistics that the parent was fitted on
     fitted = store.at(store.models[begun].version)
     polished = with_coherence(windowed(fitted, Window.of_model(model)), result.model, run)
-    # its topics are those of the parent, one for one; a tree has none
+    # each topic has the number of the same topic of the parent; a latent tree has no topics
     topics = {topic: topic for topic in range(getattr(polished, "n_topics", 0))}
     if result.elsewhere and (near := states_compared((fitted, model), (fitted, polished))):
         topics = {pair.before: pair.after for pair in near.kept}

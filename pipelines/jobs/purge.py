@@ -72,7 +72,7 @@ class PurgePlan:
 
     @property
     def purge(self) -> Purge:
-        """What the purge would delete."""
+        """Data that the purge would delete."""
         if not self.holdings.names:
             return Purge((), (), (), (), False)
         return planned_purge(self.store.commit, self.holdings)
@@ -212,7 +212,7 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
 
 
 def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
-    """All names in any version."""
+    """Names of all shards in any version."""
     counted = {url for table in ledger.tables.values() for url in table["url"].to_pylist()}
     left_out = {url for commit in log for url, _ in commit.skipped}
     return counted | left_out | {one.url for commit in log for one in commit.forgotten.shards}
@@ -234,7 +234,7 @@ def _committed(
 
 
 def _finished(store: MomentStore, names: frozenset[str], run: Run) -> tuple[str, ...]:
-    """Delete what is left of purged shards, also after a process that died."""
+    """Delete the remaining files of purged shards, also those that a dead process left."""
     sweep(store.folder)
     erased = erase_unnamed(store.folder, names)
     owner = Owner.at(store.url, run.storage_options)

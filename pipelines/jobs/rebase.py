@@ -243,12 +243,15 @@ def _gathered(
         segment, shards = gathered.segment, gathered.segment.shards
         try:
             store = stage_segment(
-                store, segment, f"rebase: {of_number(len(shards), 'shard')} aside", known
+                store,
+                segment,
+                f"rebase: {of_number(len(shards), 'shard')} counted in the new lineage",
+                known,
             )
             known = Ledger({**known.tables, segment.reference.id: table_of(shards)})
             counted += len(shards)
         except ShardsAlreadyCounted as conflict:
-            # another rebase of the same lineage was faster with these
+            # another rebase of the same lineage has already counted these shards
             again = [shard for shard in gathered.shards if shard.url not in conflict.urls]
             waiting.extendleft(reversed(gathering.bundles(again)))
             store = store.latest()

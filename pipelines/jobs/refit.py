@@ -199,7 +199,7 @@ def refit_rows(
         held=held,
         joining=joining,
     )
-    # for other kinds each step that reads a block makes its halves
+    # for other kinds, each step reads the halves together with the blocks
     halves = model.compares_halves or not foundation.by_length
     return rows_by(plan, store, totals, run, kept=2, halves=halves)
 

@@ -238,7 +238,7 @@ def whiten_most(
 def whiten_most_of(
     core: AnyCoreMoments, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
-    """As `whiten_most`, from any core moments."""
+    """Whiten any core moments; otherwise as `whiten_most`."""
     positive = positive_eigenvalues(core, basis, form)
     fitting = [k for k in topics if k <= positive]
     return (whiten(core, basis, fitting[-1], form) if fitting else None), positive

@@ -53,7 +53,7 @@ class UpdateResult:
     copies : shards counted now whose content is counted under another name as well, with that name
     forgotten : shards left out, each with "forgotten" or "purged" as the reason
     unrecorded : shards of `bad` that the next commit names; empty at the end
-    seconds : time of all threads that the tokeniser took, and all reading with it
+    seconds : thread time of the tokeniser, and of all reading including the tokeniser
     """
 
     store: MomentStore
@@ -73,7 +73,7 @@ class UpdateResult:
     def tokeniser_share(self) -> float | None:
         """Share of the reading time that the tokeniser took; None for the default, or no time."""
         cutting, reading = self.seconds
-        if not cutting:  # so a store of another kind, without a policy, is not asked for it
+        if not cutting:  # a store of another kind has no policy, and no such time
             return None
         policy = self.store.policy
         return None if policy is None or policy.is_compiled else round(cutting / reading, 3)
@@ -259,7 +259,7 @@ def _commit_group(
         bad, apart = gathered.bad, gathered.shards
         if len(apart) == 1:
             bad, apart = (*bad, ShardError(apart[0].url, *overlap.args[:1])), ()
-        # of two overlapping shards the same one counts, whichever was read first
+        # sorted, so that the same one of two overlapping shards counts, regardless of their order
         return _committed(result, Gathered(None, (), bad)), sorted(apart, key=lambda one: one.url)
     except (ShardsAlreadyCounted, CopiesCounted, ShardsForgotten) as conflict:
         store = result.store.latest()
@@ -324,7 +324,7 @@ def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -
     """Raise an error for shards that the other writer counted with other content."""
     records = gathered.segment.shards if gathered.segment else ()
     mine = {record.url: record.fingerprint for record in records}
-    # of a growing file the other writer may have counted less or more; the next update continues
+    # parts of a growing file may differ between the writers; the next update continues them
     counted = ((url, store.ledger().find(url)) for url in urls if first_byte(url) is None)
     changed = [
         (record, mine[url])

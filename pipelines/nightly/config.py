@@ -241,7 +241,7 @@ class NightlyConfig:
 
     @property
     def growing(self) -> GrowthSection | None:
-        """When words are added; None if never."""
+        """The rule for adding words; None if a night never adds words."""
         family = self.refit.family
         section = self.growth or (_GROWTH if self.merge is None else None)
         adds = KINDS[family.kind].adds_words and family is not LatentTree

@@ -44,7 +44,7 @@ class Night:
 
 
 class Better(Enum):
-    """Which values a bound accepts, and whether it accepts an unknown value."""
+    """Type of a bound: the values that it accepts, and whether it accepts an unknown value."""
 
     LESS = "at most the bound; an unknown value is rejected"
     LESS_THAN_BEFORE = "at most the bound; an unknown value is accepted, as on a first night"
@@ -135,7 +135,7 @@ def _of_clusters(refit: RefitSection) -> bool:
 
 
 def _held_out_of(refit: RefitSection) -> bool:
-    # for other models it is compared and not stored
+    # models of other families do not store their held-out log-likelihood
     return bool(refit.family.holds_out) and hasattr(refit.family, "held_out")
 
 
@@ -175,7 +175,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "max_mean_move",
-        "furthest move of a mean, in spreads",
+        "largest move of a mean, in standard deviations",
         Better.LESS_THAN_BEFORE,
         _Distance,
         _move,
@@ -183,7 +183,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "max_perplexity",
-        "perplexity of a symbol held out",
+        "perplexity of a held-out symbol",
         Better.LESS,
         _Perplexity,
         _perplexity,
@@ -192,7 +192,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "max_behind",
-        "nats a pair behind Chow-Liu's tree",
+        "log-likelihood of a pair below Chow-Liu's tree, in nats",
         Better.LESS,
         _Distance,
         lambda night: getattr(night.model, "behind", None),

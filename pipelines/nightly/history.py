@@ -87,12 +87,12 @@ class Night:
 
     @property
     def needs_attention(self) -> bool:
-        """Whether it failed, its model was rejected, or it has warnings."""
+        """Whether the run failed, its model was rejected, or it has warnings."""
         return self.outcome not in ("published", "nothing new") or bool(self.warnings)
 
     @property
     def why(self) -> str:
-        """Why it failed or its model was rejected, in one line; empty otherwise."""
+        """Why the run failed or its model was rejected, in one line; empty otherwise."""
         return self.error.partition("\n")[0] or "; ".join(self.reasons)
 
 
@@ -187,7 +187,7 @@ def _night(content: Mapping[str, Any]) -> Night:
 
 
 def _undecided(content: Mapping[str, Any], outcome: str) -> UndecidedModel | None:
-    """Return the rejected model of a report; those of earlier releases have it as their model."""
+    """Return the undecided model of a report; reports of earlier releases name it as `model`."""
     found = content.get("undecided")
     if found is None and outcome == "rejected" and content.get("model"):
         tag, reasons = content.get("tag") or "published", tuple(content.get("reasons", ()))

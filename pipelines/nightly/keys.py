@@ -19,7 +19,7 @@ from streaming_moments.storage.files.urls import require_no_secret, require_no_u
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
 
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)  # keys of all sections
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)  # rules for all sections
 PREFIX = "night-v"  # names of models begin with it, before the version they were fitted to
 
 

@@ -98,8 +98,8 @@ def nightly(
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            if output.is_local:  # a bucket shows only by a file that stays what it allows
-                output.require_room()  # or a night would fail at its end
+            if output.is_local:  # not for a bucket, whose rights only a written file can show
+                output.require_room()  # now, because otherwise the night would fail at its end
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
@@ -256,7 +256,7 @@ SEALED = "-inbox/sealed/"  # documents of the service, behind the URL of its sto
 
 def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:
     if not config.shards:
-        return ()  # a hub that only merges
+        return ()  # this store is a hub that only merges
     there = CommitLog(folder).latest_version() is not None
     store = _opened(config) if there else None
     for line in left_out_topics(config, store):
@@ -275,7 +275,7 @@ def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) 
 
 
 def unused_options(config: NightlyConfig) -> Iterator[str]:
-    """Name the keys of [storage_options] where no path of a night is a URL that would use them."""
+    """Yield a warning if [storage_options] has keys, but all paths of the night are local."""
     merged = () if config.merge is None else config.merge.from_
     places = (config.store, config.output, *config.shards, *merged)
     if line := without_effect("[storage_options]", config.storage_options, places):
@@ -423,7 +423,7 @@ def _drift(
         fitted = -1 if name is None else store.models[name].version
         before = store.at(fitted) if store.commit.keeps(fitted) else None
         topics, first = config.refit.topics[0], config.refit.alpha0[0]
-        # nothing is matched yet
+        # there is no earlier model to match
         alpha0 = WITHOUT_HALVES if first == AUTO else first
         if published is not None and published.moments is not None:
             topics, alpha0 = published.moments

@@ -90,7 +90,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         page, PageRequest(store, model_called(store.commit, name), model, topics, followed)
     )
     if report.undecided is not None:
-        # a refit is no remedy while the rejected model, which has these documents, is undecided
+        # do not advise a refit: the undecided rejected model already includes these documents
         page = replace(page, reasons=tuple(one.removesuffix("; refit") for one in page.reasons))
     if report.matching is None or page.changes:
         return page
@@ -206,7 +206,7 @@ def _with_changes(
     history: NightHistory,
     bars: Sequence[float | None],
 ) -> ReportPage:
-    """Topics, with their fate since the model that was published before."""
+    """Topics, with what happened to them since the model that was published before."""
     matching = report.matching
     assert matching is not None
     night = _before(report, history)
@@ -217,7 +217,7 @@ def _with_changes(
         pair = kept.get(topic.topic)
         before = None if pair is None else weights.get(pair.before)
         if pair is not None and before is None:
-            continue  # the report of that night is gone
+            continue  # the report of that night was deleted
         distance = None if pair is None else pair.distance
         note = page.notes.get(topic.topic, "")
         bar = None if pair is None or not bars else bars[topic.topic]
@@ -237,7 +237,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
     """
     models = {night.model: night for night in history.nights if night.model is not None}
     night = tonight if tonight.model is not None else models.get(tonight.published or "")
-    rejected = tonight.outcome == "rejected"  # others of the chain were published, if by hand
+    rejected = tonight.outcome == "rejected"  # earlier models of the chain were all published
     numbers = {topic: topic for topic in range(topics)}
     rows: list[tuple[str, tuple[float, ...]]] = []
     while night is not None and numbers:
@@ -246,7 +246,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
         rows.append((night.until or night.started[:10], row))
         origins = night.origins
         numbers = {topic: origins[number] for topic, number in numbers.items() if number in origins}
-        # removed, because a store that was created again may have used a name twice
+        # remove it, because after a new creation of the store a name may occur twice
         night = models.pop(night.published_before or "", None)
     rows.reverse()
     dates, shares = tuple(date for date, _ in rows), tuple(row for _, row in rows)

@@ -1,4 +1,4 @@
-"""Plain words of a night: its steps, and keys of its file in place of options of `create`.
+"""Words in messages of a night: names of its steps, and keys of its file instead of options.
 
 Reports and metrics have the keys of the steps.
 """

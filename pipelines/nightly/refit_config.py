@@ -1,4 +1,4 @@
-"""The section `[refit]` of a night: what it fits."""
+"""The section `[refit]` of a night: the model and its options."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of, wit
 from streaming_moments.quality.matching import MatchingRule
 from streaming_moments.statistics.registry import KINDS
 
-_TOPICS = TopicOptions(topics=1)  # model that provides the defaults
-# values that may be found automatically, and the words for that
+_TOPICS = TopicOptions(topics=1)  # provides the defaults of the section
+# keys whose value a fit can find itself, each with the words that request this
 _FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
 _TRIED = {"topics", "alpha0", "method", "seed"}  # keys that are not options of a model
 
@@ -42,7 +42,7 @@ def _keys_of(model: Any) -> set[str]:
 
 
 def _by_fit(name: str) -> dict[str, Any]:
-    """Return the arguments that let the fit of a model find an option itself, by option."""
+    """Return, for each option that a fit can find itself, the argument that requests this."""
     own = fields(MODELS[name].Options)
     return {one.name: one.metadata[FOUND] for one in own if FOUND in one.metadata}
 
@@ -150,7 +150,7 @@ class RefitSection:
 
     @property
     def topical(self) -> bool:
-        """Whether it is a model of topics."""
+        """Whether the model of the section is a model of topics."""
         return issubclass(self.family, TopicModel)
 
     def options(self, topics: int, alpha0: float | Literal["auto"]) -> FitOptions:

@@ -270,7 +270,7 @@ def filed_after(started: str, latest: str) -> str:
     '2026-05-01T03:15:00+00:00'
     """
     before = time_in(latest)
-    if before is None:  # no report yet, or a file that someone else put there
+    if before is None:  # there is no report yet, or `latest` is not the name of a report
         return started
     if before < datetime.fromisoformat(started):
         return started

@@ -194,7 +194,7 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     plan = _refit_plan(job, workers, costs.threads, budget)
     segments, _ = segments_after(update_cost(job, costs, workers, budget).groups)
     here, task = rows_for(plan.work_bytes) is RowsHere, TASK_SECONDS
-    if here:  # one block after another, without tasks
+    if here:  # the job reads one block after another itself, without tasks
         workers, task = 1, 0.0
     slots = 1 if here else workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)

@@ -71,7 +71,7 @@ def try_out_kind(
     threads: int,
     storage_options: Mapping[str, object] | None = None,
 ) -> tuple[Job, StepCosts]:
-    """As `try_out`, but a fit is timed on the sample alone.
+    """Do the same as `try_out`, but time a fit on the sample alone.
 
     The time of a fit does not depend on the number of counted records. A fit of `n_states` is timed
     with as many states as the sample allows. Raises NotIdentifiable if it allows none. Other errors

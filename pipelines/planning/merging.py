@@ -13,8 +13,10 @@ from streaming_moments.pipelines.planning.update_cost import (
 )
 from streaming_moments.storage.merging.copying import bytes_held
 
-_FILES = 5  # of a segment: manifest, ledger, metadata, and totals in two files
-_REQUESTS = 20  # to open both stores and to commit
+_FILES = (
+    5  # files of a segment beside its arrays: manifest, ledger, metadata, and totals in two files
+)
+_REQUESTS = 20  # requests to open both stores and to commit
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ class Timed:
     pool: ThreadPoolExecutor
     known: Mapping[str, list[Any]]
     seconds: dict[str, float] = field(default_factory=dict)
-    foundation: Any = None  # only kinds that are not planned ask for them
+    foundation: Any = None  # only fits of kinds without a plan use it
     whole_core: bool = True
-    halves: bool = False  # the plan derives their rounds from those of the whole
+    halves: bool = False  # the plan derives the cost of halves from that of all documents
     keeps_halves: bool = False
 
     def prepared(self, step: str, function: Callable[..., Any], halves: bool = False) -> Timed:
@@ -46,7 +46,7 @@ class Timed:
     brought = prepared
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Return known values of all blocks, otherwise rows of the first block for missing ones."""
+        """Return known values of all blocks; without these, repeat rows of the first block."""
         found = self._on_all(step, function, shared)
         if step in self.known:
             return self.known[step]

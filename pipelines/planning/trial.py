@@ -169,7 +169,7 @@ def try_out(
 
 
 def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOptions) -> Reading:
-    """The reading with the stop words and phrases of the first chunks, if these are sought."""
+    """Return the reading with stop words and phrases from the first chunks, if these are wanted."""
     policy, more = reading.policy, reading.storage_options
     if policy is None or not (policy.seeks_languages or policy.phrase_words):
         return reading
@@ -296,7 +296,7 @@ def _block_costs(
     warm = ProjectedBatch.of(one, store.basis)
     store.counts.of([warm], layout.block(0))
     zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
-    # once for all blocks
+    # a lump is joined once for all blocks
     joining, lump = timed(lambda: list(store.counts.joined(batches, layout.block_bytes)))
     adding, statistics = timed_on_all(pool, added, blocks)
     gathered = sum(batch.nbytes for batch in batches)
@@ -310,7 +310,7 @@ def _block_costs(
         group = StoredGroup({**encode_metadata(layout.specs, {}), **dict(files)}, store.url)
         total = 0.0
         for name, array in statistics[index].arrays().items():
-            # of the written block
+            # the chunk that this array has in the written block
             stored = group.chunk(name, layout.specs[name], grown[0].block.index)[0]
             total += float((array + stored[: len(array)]).flat[0])
         return total
@@ -322,7 +322,7 @@ def _block_costs(
     finishing, model = timed(
         lambda: TopicModel.finished(whitening, directions, parts, rows.lengths, rows.basis, _METHOD)
     )
-    # as dense as the pair counts will be
+    # with grown blocks, whose pair counts are as dense as those of the corpus
     renewing = _refined(replace(rows, blocks=grown), model)
     fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
     return BlockCosts(

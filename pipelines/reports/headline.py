@@ -9,7 +9,7 @@ from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.printing.plural import plural
 from streaming_moments.quality.differences import largest_change
 
-_POINT = 0.001  # a smaller difference of a share is no change
+_POINT = 0.001  # smaller differences of a share do not count as a change
 _NONE = "no model is published yet"
 _NAMED = 5  # parts that a headline names at most
 
@@ -83,7 +83,7 @@ def change_over(over: ShareOverTime, names: Sequence[str]) -> str:
 def _since(page: ReportPage) -> str:
     born = [one.name for one in page.changes if one.before is None]
     gone = [one.name for one in page.changes if one.now is None]
-    none = f", no new {plural(0, page.what)}"  # "none new" could be of documents
+    none = f", no new {plural(0, page.what)}"  # "none new" could mean documents
     said = f", {len(born)} new ({_some(born)})" if born else none
     said += f", {len(gone)} gone ({_some(gone)})" if gone else ""
     kept = [one for one in page.changes if one.before is not None and one.now is not None]

@@ -133,7 +133,8 @@ def _require_fitting(page: ReportPage) -> None:
         sizes = {len(square), *map(len, square)} if square else {k}
         if sizes != {k}:
             raise InvalidInput(
-                f"there are {k} topics, but {name} of {sorted(sizes)}; give (k, k) of them"
+                f"there are {k} topics, but the matrix of {name} has sizes {sorted(sizes)}; "
+                f"give a matrix of shape ({k}, {k})"
             )
     for one in (page.shares, page.periods):
         for rows in (one.shares, one.bars or one.shares):
@@ -147,11 +148,13 @@ def _require_fitting(page: ReportPage) -> None:
         sizes = {len(one) for one in (told.values, told.bars, told.noise) if one}
         if sizes and sizes != {k}:
             raise InvalidInput(
-                f"there are {k} {page.what}s, but {told.name} of {sorted(sizes)}; give one each"
+                f"there are {k} {page.what}s, but the measure {told.name} has arrays of length "
+                f"{', '.join(map(str, sorted(sizes)))}; give arrays of length {k}"
             )
     if page.plane is not None and len(page.plane.places) != k:
         raise InvalidInput(
-            f"there are {k} clusters, but {len(page.plane.places)} places; give one each"
+            f"there are {k} clusters, but {len(page.plane.places)} places in the plane; give a "
+            "place for each cluster"
         )
     if len(page.spectrum) != len(page.exact_spectrum):
         raise InvalidInput(
@@ -184,7 +187,7 @@ def _breaking(text: object) -> Markup:
 def _points(change: TopicChange) -> str:
     """Format the change of a share in points of percent, if it is meaningful."""
     if change.before is None or change.now is None:
-        return _signed(change.step)  # it is new, or gone
+        return _signed(change.step)  # the topic is new, or gone
     return _step((change.step, change.bar))
 
 

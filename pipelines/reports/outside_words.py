@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.counting_options import PilotOptions
 
 MANY = 0.05  # below this share a remedy is not worth another pass
-SLOW = 0.1  # share of the time from which a tokeniser is named
+SLOW = 0.1  # from this share of the reading time on, a message names the tokeniser
 
 
 def share_outside(store: MomentStore) -> float | None:
@@ -113,7 +113,7 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
 
 
 def language_line(store: MomentStore) -> Remedy | None:
-    """What the pilot found of languages, tokeniser and phrases; None without a finding."""
+    """Return a remark on languages, tokeniser and phrases of the pilot; None without one."""
     drawn = drawn_of(store)
     findings = (
         _stop_words_found(store, drawn),
@@ -143,7 +143,7 @@ def _tokeniser_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | N
 
 
 def slow_tokeniser(store: MomentStore, share: float | None, read: str) -> Remedy | None:
-    """Which share of the time a tokeniser took, if it is slow; `read` names what was read."""
+    """Return a sentence on a slow tokeniser and its share of the time; `read` names the data."""
     if share is None or share < SLOW or store.policy is None:  # stores of other kinds have no share
         return None
     return remedy(

@@ -28,7 +28,7 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Gate:
-    """A bound for publishing: the measured value, the bound, and whether it holds.
+    """A bound for publishing: the measured value, the bound, and whether the value satisfies it.
 
     `least` says whether the bound is the least that is allowed, or the most, and `unknown` why
     there is no value. Reports of earlier releases have neither.
@@ -68,7 +68,7 @@ class Gate:
 
     @property
     def side(self) -> str:
-        """Which side of the bound is allowed; empty if it is unknown.
+        """Return "at least" or "at most", the allowed side of the bound; empty if unknown.
 
         Examples
         --------
@@ -249,7 +249,7 @@ class RunPoint:
 
     @property
     def measured(self) -> bool:
-        """Whether it has a number for the charts of runs."""
+        """Whether the run has a number for the charts of runs."""
         return self.drift is not None or self.documents is not None
 
 

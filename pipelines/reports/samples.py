@@ -78,7 +78,7 @@ def _read(
     store: MomentStore, storage_options: Mapping[str, object] | None
 ) -> Iterator[tuple[ShardRecord, pa.Array]]:
     """Yield the first chunk of texts of some shards."""
-    # never those of an origin, even if they could be read from here
+    # never read shards of an origin, even if this machine could
     own = store.ledger().of_segments(part for part in store.commit.segments if not part.origin)
     records = [one for one in own if not one.url.startswith(PARTITIONS)]
     places = sorted(

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.drift.measure_drift import DriftSince
 
 ERROR_DELTA = 0.05  # probability of an error beyond the radius
-# The radius of M3 is 0.09 there. 77 whole speeches (5 effective documents) gave poor topics, and
-# their passages (2,147 effective documents) good ones.
+# The error radius of M3 is 0.09 at this number. 77 whole speeches (5 effective documents) gave poor
+# topics, and their passages (2,147 effective documents) gave good ones.
 FEW_DOCUMENTS = 1000
 _SHOWN = 3  # names in a message
 
@@ -319,13 +319,13 @@ def stale_as_json(stale: Staleness) -> dict[str, object]:
 
 
 def _counting(store: MomentStore) -> str:
-    """Describe how documents count and whether there are halves, and newer defaults."""
+    """Describe the weights of documents, the halves, and the command for newer defaults."""
     if store.basis.table is not None:
         return f"rows of {store.basis.table.number} categorical columns"
     pooled = store.basis.weights.is_pooled
     in_turn = store.halves and not store.counts.halves_by_content
     kept = "with halves" if store.halves else "without halves, so no error bars"
-    kept += ", in turn as they come" * in_turn
+    kept += ", between which documents alternate" * in_turn
     remedy = "rebase" + " --length-weights even" * pooled + " --halves" * (not store.halves)
     new = f"; new stores have other defaults: `{remedy}`" if in_turn or " " in remedy else ""
     return f"{store.basis.weights.sentence}; {kept}{new}"
@@ -344,7 +344,7 @@ def _radius_text(radius: float | None) -> str:
 
 
 def spelled(status: Status, store: MomentStore, spell: Spell) -> Status:
-    """Return the status of a store, with its remedies in the words of a door."""
+    """Return the status with remedies that `spell` words, for commands, Python or a night."""
     advice = tuple(one.said(spell) for one in advice_of(store, status.outside_share))
     return replace(status, warning=few_documents(store, spell), advice=advice)
 

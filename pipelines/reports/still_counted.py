@@ -1,4 +1,4 @@
-"""Documents of a folder that a store still counts."""
+"""Find the documents of an output folder that a store still counts."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ def print_selection(console: Console, selection: Selection, detailed: bool = Fal
     ]
     scores = [name for _, name, _ in known_scores]
     scores += ["held out"] if selection.likely else []
-    # some candidates lack them
+    # show the rounds only if they differ
     rounds = {one.refined for one in selection.candidates if not one.refusal}
     scores = ["rounds"] * (len(rounds) > 1) + scores
     # candidates of states have only held-out scores

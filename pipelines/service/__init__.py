@@ -1,1 +1,1 @@
-"""The service: accepts documents over HTTP and answers with topics; jobs and nights count."""
+"""The service: accepts documents over HTTP, counts them by jobs, and answers with topics."""

@@ -109,7 +109,7 @@ class AccumulateSection:
 
 @dataclass(frozen=True, config=STRICT)
 class KeepSection:
-    """How long the inbox stores counted data; a missing value means for ever.
+    """How long the inbox keeps data after they were counted; a missing value means for ever.
 
     `keys` are idempotency keys and receipts; a key that comes later counts again. `documents` are
     the sealed shards. Later, their documents cannot be deleted by receipt or id, and neither

@@ -15,8 +15,10 @@ from streaming_moments.pipelines.nightly.keys import STRICT, Positive, Size
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 
-BODIES = 4  # largest ones that are held at once
-NESTED = 20  # lists and objects for each document; one of two bytes needs hundreds in memory
+BODIES = 4  # number of bodies of the largest size that the memory holds
+NESTED = (
+    20  # lists and objects for each document; an empty list of two bytes needs hundreds in memory
+)
 HARMLESS = 200_000  # bound for bodies with few documents
 
 

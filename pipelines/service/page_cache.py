@@ -1,4 +1,4 @@
-"""PageCache: parts of pages that are slow to make, while they are valid."""
+"""PageCache: cache of parts of pages that are slow to make."""
 
 from __future__ import annotations
 

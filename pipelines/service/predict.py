@@ -132,7 +132,7 @@ def _edges(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
         yield DocumentRead(memberships=dict(zip(pair, said, strict=True)))
 
 
-# All models are read alike, except if the reader has other parts than the sent documents.
+# How each model answers. Most models use `_records`; the others split or join the sent documents.
 ANSWERS: Mapping[str, Callable[[Answering, Shard], Iterator[DocumentRead]]] = MappingProxyType(
     {
         **dict.fromkeys(MODELS, _records),

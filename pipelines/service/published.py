@@ -29,7 +29,7 @@ def answering(store: MomentStore, tag: str) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """A model, and what converts texts to its input.
+    """A model, with the tokeniser and the index that convert texts to its input.
 
     version : version of the store at which it was loaded
     index : finds its words in texts; None if it does not take words

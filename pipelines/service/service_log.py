@@ -15,7 +15,7 @@ _FRAMES = 12  # characters of a fault that are logged
 
 @dataclass(frozen=True)
 class ServiceLog:
-    """Writes what happened to a request, by its ASGI scope."""
+    """Writer of log lines about a request, given by its ASGI scope."""
 
     log: structlog.stdlib.BoundLogger
 

@@ -39,7 +39,7 @@ class View:
     backlog : pending documents of the inbox
     sealed : number of an existing seal
     steps : failing steps of the accumulator
-    problems : what could not be checked, with the reason, while its last known state stays.
+    problems : parts that could not be checked, with the reason; they keep their last known state.
         "counting" is why no documents are counted
     counting : whether sealed documents are counted, and what is set aside
     """
@@ -153,7 +153,7 @@ class Current:
         store = tried(STORE, lambda: self._latest(before.store), before.store)
         intake, published = before.intake, before.published
         if store.commit.lineage != before.store.commit.lineage or INTAKE in before.problems:
-            # the old words must not judge documents for the new ones
+            # documents must not be checked with the old words any more
             intake = tried(INTAKE, lambda: Intake.of(store, self._config.limits), None)
         if published is None or store is not before.store or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)
@@ -227,7 +227,8 @@ class Current:
 
     def _backlog(self) -> Backlog:
         found, folder = self.inbox.backlog(), self.inbox.folder
-        # a bucket is written for the age of pending documents; the clock of a full disk still goes
+        # a bucket needs no check if batches are pending, because `backlog` has just written to it
+        # to read its clock; a local clock also goes on a full disk
         if folder.is_local or not found.batches:
             folder.require_room()
         return found

@@ -114,7 +114,7 @@ class TokenFile:
 
 
 _TOKENS: TypeAdapter[tuple[Token, ...]] = TypeAdapter(tuple[Token, ...])
-ANYBODY = Principal("", Role.ADMIN)  # callers on this machine, if there are no tokens
+ANYBODY = Principal("", Role.ADMIN)  # any caller on this machine, if no tokens are configured
 
 
 def read_tokens(path: str | Path) -> tuple[Token, ...]:

@@ -24,7 +24,7 @@ _FAR = 1000  # number of seals to search, from the first that may contain the re
 
 @dataclass(frozen=True)
 class Tracker:
-    """Looks receipts up; `seals` is the log of the inbox."""
+    """Finder of receipts; `seals` is the log of the inbox."""
 
     seals: SealLog
     _headers: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
@@ -34,7 +34,7 @@ class Tracker:
 
         `store` is at a version at least as late as the answer needs.
         """
-        # a claim that is renewed between two looks names the place
+        # look twice, because the claim may be renewed meanwhile; the new claim names the place
         found = self._found(receipt, store) or self._found(receipt, store)
         if found is None:
             return None
@@ -48,7 +48,7 @@ class Tracker:
             if claim is None:
                 return None
             after, digest = claim.after, claim.digest
-        # a seal between the two looks may have included pending documents
+        # in this order, because pending documents may be sealed at this moment
         return self._sealed(receipt, after, store) or self._waiting(receipt, digest)
 
     def _sealed(self, receipt: str, after: int, store: MomentStore) -> Receipt | None:
@@ -58,7 +58,7 @@ class Tracker:
             return None
         sealed = self.seals.read_anew(sealed.number)  # a purge may have removed shards from it
         left = Deletions(self.seals).left_of(receipt, sealed)
-        # documents deleted here may still count in an earlier version, or after another purge
+        # even if all documents were deleted from the inbox, this version may still count them
         if left:
             return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
         if self._counted_anyway(receipt, sealed, store):
@@ -73,7 +73,7 @@ class Tracker:
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
             whole = next((shard.nbytes for shard in sealed.shards if shard.day == day), None)
-            # as it was sealed, with all documents deleted since
+            # the ledger has the shard in the size in which it was sealed, before the deletions
             if record is not None and (whole is None or record.size == whole):
                 return True
         return False
@@ -81,7 +81,7 @@ class Tracker:
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
         if self._is_in_header(receipt, digest):
-            return Receipt(receipt, "accepted")  # of what waited then: it is in no seal yet
+            return Receipt(receipt, "accepted")  # its batch was pending at the last look
         names = {batch.name for batch in inbox.pending()}
         for gone in self._headers.keys() - names:
             self._headers.pop(gone, None)
@@ -100,13 +100,13 @@ class Tracker:
         )
 
     def _receipts(self, place: str, begun: bytes) -> Mapping[str, str]:
-        """Receipts of a batch that begins so; one whose header is longer is read whole."""
+        """Return the receipts of a batch from its first bytes, or from all if these are too few."""
         folder = self.seals.inbox.folder
         try:
             return receipts_of_batch(begun, f"{folder.url}/{place}")
         except StoreError:
             whole = folder.find(place) if len(begun) >= _HEADER else begun
-            # gone: it was sealed meanwhile
+            # a missing batch was sealed meanwhile
             return {} if whole is None else receipts_of_batch(whole, f"{folder.url}/{place}")
 
 
@@ -115,7 +115,7 @@ def receipt_of(
 ) -> Receipt:
     """Return the state of a receipt that is in a seal, with documents in some shards.
 
-    The note holds for its version; the ledger shows whether it still does.
+    The note of the seal is about an earlier version; the ledger shows what `store` counts.
     """
     documents = sealed.documents_of(receipt)
     noted = read_counted(inbox, sealed.number)

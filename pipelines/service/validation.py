@@ -1,6 +1,6 @@
 """Validate a large document with the rules for counting it, before it is acknowledged.
 
-An uncountable document spoils its shard, and with it documents that others sent in the same
+An uncountable document makes its shard bad, and with it documents that others sent in the same
 seconds. A document that fills the sums of the store leaves no room for others.
 """
 
@@ -24,7 +24,7 @@ _MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
 
 @dataclass(frozen=True)
 class Countable:
-    """Judges whether the store can count lines of documents."""
+    """Check whether the store can count lines of documents."""
 
     store: MomentStore
 

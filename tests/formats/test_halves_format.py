@@ -120,7 +120,7 @@ def test_a_store_of_halves_in_turn_goes_on_and_says_so_until_a_rebase(
         main(["status", store.url, "--json"])
     said = json.loads(capsys.readouterr().out)["counting"]
     assert said.endswith(
-        "with halves, in turn as they come; new stores have other defaults: `rebase`"
+        "with halves, between which documents alternate; new stores have other defaults: `rebase`"
     )
     before = store.load()
     after = rebase(store, embedded_run).store

@@ -1,4 +1,4 @@
-"""The command for passes over documents, for those who still have them."""
+"""The command that improves a model by passes over documents, if these still exist."""
 
 from __future__ import annotations
 

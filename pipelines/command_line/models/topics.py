@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     "by_origin",
     is_flag=True,
     help="For a hub: also show the share of each topic at each origin. With --over-time, also show "
-    "what has changed at each.",
+    "the changes at each.",
 )
 @click.option(
     "--plot",
@@ -188,7 +188,7 @@ def _origins_as_json(
 
 
 def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:
-    """Words of a model that came later than the others."""
+    """Words of a model that were added to the vocabulary after its creation."""
     fitted = store_for(store, name, model)
     terms = fitted.vocabulary.terms
     return {

@@ -1,1 +1,1 @@
-"""Folders that `--init` of a command writes: what it needs to run as it is."""
+"""Folders that `--init` of a command writes, with everything that the command needs."""

@@ -1,4 +1,4 @@
-"""New folders that a command fills: with all files, or not at all."""
+"""Write new folders: with all files, or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_new_folder(folder: Path, write: Callable[[Path], _Result], last: str) 
     whole = require_new(folder).resolve()
     try:
         whole.parent.mkdir(parents=True, exist_ok=True)
-        # a shell stays in its own folder, so only the files go there
+        # a shell may be in this folder, so do not replace it; move only the files
         closed = whole.is_dir() and not os.access(whole.parent, os.W_OK)
         inside = whole == Path.cwd() or closed
         with TemporaryDirectory(prefix=".new-", dir=whole if inside else whole.parent) as name:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _LOOK = 0.2  # seconds between two checks whether to end
-_BY_SIGNAL = 128  # plus its number: shells report the signal that ended a process in this way
+_BY_SIGNAL = 128  # plus the number of a signal: exit code of shells for a process ended by it
 
 
 @click.command(
@@ -86,7 +86,7 @@ def accumulate(
             run = stack.enter_context(running(session, wanted.storage_options or None))
             beating = Beating(sys.stdout.fileno(), run.progress) if until_closed else None
             told = run if beating is None else replace(run, progress=beating)
-            # beside a server, each line of the log is an event
+            # as the child of a server, the command logs events
             log = event_logger().bind(store=wanted.store)
             info, warning = (log.info, log.warning) if until_closed else (tell, tell)
             accumulator = Accumulator.of(wanted, told, info, warn=warning)
@@ -105,9 +105,9 @@ def accumulate(
                 confirm(f"sealed {turn.sealed}, counted {of_number(turn.counted, 'document')}")
             code = _told_of_others(turn, accumulator.seals.inbox, config)
             for _, error in turn.failed:
-                raise error  # the first error; a line has reported each
+                raise error  # the first error; the log already has all of them
             return code
-        # until here an unwanted process ends at once
+        # only now, so that a signal during the start ends the process immediately
         end.by_signals()
         threading.Thread(target=_await_end, args=(end,), daemon=True).start()
 
@@ -156,13 +156,13 @@ def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
     log = event_logger().bind(store=wanted.store).warning
     code = watched(arguments, log, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
     if end.number == signal.SIGINT and code == -signal.SIGTERM:
-        raise click.Abort  # before its first cycle
+        raise click.Abort  # the child ended before its first cycle
     return code if code >= 0 else _BY_SIGNAL - code
 
 
 @dataclass
 class _End:
-    """Whether to end. Set by signals, which may interrupt anything, so it uses no lock."""
+    """Whether to end. Signal handlers set it, and may interrupt any code, so it uses no lock."""
 
     asked: bool = False
     number: int | None = None
@@ -178,7 +178,7 @@ class _End:
 
 
 def _await_end(end: _End) -> None:
-    # a reader of Python is locked while it waits, and a process that ends by a signal then aborts
+    # `os.read`, because `sys.stdin` holds a lock while it waits, on which Python aborts at its end
     while os.read(sys.stdin.fileno(), 1 << 10):
         pass
     end.asked = True

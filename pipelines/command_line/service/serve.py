@@ -89,7 +89,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
     server = server_of(create_app(service, log), wanted, say)
 
     def ended(number: int, frame: FrameType | None) -> None:
-        # before the server listens; it raises once more, at its end, what ended it
+        # for signals before the server listens; later the server handles them, and raises them
+        # again at its end
         server.should_exit = True
 
     for number in (signal.SIGTERM, signal.SIGINT):

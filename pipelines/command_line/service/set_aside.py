@@ -15,7 +15,7 @@ from streaming_moments.pipelines.service.config import read_service
 from streaming_moments.pipelines.terminal import confirm, say
 from streaming_moments.printing.plural import of_number
 
-_PATIENCE = timedelta(minutes=1)  # that a turn of the accumulator is waited for
+_PATIENCE = timedelta(minutes=1)  # how long to wait for a cycle of the accumulator
 
 
 @click.command(

@@ -46,10 +46,10 @@ def with_kind(
     storage_options: Mapping[str, object] | None,
     json_output: bool,
 ) -> tuple[KindOptions, CountingOptions, str]:
-    """The options of a command, and those that its first shards imply if `--kind` is missing.
+    """Return the options of a command, with those that its first shards imply without `--kind`.
 
-    The last value is the line that says so. It is printed here already if the shards hold no
-    documents, unless the command answers in JSON.
+    The last value is a line that names these options. If the shards hold no documents, this
+    function prints the line already, unless the command answers in JSON, and returns "".
     """
     given = options_given(KindOptions, CountingOptions, PilotOptions)
     if "kind" in given:
@@ -108,7 +108,7 @@ def create(
         return
     if not shards:
         raise click.MissingParameter(param_type="argument", param_hint="'SHARDS...'")
-    # before the shards are looked at, whose errors would hide that of the place
+    # checked before the shards are read, because their errors would hide this one
     require_absent(Folder.at(store, job.storage_options))
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
     shape, counting, read_as = with_kind(

@@ -1,4 +1,4 @@
-"""Shared parts of commands that delete permanently: lock, rehearsal and head of JSON."""
+"""Shared parts of commands that delete permanently: lock, dry run and first keys of JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streaming_moments.pipelines.nightly.journal import Journal
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.store.store import MomentStore
 
-_HOLDS = timedelta(minutes=5)  # of the lock; it is renewed while the command works
+_HOLDS = timedelta(minutes=5)  # expiry of the lock, which the command renews while it works
 
 
 dry_run_option = click.option(
@@ -23,7 +23,7 @@ dry_run_option = click.option(
 
 @contextmanager
 def under_lock(store: MomentStore) -> Iterator[MomentStore]:
-    """The store to be written under its lock, so that no night is at work meanwhile."""
+    """Yield the store under its lock, so that no night changes it meanwhile."""
     journal = Journal(Lock.acquire(store.folder, _HOLDS), lambda step: None)
     try:
         with journal.kept():

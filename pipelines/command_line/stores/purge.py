@@ -150,7 +150,7 @@ def _purge_lines(
         lines.append(f"{again} counted again, because the purged files no longer exist")
     lines += [f"deleted {path}" for path in erased]
     if before:
-        left = f"what is left of {'it' if before == 1 else 'them'} {would or 'is '}deleted"
+        left = f"remaining files of {'it' if before == 1 else 'them'} {would or 'are '}deleted"
         lines.append(f"{of_number(before, 'shard')} purged before; {left}")
     return [
         *lines,

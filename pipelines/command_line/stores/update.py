@@ -135,7 +135,7 @@ def update(
         if job.session.memory is not None:
             from streaming_moments.pipelines.aggregation.aggregation import plan_of
 
-            # refused now, and not when there is something to count
+            # refused even if there is nothing to count
             plan_of(opened, run)
         result = update_store(
             opened,

@@ -60,7 +60,7 @@ def verify(
         )
     if shards and origin is not None:
         raise click.UsageError("--origin takes no SHARDS.")
-    # what open would refuse is to be listed
+    # open without checks, because damaged files must be listed and not raise an error
     opened = MomentStore.open(store, version, storage_options, whole=False)
     problems = opened.verify()
     content: dict[str, Any] = {"store": opened.url, "version": opened.version}

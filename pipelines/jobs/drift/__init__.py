@@ -1,1 +1,1 @@
-"""Drift: how far the documents of a store have moved; a measure is a row of `measures.py`."""
+"""Drift: how far new documents differ from earlier ones; `measures.py` lists the measures."""

@@ -38,7 +38,7 @@ class NightColumn:
     form: str
 
 
-# names of what a store counts: records, their parts, and left-out ones
+# nouns for the counts of a store: records, their parts, and left-out parts
 Counted = tuple[str, str, str]
 
 
@@ -67,7 +67,7 @@ class DriftMeasure:
     column: NightColumn | None = None
 
 
-# a lower-case word, and no path, URL, name of a file, key or option
+# matches a lower-case word that is not a path, URL, file name, key or option
 _WORD = re.compile(r"[a-z]+('s)?(-[a-z]+)*(?![^\s,;:.?!)]|[:.]\S)")
 
 
@@ -119,7 +119,7 @@ DRIFT_MEASURES = (
         "effective_documents",
         lambda states: states.lengths.effective_documents,
         lambda counted: RunChart(
-            "Effective documents", "below some hundreds, a few long ones dominate", 0
+            "Effective documents", "below some hundreds, a few long documents dominate", 0
         ),
         "effective_documents",
         "Effective number of documents.",

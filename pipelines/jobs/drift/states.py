@@ -56,7 +56,7 @@ class DriftStates:
 
     @cached_property
     def cores(self) -> list[Future[Any]]:
-        """Its core rows on the workers, where each block is read once."""
+        """Core rows of the later version, on the workers; each block is read once."""
         return self.rows.each(_READING, core_rows)
 
     def captured(self) -> float | None:
@@ -69,7 +69,7 @@ class DriftStates:
                 "whitening", whiten_rows, self.cores, self.lengths, rows.basis, self.n_topics, form
             )
         except NotIdentifiable:
-            return None  # fewer topics than before; the refit reports that
+            return None  # the store supports fewer topics now; the refit reports this as an error
         whitening: Whitening = rows.value(asked)
         return whitening.captured
 
@@ -114,5 +114,5 @@ def _same_core(before: MomentStore, store: MomentStore) -> bool:
 
 
 def _pair_rows(core: NDArray[np.int64]) -> PairRows:
-    # only states of one core arrive here, block by block, so names are not needed
+    # both states have the same core and the same blocks, so words need no matching
     return PairRows("", 0, 1, core[:, :-1])

@@ -115,9 +115,9 @@ class KindJobs:
         InvalidInput for impossible columns
     redraw : how a store is rebased; without it `rebase` refuses the kind
     misfit : sentence about options of a pilot that exclude each other
-    sights : `sights(columns, text_column)` are the ways to read a shard whose columns, by name,
-        hold a text, a word, a whole number, a bit (0 or 1) or a number each, or lists of words,
-        ids or numbers
+    sights : `sights(columns, text_column)` returns the ways in which a shard can be read as this
+        kind. `columns` maps the name of each column to its type: text, word, whole, bit (0 or 1),
+        number, or lists of words, ids or numbers
     """
 
     foundation: Any

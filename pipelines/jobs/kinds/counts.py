@@ -81,7 +81,7 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
 
 
 def _known(store: MomentStore) -> Mapping[str, Any]:
-    # stores from before there were length weights have none
+    # stores of versions without length weights have none
     return {"length_weights": "pooled"} if store.basis.weights.is_pooled else {}
 
 

@@ -51,7 +51,7 @@ def _made(sampling: Sampling) -> Made:
     shape, counting, options = sampling.shape, sampling.counting, sampling.options
     run, limits = sampling.run, sampling.limits
     columns = _form(shape)
-    # names come from all shards, edges from some
+    # the names are from all shards, the edges only from some
     drawn_of, more = dict(quotas(sampling.shards, options)), (limits, run.storage_options)
     told = counting.form, columns
     calls = [

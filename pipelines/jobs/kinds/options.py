@@ -1,4 +1,4 @@
-"""KindOptions: what is counted in shards."""
+"""KindOptions: the kind of records in shards, and the columns that have them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kind_heading(kind: str) -> str:
 
 @dataclass(frozen=True)
 class KindOptions:
-    """What is counted in shards; the help of each field explains it."""
+    """Kind and columns of the records in shards; the help of each field explains it."""
 
     __repr__ = short_repr
 

@@ -50,7 +50,7 @@ def recognised(
     if kinds == {shape.kind} or not shards:
         what = "rows of a table" if counting.categories else "documents"
         return _by((shape.kind, Sight(what)), shape, counting)
-    # without a match the only kind, or documents
+    # if no way matches, use the only possible kind, or documents
     usual = [(kind, Sight(_CALLED.get(kind, kind))) for kind in sorted(kinds)]
     usual = [way for way in usual if way[0] == shape.kind] or usual
     found: dict[str, tuple[str, Sight]] = {}

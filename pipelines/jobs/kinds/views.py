@@ -33,8 +33,8 @@ from streaming_moments.storage.counting.views import (
 )
 from streaming_moments.storage.lazy_libraries import pa
 
-# For a pair of words of two views: it takes 16 bytes four times, where `PILOT_FACTOR` stands for
-# one byte of a pilot.
+# Bytes of a pilot that stand for a pair of words of two views. A pair needs 64 bytes, and the
+# plan reserves `PILOT_FACTOR` bytes for each byte of a pilot.
 _PILOT_BYTES_A_PAIR = 4
 _WORDS_AT_ONCE = 64
 _VIEWS = 3
@@ -77,7 +77,7 @@ def _made(sampling: Sampling) -> Made:
 def _policy_found(
     table: Any, form: ViewsForm, policy: TokenPolicy, options: PilotOptions
 ) -> TokenPolicy:
-    """A policy with what it seeks in the columns that hold texts, if any do."""
+    """Return the policy with the languages and phrases that it finds in the columns of texts."""
     named = [name for name, text in zip(form.columns, form.texts, strict=True) if text]
     texts = [text for name in named for text in table[name].to_pylist() if isinstance(text, str)]
     if not texts:

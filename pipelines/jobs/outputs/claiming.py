@@ -115,7 +115,7 @@ def _replace(folder: Folder, by: WrittenBy, replace: bool) -> None:
         if note is not None and not replace:
             _require_same(note, by, folder)
         if note is None or note.replacing or note.by.differs(by):
-            # first, so that a run of the other model stops writing
+            # delete the note first, so that a run of the other model stops writing
             folder.write(NOTE, OutputNote(by, replacing=True).sealed())
             folder.sync("")
             folder.delete(files_of_outputs(folder))
@@ -128,7 +128,7 @@ def _digest(model: Model) -> str:
     arrays, attributes = model.parts()
     digest = hashlib.sha256(json.dumps([model.name, dict(attributes)], sort_keys=True).encode())
     for name in sorted(arrays):
-        # in the form that a store saves
+        # converted as for saving in a store
         array = np.ascontiguousarray(arrays[name], dtype=np.float64)
         digest.update(f"{name} {array.shape}".encode())
         digest.update(array.data)

@@ -18,7 +18,7 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.shards import Shard
 
 SCORES = ("log_probability", "chow_liu_log_probability")
-# Rows of a table that are completed together; every node of the tree holds its states of each.
+# Rows of a table that are completed together; each node of the tree holds the states of them all.
 _ROWS = 2048
 _NODE_ARRAYS = 4  # beliefs, messages and distributions of a node, and one in transit
 

@@ -85,7 +85,7 @@ def neighbours(
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     stored = sum(shard.size for shard in shards)
     parts = parts or min(_MOST_PARTS, 1 + stored // _PART_BYTES)
-    # other processes see by the name whether this one is alive
+    # the name shows other processes whether this one is alive
     name = "-".join([_ASIDE, *mark_of_process().split(), uuid.uuid4().hex])
     aside = f"{output.rstrip('/')}/{name}"
     options = run.storage_options
@@ -141,14 +141,14 @@ def _delete_left(output: str, aside: str, storage_options: Mapping[str, object] 
 def _delete(url: str, storage_options: Mapping[str, object] | None) -> None:
     fs, path = open_file_system(url, storage_options)
     while fs.exists(path):
-        with suppress(FileNotFoundError):  # another call deletes it at the same time
+        with suppress(FileNotFoundError):  # another call may delete it at the same time
             fs.rm(path, recursive=True)
 
 
 def _delete_others(
     output: str, written: Sequence[str], storage_options: Mapping[str, object] | None
 ) -> None:
-    """Delete lists of an earlier grouping, with other names or without nodes."""
+    """Delete files of an earlier call, which have other names or no nodes any more."""
     fs, path = open_file_system(output, storage_options)
     kept = {url.rsplit("/", 1)[-1] for url in written}
     for found in fs.ls(path, detail=False):

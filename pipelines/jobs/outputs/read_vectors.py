@@ -69,7 +69,7 @@ def read_components(job: OutputJob) -> Written:
 
 
 def read_factors(job: OutputJob) -> Written:
-    """As `read_components`, but for factors and without `top_documents`."""
+    """Write the values of factors; as `read_components`, without `top_documents`."""
     plan = plan_transform(job.model.dimension, job.model.n_topics, *job.room)
     return rows_written(write_records(job, STEP, plan, read_records, NAMED))
 
@@ -94,7 +94,7 @@ def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = (
 
 
 def _with_nearest(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """As `read_records`, and collect the rows nearest to the mean of each component."""
+    """Do the same as `read_records`, and collect the rows nearest to the mean of each component."""
     means, number, first = context.model.means, context.asked.top_documents, 0
     for read, columns, numbers in each_record(shard, place, context):
         kept, ids = np.flatnonzero(read.kept), columns.get("id")
@@ -120,7 +120,7 @@ def _nearest(
     with np.errstate(over="ignore"):
         distances = np.linalg.norm(away, axis=1)
         far = np.isinf(distances)
-        # slower, and without squares; JSON has no number for overflow
+        # `hypot` is slower but does not square, so it overflows less; JSON cannot hold infinity
         distances[far] = np.minimum(np.hypot.reduce(away[far], axis=1), _LARGEST)
     chosen = np.argsort(distances, kind="stable")[:number]
     return chosen, distances[chosen].tolist()

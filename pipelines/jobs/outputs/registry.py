@@ -1,4 +1,4 @@
-"""Outputs: what the models write for shards, one line each."""
+"""Registry of the outputs that models write for shards, one line each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, 
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# not options of reading, or not optional for users
+# options that `idle` never lists: every model uses them, or checks them elsewhere
 _OF_ALL = frozenset({"method", "name", "labels", "replace"})
 _OF_DOCUMENTS = frozenset({"seed", "id_column", "passages", "top_documents", "foreign_below"})
 

@@ -31,7 +31,7 @@ _COPIES = 2  # copies of the model, one in transit
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """How a model reads shards and what it writes; arguments as in `transform`.
+    """Options for reading shards with a model; arguments as in `transform`.
 
     `replace` deletes files of another model in the output folder first.
     """
@@ -141,7 +141,7 @@ def write_each(
 
     run, cluster = job.run, job.run.cluster
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    # made by tasks, so that they outlive any worker
+    # made by tasks, so that Dask can make them again if a worker dies
     submit = cluster.client.submit
     reading = submit(
         ReadingContext.of,

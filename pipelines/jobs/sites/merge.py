@@ -20,7 +20,7 @@ Refused: TypeAlias = InvalidInput | ForeignStatistics
 
 @dataclass(frozen=True)
 class MergeResult:
-    """Result of a merge: the store at its latest version, and what was pulled of each origin."""
+    """Result of a merge: the store at its latest version, and the pull of each origin."""
 
     store: MomentStore
     pulls: tuple[Pull, ...]
@@ -37,12 +37,12 @@ def merge(
     compact_after: int = COMPACT_AFTER,
     include_forgotten: bool = False,
 ) -> MergeResult:
-    """Add what other stores on the same foundation hold; a commit for each that has changed.
+    """Add the statistics of other stores on the same foundation; a commit for each changed store.
 
     Stores between which shards have moved both ways share a commit.
 
     The sum is bit for bit that of one store that counted all their shards. Their documents are not
-    read. A later call takes only what has changed since, and may follow one that was interrupted.
+    read. A later call adds only later changes, and can also continue an interrupted call.
 
     Parameters
     ----------
@@ -95,11 +95,11 @@ def in_turn(
     others: Sequence[str],
     take: Callable[[MomentStore, Sequence[str]], Sequence[Pull]],
 ) -> MomentStore:
-    """Call `take` for each other store, so that shards may have moved between them.
+    """Call `take` for each other store, in an order that allows for shards moved between stores.
 
-    Stores that it refuses come again after the others, and so do those that it left shards of out.
-    If it refuses all that are left, it gets several at once, as shards may have moved both ways.
-    Raises the first error if it refuses these, too.
+    If `take` refuses a store, or leaves out some of its shards, the store is tried again after the
+    others. If it refuses all remaining stores, shards may have moved in both directions, so `take`
+    gets several stores in one call. Raises the first error if this fails, too.
     """
     waiting = list(dict.fromkeys(others))
     while waiting:
@@ -128,14 +128,17 @@ def _at_once(
     refused: Mapping[str, Refused],
     take: Callable[[MomentStore, Sequence[str]], Sequence[Pull]],
 ) -> tuple[MomentStore, Sequence[str]]:
-    """Take the most stores at once whose shards then count once; returns these."""
+    """Take as many of the refused stores as possible in one call; return these stores.
+
+    Together each of their shards must count only once.
+    """
     left = [url for url, error in refused.items() if isinstance(error, ShardsRefused)]
     known = {origin.url for origin in store.commit.origins.values()}
     while len(left) > 1:
         try:
             found = take(store, left)
         except ShardsRefused as error:
-            # without one of those that count shards twice, and rather a new one than an origin
+            # drop a store that counts shards twice, a new store rather than a known origin
             twice = [url for url in left if Folder.at(url).url in error.stores]
             new = [url for url in twice if Folder.at(url).url not in known]
             left.remove((new or twice)[-1])

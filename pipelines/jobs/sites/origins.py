@@ -102,7 +102,7 @@ def _text(state: OriginState) -> str:
     --------
     >>> _text(OriginState("rome", "s3://rome/store", 7, "2026-11-26T03:00:00", 10, 1, 9, True))
     '10 documents in 1 shard, version 7 of 2026-11-26 at s3://rome/store; version 9 there has \
-others: merge it again'
+other documents: merge it again'
     """
     told = (
         f"{of_number(state.documents, 'document')} in {of_number(state.shards, 'shard')}, "
@@ -110,5 +110,5 @@ others: merge it again'
     )
     if state.problem:
         return f"{told}; it cannot be read ({state.problem})"
-    more = f"; version {state.latest} there has others: merge it again"
+    more = f"; version {state.latest} there has other documents: merge it again"
     return f"{told}{more if state.behind else ''}"

@@ -91,7 +91,7 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
             f"alpha0 {best.alpha0:g}"
         )
         run.tell(why)
-        # a fit that searches again also finds the alpha for reading documents
+        # search for alpha0 again, because the search also finds the alpha for reading documents
         searched = section.alpha0 == (AUTO,)
         pairs = [(best.n_topics, AUTO if searched else best.alpha0)]
     options = section.options(*pairs[0])

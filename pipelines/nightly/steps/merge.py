@@ -1,4 +1,4 @@
-"""The step of a night that takes over what other sites have counted."""
+"""The step of a night that adds the statistics of other sites."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal) -> MomentStore:
-    """Take over what every store of the section holds, as `in_turn` does.
+    """Add the statistics of every store of the section, as `in_turn` does.
 
     If one cannot be read, the night goes on with what it has of it. Raises StoreError if it has
     nothing of it, or if a site is older than the section allows. A site that is refused needs a
@@ -37,7 +37,7 @@ def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal
                 ]
                 done = pull_together(hub, opened, section.unique, section.least_documents)
             except LockHeld:
-                raise  # of this night, not of the site
+                raise  # the lock of this night is lost, which is not an error of a site
             except StoreError as error:
                 hub = hub.latest()
                 for url in urls:

@@ -44,7 +44,7 @@ def rebased(
             heard = replace(run, tell=lambda line: told.append(str(line)))
             result = rebase(store, heard, None, allow_missing)
         except ShardsMissing as missing:
-            # the old lineage is as good as before, and the gates judge its model
+            # continue with the old lineage; the gates judge its model
             found["failed"] = str(missing)
             return store, (*reasons, f"not rebased: {missing}")
         found |= {
@@ -103,7 +103,7 @@ def grown(
     new = [record for record in store.ledger() if record.url not in known]
     share, usual = outside_of(new), outside_of([*base.ledger()])
     if config.growth is None and lineage.like:
-        section = None  # it would no longer add up with the others
+        section = None  # with new words the store would no longer add up with the other sites
     if section is None or share is None or store.basis.table is not None:
         return Growth(store)
     risen = not section.outside_rise or (usual is not None and share - usual > section.outside_rise)
@@ -114,7 +114,7 @@ def grown(
     most = section.most_words
     if config.growth is None:
         most = MOST_TIMES * pilot_of(store).vocabulary_size
-    before_that = "" if usual is None else f", and {usual:.1%} of those counted before"
+    before_that = "" if usual is None else f", and {usual:.1%} of the tokens counted before"
     why = f"{share:.1%} of the tokens of new shards are outside the vocabulary{before_that}"
     with journal.step("growth") as found:
         words, why_not = tuple[str, ...](), ""
@@ -125,7 +125,7 @@ def grown(
             try:
                 result = grow(store, brought, run, room)
             except ShardError as error:
-                # the vocabulary is as good as before, and the gates judge its model
+                # continue with the old vocabulary; the gates judge its model
                 why_not = str(error)
             else:
                 store, words = result.store, result.words

@@ -95,7 +95,7 @@ class KindReports:
 
     foundation : class of its foundations
     facts : content of a store by name, or as a dataclass
-    holds : key in the facts of the number of records that count, and what one is called
+    holds : key of the number of counted records in the facts, and the noun for a record
     rows : names and values that `status` prints
     left_out : `left_out(outside, store)`: lines on the `outside` items that an update left out, and
         on content of the store that does not count
@@ -147,7 +147,7 @@ def first_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def last_facts(store: MomentStore) -> dict[str, Any]:
-    """Bytes, halves, models, tags, and what updates skip."""
+    """Bytes, halves, models, tags, and shards that updates skip."""
     kept = kept_facts(store)
     kept["stale_models"] = [asdict(one) for one in kept["stale_models"]]
     facts = {**size_facts(store), "halves": store.halves, **kept}

@@ -1,4 +1,4 @@
-"""Reports of kinds, one line each."""
+"""Registry of the reports of each kind, one line each."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def advice_on(
 
 
 def warnings_on(store: MomentStore, share: float | None, spell: Spell) -> tuple[str, ...]:
-    """Why models of a store may be poor, and what to do, as `status` warns; empty if nothing is."""
+    """Return reasons why models of a store may be poor, with remedies, as `status` prints them."""
     few = KIND_REPORTS[store.kind].few(store, spell)
     return (*[few] * bool(few), *advice_on(store, share, spell))
 

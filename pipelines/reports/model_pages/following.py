@@ -53,7 +53,7 @@ def followed_in(store: MomentStore, name: str, model: Any, what: str) -> Previou
 
 
 def notes_of(matching: TopicMatching) -> dict[int, str]:
-    """Return what happened to parts of a model, by number.
+    """Return a note about the change of each part of a model, by number.
 
     Examples
     --------

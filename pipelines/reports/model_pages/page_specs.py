@@ -1,4 +1,4 @@
-"""Functions that a family of models provides to be shown."""
+"""Functions by which pages and reports show the models of a family."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ SHOWN: Mapping[str, PageSpec] = MappingProxyType(
 
 
 def shown_of(model: Model) -> PageSpec:
-    """How a model is shown; a model outside the registry by its states."""
+    """Return the functions that show a model; without an entry, those for states."""
     return SHOWN.get(model.name, _STATES)
 
 

@@ -1,6 +1,6 @@
 // cards: a topic with its name, words, trend and a document
 const shown = 10, leastCorrelation = 0.01;
-// the topic that a page is of alone, or all
+// all topics, or only the topic of a page about one topic
 const listed = content.topics.map((topic, index) => ({ topic, index })).filter(({ topic }) => content.only === undefined || topic.topic === content.only);
 
 // words by relevance: l log p(word | topic) + (1 - l) log (p(word | topic) / p(word))
@@ -10,7 +10,7 @@ const ranked = (topic, weight) => topic.words
   .filter((one) => one.inside > 0 && one.overall > 0)
   .sort((one, other) => other.score - one.score || one.word.localeCompare(other.word))
   .slice(0, content.only === undefined ? shown : topic.words.length);
-// of clusters and factors the largest numbers, in the place of words
+// clusters and factors show their largest coordinates instead of words
 const signed = (value) => `${value < 0 ? "−" : "+"}${short(Math.abs(value))}`;
 const rowsOf = (topic, weight) => {
   const rows = topic.words.length
@@ -22,7 +22,7 @@ const rowsOf = (topic, weight) => {
 };
 const names = new Map(content.topics.map((topic, place) => [topic.topic, content.names[place]]));
 
-// the topics that go with one most
+// the topics whose shares correlate most with those of a topic
 const together = (topic) => (content.correlations[topic] ?? [])
   .map((correlation, other) => ({ correlation, other }))
   .filter((one) => one.other !== topic && one.correlation >= leastCorrelation)
@@ -31,13 +31,13 @@ const together = (topic) => (content.correlations[topic] ?? [])
   .map((one) => `${one.other} (${one.correlation.toFixed(2)})`)
   .join(", ");
 
-// the one whose words are most alike
+// the topic with the most similar words
 const nearest = (topic) => (content.distances[topic] ?? [])
   .map((distance, other) => ({ distance, other }))
   .filter((one) => one.other !== topic)
   .sort((one, other) => one.distance - other.distance)[0];
 
-// days of the documents, or else nights
+// shares by day of the documents if they are known, otherwise by night
 const trends = [content.periods, content.shares].find((one) => one.dates.length > 1);
 const drawTrend = (card, place) => {
   if (!trends) return;
@@ -115,10 +115,10 @@ const drawCards = (weight) => {
     if (topic.topic === chosen) card.classList.add("chosen");
     const head = element("h3");
     head.append(content.each ? element("a", names.get(topic.topic), { href: `${content.each}${topic.topic}` }) : names.get(topic.topic));
-    // one without a name is called by its number
+    // a part without a name is called by its number
     if (names.get(topic.topic) !== `${content.what} ${topic.topic}`) head.prepend(element("span", topic.topic, { class: "count", title: `${title} ${topic.topic}` }));
     const note = content.notes[topic.topic];
-    // most stay as they were: a page names the others
+    // most topics do not change, so the page marks only the others
     if (note && note !== "within noise") head.append(element("span", note, { class: "note" }));
     const line = element("p", undefined, { class: "quiet facts-line" });
     for (const fact of facts(topic)) line.append(element("span", fact));

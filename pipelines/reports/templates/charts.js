@@ -1,4 +1,4 @@
-// charts of shares, of runs and of what was tried
+// charts of shares, of runs and of compared models
 const drawLine = (place, points, settings) => {
   const { height = 170, label, low, high, tickText = numberTicks, area = false, left = 44, yTicks = 4, above = 0 } = settings;
   const [svg, width] = canvas(place, height, label);
@@ -15,7 +15,7 @@ const drawLine = (place, points, settings) => {
     shape(svg, "line", { class: "grid", x1: left, x2: width - 4, y1: y(at), y2: y(at) });
     shape(svg, "text", { class: "tick", x: left - 6, y: y(at) + 4, "text-anchor": "end" }, format(at));
   }
-  if (settings.band) {  // values in it do not differ beyond noise
+  if (settings.band) {  // values in the band do not differ beyond noise
     const [from, to] = settings.band.map((value) => y(Math.min(Math.max(value, low ?? value), high ?? value)));
     titled(shape(svg, "rect", { class: "range", x: left, width: width - left - 4, y: to, height: Math.max(from - to, 1) }), settings.bandTitle);
   }
@@ -33,7 +33,7 @@ const drawLine = (place, points, settings) => {
     const below = [...known].reverse().map((point) => `L${x(point.x).toFixed(1)} ${lower(point)}`).join("");
     shape(svg, "path", { class: "band", d: `${above}${below}Z` });
   }
-  // no line and no area lead to a hollow point, and it has a dot of its own
+  // lines and areas end before a hollow point, which is drawn as a separate dot
   if (firm.length > 1) shape(svg, "path", { class: barred ? "trend thin mark" : "trend mark", d: path });
   for (const point of known) {
     if (!dotted && !point.chosen && !point.hollow) continue;
@@ -54,13 +54,13 @@ const line = (place, text) => place.replaceChildren(element("p", text, { class: 
 
 const drawTried = (place, read, what, unit, settings) => {
   const [taken, alpha] = content.chosen ?? [];
-  // a fit that searches for alpha0 again can find another one than all that were compared have
+  // the fit may search for alpha0 again, and find a value that no compared model has
   const alike = new Set(content.tried.map((one) => one.alpha0)).size === 1;
   const tried = content.tried.map((one) => ({ ...one, chosen: one.n_topics === taken && (alike || one.alpha0 === alpha) }));
   const alphas = [...new Set(tried.map((one) => one.alpha0))];
   const known = tried.filter((one) => read(one) !== null);
   if (!known.length) { line(place, `No model was found, or no ${what} is known.`); return; }
-  // of several alpha0 the best is drawn for each k
+  // with several values of alpha0, draw the best one for each k
   const best = [...new Set(known.map((one) => one.n_topics))].sort((one, other) => one - other).map((k) =>
     known.filter((one) => one.n_topics === k).reduce((one, other) => other.chosen || (!one.chosen && read(other) > read(one)) ? other : one));
   if (best.length === 1) {
@@ -78,14 +78,14 @@ const drawTried = (place, read, what, unit, settings) => {
   });
 };
 
-// 0 is on the axis: differences are seen beside the values
+// the axis includes 0, so that differences are seen relative to the values
 const drawCoherence = (place) => {
   const { column, name } = content.coherences.find((one) => one.key === place.dataset.coherence);
   const read = (one) => coherenceOf(one, column);
   const values = content.tried.map(read).filter((value) => value !== null);
   drawTried(place, read, "coherence", name, { low: Math.min(0, ...values), high: Math.max(0, ...values) });
 };
-// Of likelihoods 0 says nothing: the chart shows how far each is below the best, beside the noise. Its axis is at
+// A log-likelihood of 0 has no meaning: the chart shows how far each is below the best, and the noise. Its axis is at
 // least four times the noise and a hundredth of a nat, so that small differences look small.
 const leastNats = 0.01;
 const drawHeldOut = (place) => {
@@ -98,14 +98,14 @@ const drawHeldOut = (place) => {
   });
 };
 
-const nothing = 0.1;  // bars that differ by less say nothing
+const nothing = 0.1;  // bars that differ by less are not worth a chart
 const drawSpectrum = (place) => {
   const height = 220, left = 44, bottom = height - 22;
   const shares = content.spectrum.map((seen, index) => content.exact_spectrum[index] ? seen / content.exact_spectrum[index] : 0);
   const [least, most] = [Math.min(...shares), Math.max(...shares)];
   if (shares.length > 1 && most - least < nothing) {
     const seen = [...new Set([percent(least, 0), percent(most, 0)])].join(" to ");
-    line(place, `The basis sees ${seen} of each of the ${shares.length} leading eigenvalues.`);
+    line(place, `The basis captures ${seen} of each of the ${shares.length} leading eigenvalues.`);
     return;
   }
   const [svg, width] = canvas(place, height, "Captured share of each eigenvalue");
@@ -150,7 +150,7 @@ const panel = (parent, heading, value, finish) => {
   return chart;
 };
 
-// a panel is as wide as their number lets it be: all stand before the first chart is drawn
+// the width of a panel depends on the number of panels, so add all before drawing the first chart
 const drawPanels = (parent, items, headed, drawn) => {
   parent.replaceChildren();
   const charts = items.map((item, index) => panel(parent, ...headed(item, index)));
@@ -183,7 +183,7 @@ const drawShares = ({ dates, shares, bars, rejected }) => {
       made.lastElementChild.append(" ", button);
     };
     const atEnd = (index) => `${percent(shares[last][index])} ${rejected ? "in the rejected model" : "at the end"}`;
-    // a page of one has its name already
+    // the page of a single topic already has its name
     const headed = ({ topic, index }) => alone
       ? [`${atEnd(index)}${isNoise(index) ? ", within the noise of the start" : ""}`]
       : [names.get(topic.topic), `${atEnd(index)}${isNoise(index) ? ", noise" : ""}`, toggle(topic)];
@@ -206,7 +206,7 @@ const drawShares = ({ dates, shares, bars, rejected }) => {
 const drawRuns = (parent) => {
   const runs = content.runs;
   const measured = content.run_charts.filter(({ key }) => runs.some((run) => run[key] !== null));
-  // on the axis the days of the documents, where they are known
+  // the axis has the days of the documents if they are known
   const dates = runs.every((run) => run.until) ? runs.map((run) => run.until) : runs.map((run) => run.date);
   drawPanels(parent, measured, ({ title, note }) => [title, note], ({ key, title, low, high, percent }, index, chart) => {
     const known = runs.map((run) => run[key]).filter((value) => value !== null);

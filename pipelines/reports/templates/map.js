@@ -1,19 +1,19 @@
-// the map: a circle for each topic, with its name, and a link to its card
+// map of topics: each has a circle with its name, which links to its card
 const wordsIn = (topic) => {
   const cut = (word) => word.length > 12 ? `${word.slice(0, 11)}…` : word;
   const topicWords = topic.label ? topic.label.split(/\s+/) : names.get(topic.topic).split(" ");
   const [first, second, ...more] = topicWords.map(cut);
-  // a name of more words is seen to go on
+  // an ellipsis shows that a name has more words
   return second === undefined ? [first] : [first, topic.label && more.length ? `${second}…` : second];
 };
-const lines = 13;  // height of what is written, at 12 pixels
+const lines = 13;  // height of a line of text of 12 pixels
 const pen = document.createElement("canvas").getContext("2d");
 const widest = (words) => {
   pen.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
   return Math.max(...words.map((word) => pen.measureText(word).width));
 };
 
-// moves boxes apart, each as little as may be, until none lies upon another
+// moves boxes apart, as little as possible, until no two overlap
 const partedIn = (boxes, width, height) => {
   const within = (box) => {
     box.x = Math.min(Math.max(box.x, box.across), width - box.across);
@@ -29,7 +29,7 @@ const partedIn = (boxes, width, height) => {
         const high = one.up + other.up - Math.abs(one.y - other.y);
         if (over <= 0.5 || high <= 0.5) continue;
         moved = true;
-        // of two at one place the later goes down
+        // of two boxes at the same place, the later one moves down
         if (over < high && !jammed) {
           const step = (one.x < other.x ? -1 : 1) * over / 2;
           one.x += step; other.x -= step;
@@ -67,7 +67,7 @@ const drawMap = (place) => {
     return [Math.min(...values), Math.max(...values)];
   };
   const [[left, right], [bottom, top]] = [spread(0), spread(1)];
-  // one scale for both axes: distances are what a map is for
+  // both axes have the same scale, because the map shows distances
   const unit = Math.min((width - 2 * margin) / (right - left || 1), (height - 2 * margin) / (top - bottom || 1));
   const x = (value) => width / 2 + unit * (value - (left + right) / 2);
   const y = (value) => height / 2 - unit * (value - (bottom + top) / 2);

@@ -1,4 +1,4 @@
-// numbers of clusters and factors: a bar for each, whiskers of their errors, a band of what is noise
+// numbers of clusters and factors: a bar for each, with a whisker for its error and a band for noise
 const drawMeasures = (parent) => {
   const error = (list, index) => list.length ? list[index] ?? 0 : 0;
   const row = 24, room = 96;
@@ -28,11 +28,11 @@ const drawMeasures = (parent) => {
   });
 };
 
-// a row for each of them, as spreadsheets read it
+// CSV for spreadsheets, with a row for each cluster or factor
 const asTable = () => {
   const cell = (value) => {
     const text = value === null || value === undefined ? "" : String(value);
-    // what begins as a formula would be run as one
+    // quote texts that a spreadsheet would run as a formula
     const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
     return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };

@@ -1,10 +1,10 @@
-// the plane of the means: of each cluster an outline, a dot, its name, and a link to its card
+// plane of the means: each cluster has an outline, a dot and a name, which links to its card
 const drawPlane = (place) => {
   const { places, ellipses, bars, before } = content.plane;
   const height = Math.min(Math.max(place.clientWidth * 0.75, 300), 440);
   const [svg, width] = canvas(place, height, "Where the clusters lie", "group");
   const margin = 34;
-  // as far as an outline reaches along each axis
+  // how far an outline extends along each axis
   const reach = ([long, thin, angle]) => [Math.hypot(long * Math.cos(angle), thin * Math.sin(angle)), Math.hypot(long * Math.sin(angle), thin * Math.cos(angle))];
   const spread = (axis) => {
     const ends = places.flatMap((one, index) => [one[axis] - reach(ellipses[index])[axis], one[axis] + reach(ellipses[index])[axis]]);
@@ -12,13 +12,13 @@ const drawPlane = (place) => {
     return [Math.min(...ends), Math.max(...ends)];
   };
   const [[left, right], [bottom, top]] = [spread(0), spread(1)];
-  // one scale for both axes: distances are what a map is for
+  // both axes have the same scale, because the map shows distances
   const unit = Math.min((width - 2 * margin) / (right - left || 1), (height - 2 * margin) / (top - bottom || 1));
   const x = (value) => width / 2 + unit * (value - (left + right) / 2);
   const y = (value) => height / 2 - unit * (value - (bottom + top) / 2);
   const largest = Math.max(...content.topics.map((one) => one.weight));
   const boxes = content.topics.map((topic, index) => {
-    // a cluster without a name is known by the coordinate in which it differs most
+    // a cluster without a name is called by the coordinate in which it differs most
     const [first] = topic.coordinates, label = topic.label ?? (first ? `${first[1] < 0 ? "\u2212" : "+"}${first[0]}` : "");
     const words = [String(topic.topic), ...(label ? [label.length > 14 ? `${label.slice(0, 13)}…` : label] : [])];
     const [over, above] = places[index];
@@ -49,7 +49,7 @@ const drawPlane = (place) => {
     }
     link.addEventListener("click", () => choose(topic.topic));
   }
-  // words last: no outline hides them
+  // draw words last, so that no outline hides them
   for (const box of boxes) {
     const first = box.y - lines * (box.words.length - 1) / 2 + 4;
     box.words.forEach((word, row) => shape(svg, "text", { class: "strong name", x: box.x, y: first + lines * row,

@@ -1,4 +1,4 @@
-// what is drawn when the page is there, and anew when its width changes
+// draws the charts when the page is loaded, and again when its width changes
 const charts = { map: drawMap, plane: drawPlane, coherence: drawCoherence, "held-out": drawHeldOut, spectrum: drawSpectrum, steps: drawSteps };
 const panels = { panels: drawShares(content.shares), "period-panels": drawShares(content.periods), runs: drawRuns, "measure-panels": drawMeasures };
 const draw = () => {
@@ -34,7 +34,7 @@ if (table) {
     table.href = URL.createObjectURL(new Blob([asTable()], { type: "text/csv" }));
   });
 }
-// a link that names a card was followed before there were any
+// the browser followed a link to a card before the cards existed, so follow it again
 if (content.topics.length && /^#topic-\d+$/.test(location.hash)) document.querySelector(location.hash)?.scrollIntoView();
 let drawn = 0;
 const again = () => {

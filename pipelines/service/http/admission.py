@@ -20,16 +20,16 @@ from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
-_GRACE = 1.0  # seconds, in which a handler itself answers late results
+_GRACE = 1.0  # more seconds, so that a handler can report its own timeout first
 _SOON, _AGAIN, _LATER = 1, 5, 30  # seconds until another try may succeed
 
 
 @dataclass
 class Door:
-    """Admits calls that have the right role, as many as there is room for.
+    """Admits calls of the right role, up to the largest number of calls in progress.
 
-    within : number of calls in progress, without those whose body is still coming in
-    shares : these bodies, by caller
+    within : number of calls in progress, without those whose body is still arriving
+    shares : arriving bodies, by caller
     """
 
     service: Service
@@ -47,10 +47,11 @@ class Door:
 
     @contextmanager
     def receiving(self, request: Request) -> Iterator[Share]:
-        """Let a body come in, which takes no place of other calls while it does.
+        """Receive a body; meanwhile the call does not count among the calls in progress.
 
-        A caller, which is a token or an address, may send as many bodies at once as calls may be in
-        progress, and leaves room for the largest body of another. Raises a Problem 503 above that.
+        A caller is a token or an address. It may send as many bodies at a time as calls may be in
+        progress, and must leave room for the largest body of another caller. Raises a Problem 503
+        above these limits.
         """
         limits, caller = self.service.config.limits, request.state.principal.name
         if self.service.view.tokens is None and request.client is not None:
@@ -78,11 +79,11 @@ class Door:
     async def in_time(self, work: Coroutine[Any, Any, Response], method: str) -> Response:
         """Return the answer of a call, or a timeout if the storage hangs.
 
-        Threads cannot be stopped, so a hanging one counts among the calls in progress until it
-        ends. This bounds their number.
+        Threads cannot be stopped, so a call with a hanging thread counts as in progress until the
+        thread ends. This bounds the number of hanging threads.
         """
         seconds = self.service.config.limits.seconds.total_seconds()
-        bodies = 2 if method == "POST" else 1  # the handler has as long as the answer
+        bodies = 2 if method == "POST" else 1  # as much time to read a body as to answer
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait([task], timeout=bodies * seconds + _GRACE)
@@ -118,7 +119,7 @@ class Door:
         view = self.service.view
         tokens = view.tokens
         if TOKENS in view.problems:
-            # no one is admitted with tokens that may have been removed since
+            # refuse all tokens, because some may have been removed meanwhile
             raise Problem(503, "the token file cannot be read; see the log", retry_after=_AGAIN)
         if tokens is None:
             host = request.headers.get("host", "").lower()
@@ -201,7 +202,7 @@ async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
 
 
 def bodies_crowded() -> Problem:
-    """Return the answer while other bodies take the whole budget, or the share of a caller."""
+    """Return the error for a body when other bodies use the whole budget or the caller's share."""
     detail = "too many bodies are being sent at once; send again in a moment"
     return Problem(503, detail, retry_after=_SOON)
 

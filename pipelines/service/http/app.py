@@ -207,7 +207,7 @@ class _Logged:
             await send(message)
 
         try:
-            # with two lengths, a proxy before this server may have used the other one
+            # a request with two lengths is unsafe, because a proxy may have used the other length
             if {b"content-length", b"transfer-encoding"} <= {key for key, _ in scope["headers"]}:
                 await failed(self.service, _TWO_LENGTHS, scope)(scope, receive, sent)
             else:

@@ -16,11 +16,11 @@ STREAM = "application/vnd.apache.arrow.stream"
 _HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3  # fields of the table Message
 _ENDIANNESS, _COMPRESSION = 0, 3  # fields of the tables Schema and RecordBatch
 _SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3  # types of headers
-# fields of versions 0.15 to 0.17, beside the header
+# name with which Arrow 0.15 to 0.17 mark compression
 _EXPERIMENTAL = b"ARROW:experimental_compression"
 _CONTINUATION = 0xFFFFFFFF
-_ROWS = 1000  # rows that are Python objects at once
-_FILE = b"ARROW1\0\0"  # what a file of Arrow IPC begins with
+_ROWS = 1000  # rows that are converted to Python objects at a time
+_FILE = b"ARROW1\0\0"  # first bytes of an Arrow IPC file
 _PLAIN = (
     "the columns may be strings, numbers, dates and times, and lists of strings or numbers; send "
     "others as JSON"
@@ -47,8 +47,12 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
             batch = pa.ipc.read_record_batch(message, schema)
             batch.validate(full=True)
             if batch.nbytes > len(content):
-                raise Problem(415, f"columns share their buffers; {_PLAIN}", "Content-Type")
-            # a row of one byte becomes an object of hundreds
+                raise Problem(
+                    415,
+                    f"several columns share a buffer, which could exceed the memory; {_PLAIN}",
+                    "Content-Type",
+                )
+            # a row of one byte can become a Python object of hundreds of bytes
             for start in range(0, batch.num_rows, _ROWS):
                 for row in batch.slice(start, _ROWS).to_pylist():
                     yield {name: _value(value) for name, value in row.items()}

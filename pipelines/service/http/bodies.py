@@ -127,7 +127,7 @@ def json_in(content: bytes, most: int) -> object:
 
 
 def _several_in(content: bytes, most: int) -> object:
-    """As `json_in`; an object of a list with a repeated name becomes `Unreadable`."""
+    """Parse as `json_in`, but replace objects of a list with a repeated name by `Unreadable`."""
     _require_flat(content, most)
     if not content.strip():
         raise Problem(400, "the body is empty; send JSON")

@@ -47,7 +47,7 @@ class Return:
 
 
 async def return_asked(service: Service, request: Request) -> Response:
-    """Return what a rollback to a version would change, for confirmation."""
+    """Return the changes by a rollback to a version, for confirmation."""
     store, version = service.view.store, _kept_version(service, request)
     if version == store.version:
         raise Problem(409, f"version {version} is the latest; there is nothing to roll back")

@@ -72,13 +72,13 @@ async def own_form(service: Service, request: Request) -> Mapping[str, str]:
 
 
 def _require_same_site(request: Request) -> None:
-    """Whether the headers of a browser, which pages cannot set, name this site."""
+    """Raise a Problem 403 unless headers that pages cannot set name this site as the origin."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         if site != "same-origin":
             raise Problem(403, _FROM, "Sec-Fetch-Site")
         return
-    # browsers send the first header only to hosts with TLS
+    # without TLS browsers do not send `Sec-Fetch-Site`, so compare `Origin` with `Host`
     named = request.headers.get("origin", "")
     if not named:
         raise Problem(403, _FROM_NOWHERE, "Origin")

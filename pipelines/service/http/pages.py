@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.service.state_view import View
     from streaming_moments.storage.store.store import MomentStore
 
-EACH, CHOICE = "topics/", "choice"  # from the first page
+EACH, CHOICE = "topics/", "choice"  # URLs relative to the first page
 _LINKS = (
     ("Versions", "versions"),
     ("Health", "health"),
@@ -52,7 +52,9 @@ _LINKS = (
     ("API", "docs"),
 )
 _LONGEST = 100_000  # characters of a text to try
-_DEEPEST = 20  # folders of a path; no page lies so deep, and an error page must stay small
+_DEEPEST = (
+    20  # largest depth of a path; no page is deeper, and this bounds the size of an error page
+)
 _SHOWN = 50  # versions and shards
 _RUNS = 10  # nights
 _GOOD = ("published", "nothing new")
@@ -130,7 +132,7 @@ async def versions(service: Service, request: Request) -> Response:
 
 
 def _models_apart(store: MomentStore, before: int, after: int) -> dict[str, Sequence[str]]:
-    """Names of the models that only one of two versions has, under what to call them."""
+    """Names of the models that only one of two versions has, by a heading for them."""
     earlier, later = (store.at(version).commit.models for version in (before, after))
     return {
         "New models": [name for name in later if name not in earlier],
@@ -173,7 +175,7 @@ def night_reports(service: Service) -> tuple[Folder, str] | None:
     try:
         night = night_of(service.config)
     except InvalidInput:
-        return None  # its file is on the machine that runs it
+        return None  # the configuration of the night may be on another machine
     if night is None:
         return None
     return Folder.at(night.output, night.storage_options or None), night.store
@@ -253,7 +255,7 @@ def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
 
 
 def report_of(service: Service, view: View, published: Published) -> ReportPage:
-    """Everything shown of a model without documents, made once for each version."""
+    """Return the parts of a page that need no documents; they are made once for each version."""
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
@@ -287,7 +289,9 @@ def root_of(scope: Mapping[str, Any]) -> str:
     >>> [root_of({"path": path}) for path in ("/", "/health", "/versions/2/rollback")]
     ['./', './', '../../']
     """
-    path: bytes = scope.get("raw_path") or scope["path"].encode()  # with %2F as it was sent
+    path: bytes = (
+        scope.get("raw_path") or scope["path"].encode()
+    )  # the raw path, in which %2F is not decoded
     depth = path.partition(b"?")[0].count(b"/") - 1
     return "../" * min(depth, _DEEPEST) or "./"
 

@@ -177,8 +177,7 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     forgotten = pages.get_or_create(
         ("forgotten", store.version, name), lambda: forgotten_since(store, name)
     )
-    # documents of the shards stay valid until something is forgotten, whatever is counted
-    # meanwhile; forgotten ones are removed alone
+    # documents of shards stay valid until a shard is forgotten; until then the key has no version
     when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)
@@ -206,7 +205,7 @@ def _found(service: Service, view: View, published: Published) -> tuple[Mapping[
             config.documents,
             storage_options,
         )
-        if config.documents is None:  # they come from the shards that are counted now
+        if config.documents is None:  # these documents are from shards that are counted now
             return found, ""
         kept, gone = still_counted(view.store, published.name, found, storage_options)
         return kept, _LEFT_OUT if gone else ""

@@ -42,14 +42,14 @@ STATUSES: Mapping[int, Status] = {
     401: Status("A token is missing or unknown", by="tokens", unread=True),
     403: Status("This is not allowed", by="tokens", unread=True),
     404: Status("Not found"),
-    405: Status("The address does not take this method"),
-    408: Status("The body came too slowly", by="bodies", unread=True),
+    405: Status("The address does not accept this method"),
+    408: Status("The body arrived too slowly", by="bodies", unread=True),
     409: Status("The store does not allow this"),
     413: Status("The body is too large", by="bodies", unread=True),
     415: Status("The content type is not accepted", by="bodies", unread=True),
-    421: Status("This host is not answered for", unread=True),
+    421: Status("The service does not answer for this host", unread=True),
     422: Status("The content is refused", by="bodies"),
-    429: Status("Too much waits to be counted", unread=True, again=True),
+    429: Status("Too many documents are pending", unread=True, again=True),
     500: Status("A fault of the service", by="all"),
     503: Status("The service cannot do this now", by="all", unread=True, again=True),
     507: Status("The storage is full", again=True),
@@ -119,7 +119,7 @@ def problem_of(error: Exception) -> Problem:
             "the storage has no space left, and nothing is acknowledged; send it again later",
             retry_after=_AGAIN_LATER,
         )
-    if isinstance(error, TokeniserMissing):  # its message names the machine
+    if isinstance(error, TokeniserMissing):  # hide its message, which names the machine
         return Problem(
             503,
             "the service lacks the tokeniser of the store, or has another version of it; its log "

@@ -51,7 +51,8 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-_SILENT, _SILENT_LOOKS = 60.0, 10  # seconds, and checks of the store without an answer
+# the storage counts as silent after so many seconds, and so many missed updates of the view
+_SILENT, _SILENT_LOOKS = 60.0, 10
 
 
 async def transform(service: Service, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Request parameters: parts of a request as values, and values as answers."""
+"""Read values from the parts of a request, and make answers from values."""
 
 from __future__ import annotations
 

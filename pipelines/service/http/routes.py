@@ -156,7 +156,7 @@ class Call:
 
     @property
     def of_programs(self) -> bool:
-        """Whether it refuses unknown parameters in the query, which pages ignore."""
+        """Whether the call refuses unknown parameters in the query; calls for pages ignore them."""
         return self.path.startswith("/v1/")
 
     @property
@@ -200,7 +200,7 @@ CALLS: tuple[Call, ...] = (
         "POST",
         "/v1/deletions",
         Role.ADMIN,
-        "Delete more documents than an address can name.",
+        "Delete more documents than a URL can list.",
         submitting.forget_several,
         Forgetting,
         202,

@@ -48,7 +48,7 @@ _LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"
 
 
 async def documents(service: Service, request: Request) -> Response:
-    """Accept documents, and answer once they survive a power cut."""
+    """Accept documents, and answer when they are safe even in a power cut."""
     skip_bad = flag(request, "skip_bad")
     keys = request.headers.getlist("idempotency-key")
     if len(keys) > 1:
@@ -76,13 +76,13 @@ async def documents(service: Service, request: Request) -> Response:
             found, bad = shape.submission(noticed, receipt, key is not None, today, skip_bad)
             return found, bad, len(empty - {one.place for one in bad})
 
-        # separate from the threads of readers, however many these are and however long they take
+        # separate threads, so that slow calls of readers do not delay it
         submission, bad, empty = await to_thread.run_sync(read, limiter=service.taking)
         written = asyncio.wrap_future(service.commits.submit(submission, sealed))
         await written_in_time(written, limits.seconds.total_seconds())
         left_out = tuple(LeftOut(one.place, one.field, one.reason, one.id) for one in bad)
         if left_out:
-            # after the claim of the key, so nothing is recorded for other content under a used key
+            # after the claim of the key, so that a used key with other content records nothing
             folder = service.current.inbox.folder
             await run_in_threadpool(note_left_out, folder, receipt, left_out)
     finally:
@@ -133,7 +133,7 @@ async def forget(service: Service, request: Request) -> Response:
 
 
 async def forget_several(service: Service, request: Request) -> Response:
-    """As `forget`, but for names in the body."""
+    """Do the same as `forget`, for names in the body."""
     require_json(request.headers)
     limits = service.config.limits
     content = await body_of(service, request)

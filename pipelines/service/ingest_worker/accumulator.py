@@ -51,7 +51,7 @@ from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
-_TURNS = 10  # in the time after which pending documents are sealed
+_TURNS = 10  # checks of pending documents during `seal_after`
 _MOST_SEALS = 100  # shards of a cycle
 _ASKING = 10.0  # seconds between two checks of shards that are set aside
 _EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
@@ -101,7 +101,7 @@ class Accumulator:
 
     @property
     def rules(self) -> AccumulateSection:
-        """When pending documents are sealed."""
+        """Rules for when to seal pending documents."""
         return self.config.accumulate
 
     @property
@@ -159,10 +159,10 @@ class Accumulator:
         steps.failed.clear()
         with inbox_locked(self.config) as journal:
             self._look_at_workers()
-            # before sealing, so documents that came before a deletion are in a shard then
+            # read before sealing, so that documents sent before a deletion are in a shard
             asked = self.deletions.waiting()
-            # first, because documents that a rollback restored cannot be deleted from changed
-            # content
+            # before counting, because documents that a rollback restored can only be subtracted
+            # while the content of their shards is unchanged
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
@@ -201,7 +201,7 @@ class Accumulator:
             self.run = replace(self.run, cluster=now)
 
     def _sealed(self, journal: Journal) -> tuple[int, bool]:
-        """Seal pending documents; return their number, and whether these were all at the start."""
+        """Seal pending documents; return their number, and whether all of the start are sealed."""
         waits = {batch.name for batch in self.seals.inbox.pending()}
         documents = 0
         for _ in range(_MOST_SEALS):
@@ -277,8 +277,8 @@ class Accumulator:
         )
 
     def _sealed_and_counted(self, journal: Journal) -> tuple[Turn, bool]:
-        """Seal and count; return whether everything pending at the start is sealed."""
-        # while this fails nothing more is sealed, so pending documents become visibly old
+        """Seal and count; return whether all documents pending at the start are sealed."""
+        # if counting fails, seal nothing more, so that the age of pending documents shows it
         before = self._lagging(journal) if self.lags else Turn()
         sealed, whole = self._sealed(journal)
         turn = self._counted(journal)

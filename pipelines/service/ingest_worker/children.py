@@ -1,4 +1,4 @@
-"""Child process that accumulates; killed when it hangs, and restarted when it dies."""
+"""Child process that accumulates: kill it when it hangs, and restart it when it dies."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard,
 
 _FIRST, _LONGEST = 1.0, 60.0  # seconds before a restart
 _LOOK = 0.5  # seconds between two checks of a silent child
-_ENDING = 30.0  # seconds to end a cycle; the next process finishes that of a killed one
+_ENDING = 30.0  # seconds for the end of a cycle; after a kill, the next process finishes the cycle
 
 
 @contextmanager
 def kept_running(
     arguments: Sequence[str], tell: Callable[[str], None], heard: Heard, patience: timedelta
 ) -> Iterator[None]:
-    """Run this program with other arguments, and restart it when it ends, until the context ends.
+    """Run this program as a child, and restart the child when it ends, until the context ends.
 
-    The child's standard input stays open as long as this process lives, and the child ends with it.
-    On its standard output it reports that it is alive: `heard` notes that, and after `patience` of
-    silence it is killed. `tell` gets a line when it ended unexpectedly.
+    The standard input of the child stays open as long as this process lives; when it closes, the
+    child ends. The child writes heartbeats to its standard output, and `heard` records them. After
+    `patience` without a heartbeat the child is killed. `tell` gets a line about an unexpected end.
     """
     over = threading.Event()
     watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over.is_set, _ENDING)
@@ -55,12 +55,11 @@ def watched(
     patience: timedelta,
     over: Callable[[], bool],
 ) -> int:
-    """Run this program with other arguments until it ends or is asked to; returns its exit code.
+    """Run this program as a child until the child ends by itself or `over`; return its exit code.
 
-    A child that is silent for too long is killed. A killed child is always restarted.
-    The exit code gives the reason of one that ends by itself; below 0 it is the
-    signal, as of `subprocess`. When `over` is true, it is asked to end, and completes its cycle.
-    Other arguments as of `kept_running`.
+    A child without a heartbeat for too long is killed. A killed child is always restarted. A
+    negative exit code is the number of a signal, as in `subprocess`. When `over` returns True, the
+    child is asked to end, and completes its cycle. Other arguments as in `kept_running`.
     """
     watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over, math.inf)
     return watch.keep(watch.begin(), lambda code: code < 0)
@@ -115,7 +114,7 @@ class _Watch:
                 if self.over() and not lifeline.closed:
                     until = monotonic() + self.ending
                     lifeline.close()
-                    # before it reads its standard input
+                    # also ends a child that does not read its standard input yet
                     child.terminate()
                 if select.select([said], [], [], _LOOK)[0]:
                     if not os.read(said.fileno(), 1 << 12):

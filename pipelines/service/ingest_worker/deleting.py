@@ -31,9 +31,9 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# holds a version up to which no rollback counts deleted documents
+# file with a version; no rollback up to it made the store count deleted documents again
 _HONOURED = "deletions-honoured.json"
-_VERSIONS = 50  # seconds between two notes of it
+_VERSIONS = 50  # seconds between two writes of that file
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 
@@ -82,14 +82,14 @@ class Deleting:
         return plan.documents
 
     def delete_again(self) -> int:
-        """Remove documents from the latest version that it counts again although they were deleted.
+        """Delete documents again that were deleted, but that the latest version counts.
 
         Returns the number of shards with such documents. Raises the error of the first shard that
         fails, after all others are done.
         """
         store, folder = self.store(), self._inbox.folder
         version = store.version
-        # shards of a deletion in progress are replaced by it
+        # a deletion in progress replaces its shards itself
         begun, ledger = self.deletions.begun(), store.ledger()
         paths = {folder.shard(path): path for path in cut_shards(folder) if path not in begun}
         records = [record for name in paths if (record := ledger.find(name)) is not None]
@@ -143,7 +143,7 @@ class Deleting:
 
 @dataclass
 class Rollbacks:
-    """Finds rollbacks since deletions were last carried out.
+    """Finds rollbacks that happened after the latest deletion.
 
     `inbox` has the note of the last version that was checked.
     """
@@ -179,7 +179,7 @@ class Rollbacks:
         return False
 
     def _found_first(self, store: MomentStore) -> bool:
-        """As `found`, for an inbox without the note, which earlier versions did not write."""
+        """Do the same as `found`, for an inbox of an earlier version, which has no note."""
         if cut_shards(self.inbox.folder):
             return True
         note_honoured(self.inbox, store.version)
@@ -203,7 +203,7 @@ def read_honoured(inbox: Inbox) -> int | None:
 
 
 def note_honoured(inbox: Inbox, version: int) -> None:
-    """Record such a version."""
+    """Record the version up to which no rollback counts deleted documents."""
     inbox.folder.write(_HONOURED, seal({"version": version}))
 
 

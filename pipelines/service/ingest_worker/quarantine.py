@@ -42,7 +42,7 @@ Reasons: TypeAlias = tuple[tuple[str, str], ...]
 class _Unforeseen(ShardError):
     """Reading a shard failed unexpectedly, or the tokeniser failed on a document.
 
-    It holds documents of several callers, so it waits for a mended reader or tokeniser.
+    The shard holds documents of several callers, so it stays until the reader or tokeniser works.
     """
 
 
@@ -98,7 +98,7 @@ def fails_alone(
     except ShardError as error:
         kind = _Unforeseen if isinstance(error.__cause__, TokeniserFailed) else ShardError
         return kind(url, error.reason)
-    except Exception as error:  # error of a reader, which would end every cycle
+    except Exception as error:  # any error of a reader, because it would end every cycle
         return _Unforeseen(url, f"{type(error).__name__}: {error}")
     return None
 
@@ -133,7 +133,7 @@ def outcomes(
 
 
 def due_again(log: SealLog) -> tuple[SealedShard, ...]:
-    """Set-aside shards to count again; deletes notes of deleted ones."""
+    """Return set-aside shards to count again; delete notes about deleted shards."""
     folder, due = log.inbox.folder, list[SealedShard]()
     for note in all_set_aside(folder):
         if len(due) == _RETRIED:

@@ -45,7 +45,7 @@ def count_sealed(
         except (StoreError, WorkersLost, SchedulerLost, OSError):
             raise
         except Exception:
-            # any error: a shard that also fails in this process must not block the others
+            # any error, because a shard that fails must not block the others
             alone = (fails_alone(store, inbox, new[name], run) for name in wanted)
             found = [error for error in alone if error is not None]
             if not found:

@@ -59,7 +59,7 @@ def ask_selection(inbox: Inbox, version: int) -> None:
 
 
 def selection_is_asked(inbox: Inbox) -> bool:
-    """Whether there is such a note."""
+    """Whether a note requests a comparison."""
     return inbox.folder.exists(_ASKED)
 
 

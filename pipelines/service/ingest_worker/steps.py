@@ -54,7 +54,7 @@ _FAILING: TypeAdapter[tuple[FailingStep, ...]] = TypeAdapter(tuple[FailingStep, 
 
 @dataclass
 class Steps:
-    """Tries steps; each may fail alone.
+    """Runs the steps of a cycle; a failing step does not stop the others.
 
     inbox : holds the notes of failing steps
     warn : called with a line for each failure
@@ -75,10 +75,10 @@ class Steps:
         return self._next.get(step, -math.inf) <= self.clock()
 
     def attempt(self, step: str, act: Callable[[], T], idle_is_fine: bool = True) -> T | None:
-        """Try a step if it is due; None if it is not due or fails, which `failed` then lists.
+        """Run a step if it is due; None if it is not due or fails. `failed` lists failed steps.
 
         step : one of `NAMES`, or "delete" with an identity
-        act : does it; returns None if there was nothing to do
+        act : function that does the step; returns None if there was nothing to do
         idle_is_fine : whether a failed step counts as repaired if there was nothing to do
 
         Raises LockHeld if another process holds the lock for the steps.
@@ -89,7 +89,7 @@ class Steps:
             found = act()
         except LockHeld:
             raise
-        except Exception as error:  # any error: other steps must not wait for its repair
+        except Exception as error:  # any error, because other steps must not wait for its repair
             self._fail(step, error)
             return None
         if found is not None or (idle_is_fine and step in self._failing):

@@ -39,7 +39,7 @@ def lines_of(found: Done) -> Iterator[str]:
     """Lines of the log about what a step did."""
     if isinstance(found, Turn):
         if found.failed and found == Turn(failed=found.failed):
-            return  # reported when it failed
+            return  # a failed step was already reported
         version = "" if found.version is None else f", version {found.version}"
         gone = f", forgotten {found.forgotten}" if found.forgotten else ""
         yield f"sealed {found.sealed}, counted {found.counted}{gone}{version}"

@@ -257,7 +257,7 @@ def test_what_is_not_known_of_the_model_itself_is_rejected():
     still = np.array([1.0])
     model = HiddenMarkovModel(np.array([[0.5], [0.5]]), np.eye(1), still, still)
     drift, bound = Drift(None, 0, np.nan, None), GatesSection(max_perplexity=1.5)
-    said = "perplexity of a symbol held out: not known, the gate allows at most 1.5"
+    said = "perplexity of a held-out symbol: not known, the gate allows at most 1.5"
     assert reasons_of(judged(model, None, drift, bound)) == (said,)
     known = dataclasses.replace(model, held_out=HeldOut(-1.0, -1.0))
     assert reasons_of(judged(known, None, drift, bound)) == ()

@@ -83,7 +83,7 @@ def test_the_cluster_that_moved_is_told_and_its_model_rejected(nights, store):
     reports = [report for report, _ in nights]
     assert reports[0].candidates[0].n_topics == CLUSTERS
     assert [one.outcome for one in reports] == ["published", "published", "rejected"]
-    gate = next(one for one in reports[2].gates if one.name.startswith("furthest move"))
+    gate = next(one for one in reports[2].gates if one.name.startswith("largest move"))
     assert reports[0].gates[0].value is None
     both = [states_of(store.load_any_model(one.model)) for one in reports[1:]]
     kept = reports[2].matching.kept
@@ -96,7 +96,7 @@ def test_the_cluster_that_moved_is_told_and_its_model_rejected(nights, store):
     # a third of its rows have moved by four, most of which is seen of its mean
     assert moves[mover].length > STEP / DAYS / 2
     assert max(one.spreads for one in moves if one is not moves[mover]) < 0.5
-    assert reports[2].reasons[0].startswith("furthest move of a mean, in spreads: ")
+    assert reports[2].reasons[0].startswith("largest move of a mean, in standard deviations: ")
     for report in reports[1:]:
         assert store.models[report.model].labels == {1: f"the sea {NASTY}"}
         assert [one.label for one in report.topics] == [None, f"the sea {NASTY}", None]

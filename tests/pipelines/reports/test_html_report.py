@@ -238,7 +238,7 @@ def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
     path.write_text(html_report(page))
     seen = visiting(path)
     assert seen.locator("#spectrum .line").text_content() == (
-        "The basis sees 50% to 58% of each of the 9 leading eigenvalues."
+        "The basis captures 50% to 58% of each of the 9 leading eigenvalues."
     )
     assert seen.locator("#shares .line").text_content().startswith("Only 2026-05-01 so far")
     assert seen.locator("#drift .line").all_text_contents() == [

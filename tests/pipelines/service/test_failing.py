@@ -18,7 +18,7 @@ WIDTHS = (1280, 390)
         ("GET", "/topics/99", 404, "99"),
         ("GET", "/topics/x", 404, "x"),
         ("GET", "/v1/receipts/none", 422, "none"),
-        ("POST", "/time", 405, "does not take this method"),
+        ("POST", "/time", 405, "does not accept this method"),
         ("GET", "/time?by=year", 422, "year"),
         ("POST", "/versions/0/rollback", 403, ""),
     ],

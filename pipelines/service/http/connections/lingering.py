@@ -1,4 +1,4 @@
-"""Reads on after answers that leave a body unread, so that clients that still send get them.
+"""Reading of bodies that an answer left unread, so that clients get the answer.
 
 A connection that closes with unread bytes is reset, and the client's system then drops the answer.
 """
@@ -17,9 +17,9 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-LINGERS = "lingers"  # in the scope of a request that is answered, while its body is read on
+LINGERS = "lingers"  # key in the scope of an answered request whose body is still being read
 _CLOSES = (b"connection", b"close")
-_TIMES = 4  # of the largest body that the service accepts
+_TIMES = 4  # multiple of the largest accepted body up to which a body is read
 _SILENT = 2.0  # seconds without a byte
 
 
@@ -52,7 +52,7 @@ class Lingering:
             if message["type"] == "http.response.start":
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
-                # for the client this is the whole answer, because its length is known
+                # the client knows the length, so for the client the answer is complete
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 

@@ -94,7 +94,7 @@ def require_free(listen: ListenSection) -> None:
         for family, kind, protocol, _, address in found:
             with socket.socket(family, kind, protocol) as tried:
                 tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:  # its ports are not those of IPv4
+                if family == socket.AF_INET6:  # test only IPv6, because IPv4 may use the same port
                     tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 tried.bind(address)
     except OSError as error:
@@ -162,7 +162,7 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
             self._wait()
 
         def is_idle(self) -> bool:
-            """Whether no request is in progress; one that only lingers is answered."""
+            """Whether no request is in progress; a request whose answer is sent does not count."""
             cycle = self.cycle
             done = cycle is None or cycle.response_complete or LINGERS in cycle.scope
             return done and not self.transport.is_closing()

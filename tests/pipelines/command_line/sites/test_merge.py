@@ -68,7 +68,7 @@ def test_status_says_which_origin_has_changed_since(run, places, tmp_path):
     told = {one["name"]: one for one in json.loads(run("status", hub, "--json")[1])["origins"]}
     assert (told["berlin"]["behind"], told["rome"]["behind"]) == (False, True)
     assert told["rome"]["documents"] == 41
-    assert "version 2 there has others: merge it again" in printed(run("status", hub)[1])
+    assert "version 2 there has other documents: merge it again" in printed(run("status", hub)[1])
     (tmp_path / "rome").rename(tmp_path / "away")
     assert "it cannot be read" in printed(run("status", hub)[1])
 
