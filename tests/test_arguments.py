@@ -176,7 +176,9 @@ def members(kind):
         function = getattr(kind, name)
         called = inspect.isfunction(function) or inspect.ismethod(function)
         if called and (name == "__init__" or not name.startswith("_")):
-            taken = [*inspect.signature(function).parameters]
+            named = inspect.signature(function).parameters
+            # what comes in any number has no name to call it by
+            taken = [name for name, one in named.items() if one.kind is not one.VAR_POSITIONAL]
             # the one of whom it is asked, whatever it is called there
             taken = taken[1:] if inspect.isfunction(inspect.getattr_static(kind, name)) else taken
             if taken and function.__module__.startswith("streaming_moments"):
