@@ -39,8 +39,8 @@ frequent = np.argsort(-counts.sum(axis=1), kind="stable")
 labels = [" ".join(names[frequent[classes[frequent] == one][:5]]) for one in range(6)]
 
 # %%
-# A line is the probability that a period uses a word of the class. Two classes fall and two rise.
-# One class is used at all times, and one in the years from 1900 to 1980.
+# Each line is the probability that a period uses a word of the class. Two lines fall and two rise.
+# Words of one class are used at all times, and those of another from 1900 to 1980.
 
 late = (model.probabilities_ @ periods / model.probabilities_.sum(axis=1)).argsort()
 figure, axis = plt.subplots(figsize=(8, 5), layout="constrained")
