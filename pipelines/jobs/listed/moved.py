@@ -46,7 +46,7 @@ class Moved:
         """Return the error of a shard that would count twice; `advice` says what to do."""
         if self.is_sealed:
             return ShardError(self.url, f"its documents are counted already, as {self.counted}")
-        return ShardError(self.url, f"it has moved: it is counted as {self.counted}, which is gone")
+        return ShardError(self.url, f"has moved, and is counted as {self.counted}, which is gone")
 
 
 def advice(moved: Sequence[Moved], store: str) -> list[Remedy]:
