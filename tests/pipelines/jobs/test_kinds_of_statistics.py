@@ -318,8 +318,8 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
             ("create", tmp_path / "s", views, "--kind", "sequences", "--max-topics", "3"),
             "does not use `create --max-topics`",
         ),
-        (("refit", view_store, "--topics", "2"), "fit views by `refit --model`"),
-        (("refit", sequence_store, "--topics", "2"), "fit hmm by `refit --model`"),
+        (("refit", view_store, "--topics", "2"), "`refit --model views`"),
+        (("refit", sequence_store, "--topics", "2"), "`refit --model hmm`"),
         (
             ("refit", view_store, "--model", "views", "--topics", "40", "--refine", "0"),
             "sketches of at least",
