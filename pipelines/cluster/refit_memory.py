@@ -169,7 +169,7 @@ def _of_documents(
 
 def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPlan:
     """Plan a fit of the moments of all rows in one process."""
-    # the files of the moments, their sum, the moments of all rows, and those of a half
+    # Four copies are in memory: the files, their sum, the moments of all rows, and of a half.
     items = {
         "the sums": int(SLACK * 4 * layout.state_bytes),
         "tensors of the moments": int(SLACK * finishing),
@@ -186,7 +186,7 @@ def _of_row_blocks(
     foundation = layout.foundation
     # the contraction of a row with each state
     sums = 8 * k * max(prod(shape[1:]) for shape in foundation.shapes(RowBlock()).values())
-    # the files of a block, its sum, one half, and both as floats
+    # Four copies of a block are in memory: the files, their sum, one half, and both as floats.
     block = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
     gathered = {"sums of all rows": _gathered(layout, sums)}
     steps = {"a row block": block, PIECES: joining}, {"finishing": finishing}

@@ -113,9 +113,9 @@ class PurgedShards:
 class _Group:
     """Segments of one vocabulary, some with shards to purge.
 
-    sources : all segments, with the segments subtracted from them
-    dropped : segments with these shards alone
-    `purged`, `kept` : records in the other segments: those to subtract, and those that stay
+    sources : all segments of the group, including those that are subtracted
+    dropped : ids of segments that contain only shards to purge
+    `purged`, `kept` : records of the other segments: to subtract, and to keep
     """
 
     sources: tuple[SegmentReference, ...]

@@ -202,7 +202,8 @@ def _updated(
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
-    # a group with overlapping pieces, or too large for the sums, is read again in halves first
+    # Split a group into groups of half its size if its pieces overlap or its counts exceed the
+    # sums. Read these before the next group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]
