@@ -273,7 +273,7 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
     if is_missing(value):
         return None
     if isinstance(value, float) and not math.isfinite(value):
-        return None  # JSON has no such number
+        return None  # JSON has no NaN or infinity
     if isinstance(value, float) and value.is_integer():
         return int(value)  # pandas stores whole numbers as floats if some are missing
     if isinstance(value, bool | int | float | str):

@@ -37,7 +37,7 @@ from streaming_moments.storage.store.changes import (
 )
 from streaming_moments.storage.store.store import MomentStore
 
-_COPIES = 2  # the sum and one segment
+_COPIES = 2  # copies held: the sum and one segment
 _AT_ONCE = 64  # segments whose records are read together
 _SHOWN = 5
 
@@ -103,7 +103,8 @@ def forget(
         )
     shards = [shard for shard in shards if shard.url not in set(allowed)]
     require_known(ledger, [shard.url for shard in shards])
-    # before anything is written, because a changed shard would leave an uncommitted segment
+    # check this before anything is written, because a changed shard would leave an uncommitted
+    # segment
     for shard, mark in zip(shards, _fingerprints(run, shards), strict=True):
         counted = ledger.find(shard.url)
         if counted is not None:
@@ -398,7 +399,7 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
             basis = lineage.basis if part.words is None else lineage.era(part.words).basis
             if part.shards == 1 and part.id not in seen and basis in words:
                 seen.add(part.id)
-                # also a segment that an origin counted, as a copy without the name of the origin
+                # includes segments that an origin counted, as copies without the name of the origin
                 yield replace(part, sign=1, words=words[basis], origin=None)
 
 

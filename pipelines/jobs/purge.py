@@ -163,7 +163,7 @@ def look_for_purged(
         for name in names_among(url, known, storage_options):
             names.add(name)
             if first_byte(name) is not None:
-                unread.append(name)  # the time without a file shows that it is not being written
+                unread.append(name)  # of a part of a growing file, only the name is searched
                 continue
             try:
                 shard = Shard(name, 0, read_at=url if is_signed(url) else "")

@@ -74,7 +74,7 @@ from streaming_moments.statistics.counts.whitening import (
 )
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-_ROW_COPIES = 3  # copies of the topic rows: the parts, their union, and the topics
+_ROW_COPIES = 3  # copies of the topic rows that are held: the parts, their union, and the topics
 
 
 @renamed_arguments("0.3.0", "0.4.0", topics="n_topics")

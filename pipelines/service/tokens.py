@@ -143,7 +143,8 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
 
 def remove_token(path: str | Path, name: str) -> None:
     """Remove a token; errors as in `add_token`, and InvalidInput for an unknown name."""
-    _content(path)  # before the lock file is created, because the folder may be missing
+    # read this first, because the lock file cannot be created if its folder is missing
+    _content(path)
     with _locked(path):
         tokens = read_tokens(path)
         left = tuple(token for token in tokens if token.name != name)

@@ -24,7 +24,7 @@ from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 20_000  # records
+_PILOT = 20_000  # records of the pilot
 
 
 class MomentViews(SparseInput):

@@ -66,7 +66,7 @@ class IntegerSums:
     """
 
     counted: ClassVar[str] = "tokens"
-    """Plural of what `tokens` are."""
+    """Plural noun for the units that `tokens` counts."""
     largest: ClassVar[int] = UNIT
     """Largest value that a record, or one of its tokens, adds to a sum."""
 

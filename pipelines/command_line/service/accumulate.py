@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _LOOK = 0.2  # seconds between two checks whether to end
-_BY_SIGNAL = 128  # plus the number of a signal: exit code of shells for a process ended by it
+_BY_SIGNAL = 128  # shells report an end by a signal as this exit code plus the number of the signal
 
 
 @click.command(
@@ -107,7 +107,8 @@ def accumulate(
             for _, error in turn.failed:
                 raise error  # the first error; the log already has all of them
             return code
-        # only now, so that a signal during the start ends the process immediately
+        # handle signals only from here on, so that a signal during the start ends the process at
+        # once
         end.by_signals()
         threading.Thread(target=_await_end, args=(end,), daemon=True).start()
 

@@ -20,7 +20,7 @@ from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import PARTITIONS, Shard, ShardFormat, fingerprint
 from streaming_moments.storage.store.changes import require_apart
 
-# Read in less time than the start of a cluster takes.
+# Lists of at most this size are read in less time than a cluster takes to start.
 _FEW = 100  # number of shards
 _LITTLE = 64 << 20  # number of bytes
 _STEP = "checking counted shards"

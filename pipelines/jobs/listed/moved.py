@@ -92,7 +92,7 @@ def _alike(ledger: Ledger, new: ShardTable) -> dict[int, set[str]]:
     if not len(new) or not len(ledger):
         return {}
     table = ledger.table.select(["url", "size", "fingerprint"])
-    # by size first, as it leaves few of many counted shards
+    # filter by size first, because few of many counted shards have the size of a new one
     table = table.filter(pc.is_in(table["size"], pa.array(np.unique(new.sizes))))
     table = table.filter(pc.match_substring_regex(table["fingerprint"], OF_CONTENT))
     known = defaultdict[tuple[str, int], set[str]](set)
@@ -128,7 +128,9 @@ def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[s
         try:
             there = _names_in(folder, storage_options)
         except ShardError:
-            continue  # a place that cannot be listed may have them still: then they are copies
+            # a folder that cannot be listed may still have these shards; new ones then count as
+            # copies
+            continue
         gone |= {url for url in held if _file_name(url) not in there}
     return gone
 

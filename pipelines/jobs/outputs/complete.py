@@ -18,9 +18,9 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.shards import Shard
 
 SCORES = ("log_probability", "chow_liu_log_probability")
-# Rows of a table that are completed together; each node of the tree holds the states of them all.
+# Rows of a table that are completed together; each node of the tree holds states for all of them.
 _ROWS = 2048
-_NODE_ARRAYS = 4  # beliefs, messages and distributions of a node, and one in transit
+_NODE_ARRAYS = 4  # copies held: beliefs, messages and distributions of a node, and one in transit
 
 
 def complete(job: OutputJob) -> Written:

@@ -111,7 +111,7 @@ def _messages(content: bytes) -> Iterator[pa.Buffer]:
     while at < len(content):
         (size,) = struct.unpack_from("<I", content, at)
         start = at + 4
-        if size == _CONTINUATION:  # streams from before version 0.15 have none
+        if size == _CONTINUATION:  # streams from before Arrow 0.15 have no such mark
             (size,) = struct.unpack_from("<I", content, start)
             start += 4
         if size == 0:

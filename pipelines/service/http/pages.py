@@ -55,8 +55,8 @@ _LONGEST = 100_000  # characters of a text to try
 _DEEPEST = (
     20  # largest depth of a path; no page is deeper, and this bounds the size of an error page
 )
-_SHOWN = 50  # versions and shards
-_RUNS = 10  # nights
+_SHOWN = 50  # versions and shards that a page shows
+_RUNS = 10  # nights that a page shows
 _GOOD = ("published", "nothing new")
 _WORDS = 8
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)

@@ -51,8 +51,8 @@ from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
-_TURNS = 10  # checks of pending documents during `seal_after`
-_MOST_SEALS = 100  # shards of a cycle
+_TURNS = 10  # number of checks of pending documents during `seal_after`
+_MOST_SEALS = 100  # most shards that a cycle seals
 _ASKING = 10.0  # seconds between two checks of shards that are set aside
 _EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
 

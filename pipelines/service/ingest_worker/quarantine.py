@@ -35,7 +35,7 @@ from streaming_moments.storage.inbox.set_aside import (
 from streaming_moments.storage.shards import as_shard
 from streaming_moments.storage.store.store import MomentStore
 
-_RETRIED = 100  # shards of a cycle
+_RETRIED = 100  # most shards that a cycle tries again
 Reasons: TypeAlias = tuple[tuple[str, str], ...]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-_ROW, _STEP, _LEFT, _WIDTH = 22, 90, 20, 180  # pixels
+# height of a row, distance of levels, left margin and width of names, in pixels
+_ROW, _STEP, _LEFT, _WIDTH = 22, 90, 20, 180
 
 
 def as_json(model: Any) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from streaming_moments.statistics.counts.basis import Basis
 
 # The first number shows whether more than one topic improves the score.
 TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
-DOCUMENTS_EACH = 10  # documents without which a topic is mostly chance
+DOCUMENTS_EACH = 10  # with fewer documents for each topic, topics are mostly chance
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 """Numbers of states, components or communities to try."""
 # A gain below this share of the mean gain so far is small.

@@ -20,7 +20,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 LINGERS = "lingers"  # key in the scope of an answered request whose body is still being read
 _CLOSES = (b"connection", b"close")
 _TIMES = 4  # multiple of the largest accepted body up to which a body is read
-_SILENT = 2.0  # seconds without a byte
+_SILENT = 2.0  # seconds without a byte after which reading ends
 
 
 @dataclass(frozen=True)
