@@ -63,7 +63,7 @@ class ReadingContext:
                 prepared = self.store.foundation.prepared(read.batch)
             except BoundExceeded as error:
                 raise ShardError(
-                    shard.url, f"a record from number {seen} on cannot be counted: {error}"
+                    shard.url, f"record {seen} or a later one cannot be counted: {error}"
                 ) from error
             seen += prepared.totals.n_documents
             yield prepared, read

@@ -212,7 +212,7 @@ def connect(
     )
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
-            f"{workers} workers are asked for{' of a running scheduler' if scheduler else ''}",
+            f"{workers} workers are requested{' from a running scheduler' if scheduler else ''}",
             "give either {option.scheduler} or a positive {option.workers}",
         )
     if scheduler:

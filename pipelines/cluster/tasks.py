@@ -244,7 +244,7 @@ def completed(
 
 
 def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
-    """Cancel tasks; those of a dead scheduler are cancelled already."""
+    """Cancel tasks; a dead scheduler has no tasks left to cancel."""
     given_up = list(futures)
     if given_up and cluster.client.status == "running":
         cluster.client.cancel(given_up)

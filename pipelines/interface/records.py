@@ -295,7 +295,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _time(value: np.datetime64) -> Any:
-    """Return a date or time of Python; if it has too many digits for these, its text."""
+    """Return a date or time of Python; return its text if it has more digits than Python keeps."""
     for told in (value, value.astype("datetime64[us]")):
         if told == value and isinstance(found := told.tolist(), datetime.date):
             return found

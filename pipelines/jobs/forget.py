@@ -247,7 +247,7 @@ def _records_of(store: MomentStore, parts: Sequence[SegmentReference]) -> set[Sh
 def _sums_of(
     gathering: Gathering, records: Sequence[ShardRecord]
 ) -> tuple[Gathering, tuple[SegmentReference, ...]]:
-    """Segments with these records; each is a sum of added and subtracted shards."""
+    """Find the segments with these records, after summing each group that subtracts shards."""
     store, urls = gathering.store, [record.url for record in records]
     mine = [part for part in store.commit.segments if part.origin is None]
     for group in linked_groups(mine, store.ledger()):
@@ -264,7 +264,7 @@ def _sums_of(
 def _counted_again(
     gathering: Gathering, missing: Sequence[ShardRecord], others: Sequence[ShardRecord]
 ) -> tuple[Segment, ...]:
-    """Segments of counted shards that exist unchanged."""
+    """Count shards that exist unchanged again, into new segments."""
     found = looked_for(others, gathering.run)
     gone = [one.url for one, (shard, _) in zip(others, found, strict=True) if shard is None]
     if gone:

@@ -309,7 +309,7 @@ def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list
 
 
 def _there(plan: PurgePlan, records: Sequence[ShardRecord], run: Run) -> dict[str, Shard]:
-    """Counted shards that exist unchanged, by name."""
+    """Find the counted shards that exist unchanged, by name."""
     if not records:
         return {}
     looked = [(record, plan.read_at.get(record.url, "")) for record in records]
@@ -325,7 +325,7 @@ def _look(
 
 
 def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
-    """Other shards of the group, which must be recounted."""
+    """Find the other shards of the group, which must be recounted."""
     found = looked_for(group.kept, run)
     missing = [
         f"{record.url} {why}"

@@ -303,7 +303,7 @@ def _without_room(
     if not gathering.keep_going:
         raise SumExceeded(
             remedy("{url}: {full}", url=printable(shard.url), full=full),
-            "{update.skip_bad_shards} leaves out shards without room",
+            "{update.skip_bad_shards} leaves out shards that do not fit into the sums",
         ) from full
     return _committed(result, Gathered(None, (), (*bad, NoRoom(shard.url, *full.args)))), ()
 

@@ -149,7 +149,7 @@ def size_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def size_row(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Format these for people."""
+    """Format the facts of `size_facts` for people."""
     size = f"{mebibytes(facts['state_bytes'])} in {of_number(facts['row_blocks'], 'row block')}"
     return "statistics", size
 
@@ -182,7 +182,7 @@ def kept_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def kept_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Format these for people."""
+    """Format the facts of `kept_facts` for people."""
     return [
         ("models", ", ".join(facts["models"]) or "none"),
         ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
@@ -433,7 +433,7 @@ def skipped_rows(forgotten: Sequence[str], purged: int) -> list[tuple[str, str]]
 
 
 def days_text(days: tuple[str, str] | None) -> str:
-    """Format the days after a text about shards."""
+    """Format days as the end of a text about shards; empty without days."""
     return "" if days is None else f", documents of {' to '.join(days)}"
 
 

@@ -109,7 +109,7 @@ class HalfRows:
 
 
 def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]:
-    """The `pair_rows` and the halves, if there are any; `rows` itself if no round reads pairs.
+    """Return the `pair_rows` and any halves; return `rows` itself if no round reads pairs.
 
     If memory holds all of them, the statistics are read once.
     """

@@ -124,7 +124,7 @@ def accumulate(
 
 
 def _note_failed_start(wanted: ServiceConfig, error: Exception) -> None:
-    """Note in the inbox why no work begins; an inbox that cannot be used shows itself."""
+    """Note in the inbox why no work begins, unless the inbox itself cannot be used."""
     from streaming_moments.pipelines.service.ingest_worker.steps import note_failed_start
     from streaming_moments.storage.inbox.inbox import Inbox
     from streaming_moments.storage.inbox.owners import Owner
@@ -150,7 +150,7 @@ def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
 
 
 def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
-    """Let a process of its own accumulate, and end with its exit code."""
+    """Let a child process accumulate, and end with the exit code of the child."""
     from streaming_moments.pipelines.service.ingest_worker.children import watched
     from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard
 
@@ -169,7 +169,7 @@ class _End:
     number: int | None = None
 
     def by_signals(self) -> None:
-        """Let SIGTERM and SIGINT set it."""
+        """Let SIGTERM and SIGINT request the end."""
 
         def ended(number: int, frame: FrameType | None) -> None:
             self.asked, self.number = True, number

@@ -85,7 +85,7 @@ def compare(
 def _grown(
     ledger: Ledger, listed: ShardTable, run: Run, form: ShardFormat | None
 ) -> tuple[ShardTable, ShardTable, tuple[tuple[str, int], ...]]:
-    """New parts of files, files with another beginning, and bytes of incomplete records."""
+    """Find new parts of files, files with another beginning, and bytes of incomplete records."""
     if form is None or not len(listed):
         return ShardTable.of([]), listed, ()
     nbytes = run.limits.document_bytes

@@ -48,7 +48,7 @@ class Moved:
         text = "run {rename} with {old} and {new}, or count it again by {update.include_moved}"
         return ShardError(
             self.url,
-            f"has moved, for {self.counted} has its name and content and no longer exists",
+            f"has moved: {self.counted} had its name and content, and no longer exists",
             remedy(text, old=old, new=new),
         )
 
@@ -88,7 +88,7 @@ def refusal_of_moved(moved: Sequence[Moved]) -> InvalidInput | ShardError:
 
 
 def _alike(ledger: Ledger, new: ShardTable) -> dict[int, set[str]]:
-    """Names of counted shards with the file name and size of new ones, by their places."""
+    """Find counted shards with the file name and size of a new one, by the index of the new one."""
     if not len(new) or not len(ledger):
         return {}
     table = ledger.table.select(["url", "size", "fingerprint"])
@@ -111,7 +111,7 @@ def _file_name(url: str) -> str:
 
 
 def _is_file(url: str) -> bool:
-    """Whether a name of the ledger is that of a whole file in a folder that can be listed."""
+    """Whether a name of the ledger names a whole file in a folder that can be listed."""
     beginnings = (PARTITIONS, STANDARD_INPUT, "http://", "https://")
     named = url.startswith(beginnings) or url.endswith("/") or is_of_origin(url)
     return not named and whole_of(url) == url
@@ -145,7 +145,7 @@ def _names_in(folder: str, storage_options: Mapping[str, object] | None) -> set[
 
 
 def _places(counted: str, url: str) -> tuple[str, str]:
-    """The two folders that differ, above what the names have in common at their ends.
+    """Return the two folders that differ, without the end that both names share.
 
     Examples
     --------

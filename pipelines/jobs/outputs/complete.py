@@ -46,7 +46,7 @@ def complete(job: OutputJob) -> Written:
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """Columns of the table, then results for each row, whose names begin with "_"."""
+    """Read the columns of the table, then columns of results, whose names begin with "_"."""
     first = 0
     for read in context.reading.read(shard):
         batch: Any = read.batch

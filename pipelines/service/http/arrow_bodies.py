@@ -139,7 +139,7 @@ def _require_plain(head: bytes, first: bool) -> None:
     if kind == _DICTIONARY:
         raise Problem(415, f"the stream holds dictionaries; {_PLAIN}", "Content-Type")
     if table is None or kind != (_SCHEMA if first else _RECORD_BATCH):
-        raise ValueError("a message is neither its schema nor a record batch")
+        raise ValueError("a message of the stream is neither a schema nor a record batch")
     if first:
         if _byte(head, table, _ENDIANNESS):
             raise Problem(415, "the numbers are big-endian; send little-endian", "Content-Type")

@@ -280,7 +280,7 @@ def _refit_of(service: Service) -> str:
 
 
 def root_of(scope: Mapping[str, Any]) -> str:
-    """Return the way from the page of a request to the first page.
+    """Return the relative URL from the page of a request to the first page.
 
     All links of pages are relative, so a proxy may show the service below any path.
 
@@ -326,7 +326,7 @@ def page(
 
 
 def frame_of(service: Service, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Links of a page, its own place among them, and the way to the first page."""
+    """Return the links of a page, its own among them, and the relative URL of the first page."""
     root = root_of(scope)
     at = root + scope["path"].removeprefix("/")
     return {"links": links_of(service.view, root), "at": at, "root": root}

@@ -94,7 +94,7 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the answer for an error; that for a fault reveals nothing internal.
+    """Return the answer for an error; the answer for a fault reveals nothing internal.
 
     Examples
     --------

@@ -133,7 +133,7 @@ def relabelled(
 
 
 def _scores(blocks: list[Blocks]) -> NDArray[np.float64]:
-    """(n, k) log-likelihood of each node in each community, up to a number for each node."""
+    """(n, k) log-likelihood of each node in each community, up to a constant for each node."""
     corrected = blocks[0].corrected
     scores = sum(one.scores(corrected) for one in blocks)
     if not corrected:

@@ -150,7 +150,7 @@ def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> Indepen
 
 
 def shape_of(model: IndependentFactors) -> tuple[int, int]:
-    """(rows, k) of arrays as large as the sums, the columns, and the values of a batch."""
+    """(rows, k) shape of an array as large as sums, columns and values of a batch together."""
     return 2 * (len(_ENDS) + 1) * model.n_topics + 2 * model.dimension, model.n_topics
 
 

@@ -360,12 +360,13 @@ class GaussianMixture(StoredModel):
         begun = len(said)
         if k > separable:
             said.append(
-                f"the spectrum separates {self.n_separable}: the other components are noise, or "
-                "their means are in the span of others"
+                f"the spectrum separates {of_number(self.n_separable, 'component')}: the others "
+                "are noise, or their means are in the span of others"
             )
         elif k < separable:
             said.append(
-                f"the spectrum separates {self.n_separable}: some components hold several of them"
+                f"the spectrum separates {of_number(self.n_separable, 'component')}, so some "
+                "fitted ones hold several of them"
             )
         if self.n_clipped > _MANY * max(1, self.documents - self.n_missing):
             said.append(

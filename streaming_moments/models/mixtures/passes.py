@@ -260,6 +260,6 @@ def polished(
 
 
 def shape_of(model: GaussianMixture) -> tuple[int, int]:
-    """(rows, k) of arrays as large as the means, the variances, and the rows read at a time."""
+    """(rows, k) shape of an array as large as means, variances and rows in memory together."""
     k, d = model.means.shape
     return 2 * d + _ROWS * (d + k) // k, k

@@ -145,7 +145,7 @@ def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[G
 
 
 def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
-    """Mixture after splits of wide components; each replaces a component hardly needed.
+    """Mixture after splits of wide components; each split removes a hardly needed component.
 
     A split stays if it makes the rows more likely.
     """

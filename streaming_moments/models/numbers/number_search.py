@@ -215,7 +215,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
 
 
 def require_search(how: str, name: str = "how", number: bool = False) -> None:
-    """Refuse a word that is neither "auto" nor "predict"; maybe the argument can be a number.
+    """Refuse a word other than "auto" and "predict"; `number`: whether numbers are allowed.
 
     Examples
     --------
@@ -419,7 +419,7 @@ def telling(curve: Mapping[int, HeldOut]) -> int | None:
 
 
 def _is_enough(curve: Mapping[int, HeldOut], number: int) -> bool:
-    """Whether no larger number gains more than a little per topic, counted from this one."""
+    """Whether every larger number gains only a little per topic over this one."""
     first = min(curve)
     so_far = curve[number].gain(curve[first])[0] / max(number - first, 1)
     return all(_gain(curve, number, more) <= _LITTLE * so_far for more in curve if more > number)

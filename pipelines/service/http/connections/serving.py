@@ -186,7 +186,7 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
                 self._rest()
 
         def send_400_response(self, msg: str) -> None:
-            """Answer what is not HTTP as other calls, where the library answers plain text."""
+            """Answer an invalid request in JSON, like other errors, instead of plain text."""
             problem = Problem(400, _NOT_HTTP, headers={"Connection": "close"})
             # no handler sees this request, and no log line has its id
             body = to_json(problem.content(uuid.uuid4().hex))
