@@ -44,7 +44,7 @@ from streaming_moments.storage.store.store import MomentStore
 STEP = "adding up row blocks"
 
 _LOSSES = 10  # losses tolerated for one row block, or in succession without a dead worker
-_DEATHS = 20  # deaths of workers tolerated since the last row block was written
+_DEATHS = 20  # deaths of workers tolerated until a run writes more row blocks than before
 _UNEVEN = 1.05  # bound on the rows that a worker adds up, relative to its even share
 
 

@@ -252,7 +252,7 @@ def _night(
     )
 
 
-# the URL of a store, with this suffix, is the folder of documents that its service accepted
+# suffix of the URL of a store that gives the folder of documents its service accepted
 SEALED = "-inbox/sealed/"
 
 

@@ -69,7 +69,7 @@ class MemoryNeed:
 
     @property
     def peak(self) -> int:
-        """The largest peak."""
+        """Largest peak of the three jobs."""
         return max(self.create, self.update, self.refit)
 
 

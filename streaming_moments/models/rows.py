@@ -17,7 +17,7 @@ from streaming_moments.statistics.counts.weighted import Statistics
 _Item = TypeVar("_Item")
 
 FEWEST_STRIPS = 64
-# there are more strips only while all their sums take at most this many bytes
+# more than `FEWEST_STRIPS` strips are made only while all their sums take at most this many bytes
 _MOST_STRIP_SUMS = 128 << 20
 
 

@@ -1,4 +1,4 @@
-"""Which known name an unknown one may mean, for messages that guess at it."""
+"""Finds the known name that an unknown one may mean, for messages that suggest it."""
 
 from __future__ import annotations
 

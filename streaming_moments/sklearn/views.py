@@ -210,7 +210,7 @@ class MomentViews(SparseInput):
 
 
 def _apart(X: Any, sizes: Sequence[int]) -> list[Any]:
-    """The views of one matrix."""
+    """Cut one matrix into its views."""
     whole = rows_of(X)
     if len(sizes) != len(VIEWS) or min(sizes) < 1 or sum(sizes) != whole.shape[1]:
         raise InvalidInput(
