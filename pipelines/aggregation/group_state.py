@@ -46,7 +46,7 @@ class Group:
     left_out: set[str] = field(default_factory=set)
     receipts: dict[int, tuple[Bundle, Receipt]] = field(default_factory=dict)
     again: deque[Bundle] = field(default_factory=deque)
-    taken: int = 0  # number of shards
+    taken: int = 0  # number of shards that the group has accepted
     alone: bool = False  # holds only shards suspected of killing workers
     dates: DateRange | None = None
     context_deaths: int = 0

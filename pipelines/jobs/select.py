@@ -194,7 +194,7 @@ def _known_alphas(
 
 @dataclass(frozen=True, eq=False)
 class _Refining:
-    """Rows of the pair counts, the rounds of each model, and those of halves."""
+    """Rows of the pair counts, the rounds of each model, and the rounds of its halves."""
 
     pairs: Rows
     halves: HalfRows | None

@@ -278,7 +278,7 @@ def stale_models(store: MomentStore) -> tuple[Staleness, ...]:
 
 
 def stale_line(stale: Staleness) -> str:
-    """Describe what a model lacks, or still contains; empty if it matches.
+    """Describe the documents that a model lacks or still contains; empty if it matches.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from streaming_moments.storage.files.backends import remedy_of
 from streaming_moments.storage.files.local_files import sync, write_whole
 from streaming_moments.storage.log.layout import require_name
 
-_PREFIX = "sm_"  # so that scanners for secrets find a leaked one
+_PREFIX = "sm_"  # beginning of each token, by which scanners for secrets find a leaked one
 _BYTES = 32
 
 

@@ -124,7 +124,7 @@ class Steps:
         self._note(step)
 
     def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:
-        """Record the current state of one step, beside the notes of others."""
+        """Record the current state of one step, without changes to the notes of other steps."""
         try:
             before = read_steps(self.inbox)
             after = {one.step: one for one in before}
