@@ -100,8 +100,9 @@ def nightly(
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            if output.is_local:  # not for a bucket, whose rights only a written file can show
-                output.require_room()  # now, because otherwise the night would fail at its end
+            if output.is_local:  # skip a bucket: only a written file shows its permissions
+                # check now, because otherwise the night would fail at its end
+                output.require_room()
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
@@ -253,7 +254,8 @@ def _night(
     )
 
 
-SEALED = "-inbox/sealed/"  # documents of the service, behind the URL of its store
+# suffix of the URL of a store that gives the folder of documents its service accepted
+SEALED = "-inbox/sealed/"
 
 
 def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:
@@ -283,7 +285,7 @@ def unused_options(config: NightlyConfig) -> Iterator[str]:
 
 
 def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:
-    """Say which numbers of topics the basis of a store is too small for.
+    """Name the numbers of topics that are too large for the basis of a store.
 
     Raises InvalidInput if no number fits, or if one is above the `max_topics` of a new store.
     """
