@@ -81,8 +81,8 @@ for one, name in enumerate(names):
     print(f"{name}: {np.mean(likely == one):.0%} of the passages, rates off by {off:.0%}")
 
 # %%
-# The mean share of each style in the passages of a decade. The increase of 1980 is one address:
-# Carter sent the one of 1981 in writing, and it is the longest of all.
+# Draw the mean share of each style in the passages of a decade. The increase of 1980 is due to one
+# address: Carter sent that of 1981 in writing, and it is the longest of all.
 
 years = np.array(years)
 decades = years // 10 * 10
