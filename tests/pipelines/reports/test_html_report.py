@@ -242,8 +242,8 @@ def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
     )
     assert seen.locator("#shares .line").text_content().startswith("Only 2026-05-01 so far")
     assert seen.locator("#drift .line").all_text_contents() == [
-        "0 in all 7 runs that measured it",
-        "0.02 in all 6 runs that measured it",
+        "0 in each of 7 runs",
+        "0.02 in each of 6 runs",
     ]
     assert seen.locator("#coherence .line").text_content().startswith("Only 5 topics were tried")
     assert seen.locator("#spectrum .mark, #shares .mark, #coherence .mark").count() == 0
