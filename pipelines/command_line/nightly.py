@@ -23,8 +23,8 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.nightly.plain_words import WIDEST, in_words, of_nights
-from streaming_moments.pipelines.nightly.steps.found_shards import without_match
 from streaming_moments.pipelines.nightly.report import NO_STORE_YET, NightReport
+from streaming_moments.pipelines.nightly.steps.found_shards import without_match
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import Status, warnings_of
 from streaming_moments.pipelines.terminal import confirm, event_logger, note, say, tell
