@@ -10,14 +10,15 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.counting_options import PilotOptions
-from streaming_moments.pipelines.jobs.kinds.options import option_of
 from streaming_moments.pipelines.nightly.config import CreateSection, NightlyConfig
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.counting.languages import AUTO
 from streaming_moments.storage.files.noted_options import without_effect
+from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.store.store import MomentStore
 
-_PILOT = {one.name: one for one in fields(PilotOptions)}
+_PILOT = frozenset(one.name for one in fields(PilotOptions))
+_REDRAWN = _PILOT | {"halves"}  # keys that `rebase` has as options
 
 
 def unused_options(config: NightlyConfig) -> Iterator[str]:
@@ -84,19 +85,20 @@ def changed_keys(section: CreateSection | None, store: MomentStore) -> Iterator[
 
 
 def _remedies(section: CreateSection, store: MomentStore, changed: Sequence[str]) -> Iterator[str]:
-    redrawn = [key for key in changed if key in _PILOT]
-    if redrawn:
-        flags = [
-            word
-            for key in redrawn
-            for word in (
-                f"--{option_of(_PILOT[key]).replace('_', '-')}",
-                str(getattr(section, key)),
-            )
-        ]
-        yield f"`{shlex.join(['streaming-moments', 'rebase', store.url, *flags])}` counts all again"
-    if others := [key for key in changed if key not in _PILOT]:
+    flags = {key: _flag(key, getattr(section, key)) for key in changed if key in _REDRAWN}
+    if flags:
+        words = [word for several in flags.values() for word in several]
+        command = shlex.join(["streaming-moments", "rebase", shard_name(store.url), *words])
+        yield f"`{command}` counts all again"
+    if others := [key for key in changed if key not in flags]:
         yield f"{', '.join(others)} need{'s' * (len(others) == 1)} a new store"
+
+
+def _flag(key: str, value: Any) -> list[str]:
+    """Return the option of `rebase` that takes a value."""
+    if isinstance(value, bool):
+        return [f"--{'' if value else 'no-'}{key}"]
+    return [f"--{key.replace('_', '-')}", str(value)]
 
 
 def _recorded(section: CreateSection, store: MomentStore) -> dict[str, Any]:

@@ -405,8 +405,10 @@ def test_keys_of_create_that_the_store_was_not_made_with_are_named_once(place, c
     # defaults that the file does not write are no edits
     assert night(capsys, place, create="[create]\nmin_documents = 2\n")[1].endswith("counted\n")
     # a default that the file writes is one
-    night(capsys, place, create="[create]\nmax_topics = 32\n")
-    assert "max_topics (32, was 4)" in latest(place)["warnings"][0]
+    night(capsys, place, create="[create]\nmax_topics = 32\nhalves = false\n")
+    [line] = latest(place)["warnings"]
+    assert "max_topics (32, was 4), halves (false, was true); `" in line
+    assert line.endswith("/store --max-topics 32 --no-halves` counts all again")
 
 
 def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, monkeypatch):
