@@ -25,7 +25,12 @@ from streaming_moments.pipelines.jobs.listed.forgotten import (
     tell_forgotten,
     without_forgotten,
 )
-from streaming_moments.pipelines.jobs.listed.moved import Moved, refusal_of_moved, without_moved
+from streaming_moments.pipelines.jobs.listed.moved import (
+    Moved,
+    advice,
+    refusal_of_moved,
+    without_moved,
+)
 from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.parts import first_byte
@@ -162,7 +167,9 @@ def update(
         left, moved = without_moved(store.ledger(), compared.new, run)
         compared = replace(compared, new=left)
     if moved and not skip_bad_shards:
-        raise refusal_of_moved(moved)
+        raise refusal_of_moved(moved, store.url)
+    for line in advice(moved, store.url):
+        run.tell(line)
     bad = tuple(one.error for one in moved)
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, bad, forgotten=forgotten)
     result = replace(result, unrecorded=bad)

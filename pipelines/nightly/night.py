@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -50,6 +51,7 @@ from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.lineages import states_compared
@@ -355,9 +357,13 @@ def _has_news(store: MomentStore) -> bool:
     if not store.commit.keeps(version):
         return True
     fitted = store.at(version)
-    return fitted.foundation.fingerprint != store.foundation.fingerprint or set(
-        fitted.ledger()
-    ) != set(store.ledger())
+    same = fitted.foundation.fingerprint == store.foundation.fingerprint
+    return not same or _contents(fitted) != _contents(store)
+
+
+def _contents(store: MomentStore) -> Counter[ShardRecord]:
+    """Counted shards without their names, which a renaming changes."""
+    return Counter(replace(record, url="") for record in store.ledger())
 
 
 def _drift(

@@ -23,7 +23,7 @@ def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentSt
     moved = []
     for place in _places(store, inbox):
         if _is_same(store, place, inbox, run):
-            store = rename(store, place, inbox.url, run)
+            store = rename(store, place, inbox.url, run, copies=True)
             moved.append(place)
     return store, moved
 
