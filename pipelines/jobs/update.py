@@ -82,7 +82,7 @@ class UpdateResult:
     def tokeniser_share(self) -> float | None:
         """Share of the reading time that the tokeniser took; None for the default, or no time."""
         cutting, reading = self.seconds
-        if not cutting:  # a store of another kind has no policy, and no such time
+        if not cutting:  # a store of another kind has no tokeniser, and so no time of it
             return None
         policy = self.store.policy
         return None if policy is None or policy.is_compiled else round(cutting / reading, 3)
@@ -213,7 +213,8 @@ def _updated(
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
-    # a group with overlapping pieces, or too large for the sums, is read again in halves first
+    # Split a group into groups of half its size if its pieces overlap or its counts exceed the
+    # sums. Read these before the next group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]
@@ -313,7 +314,7 @@ def _without_room(
     if not gathering.keep_going:
         raise SumExceeded(
             remedy("{url}: {full}", url=printable(shard.url), full=full),
-            "{update.skip_bad_shards} leaves out shards without room",
+            "{update.skip_bad_shards} leaves out shards that do not fit into the sums",
         ) from full
     return _committed(result, Gathered(None, (), (*bad, NoRoom(shard.url, *full.args)))), ()
 

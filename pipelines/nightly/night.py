@@ -108,8 +108,9 @@ def nightly(
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            if output.is_local:  # not for a bucket, whose rights only a written file can show
-                output.require_room()  # now, because otherwise the night would fail at its end
+            if output.is_local:  # skip a bucket: only a written file shows its permissions
+                # check now, because otherwise the night would fail at its end
+                output.require_room()
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())

@@ -30,7 +30,7 @@ def unused_options(config: NightlyConfig) -> Iterator[str]:
 
 
 def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:
-    """Say which numbers of topics the basis of a store is too small for.
+    """Name the numbers of topics that are too large for the basis of a store.
 
     Raises InvalidInput if no number fits, or if one is above the `max_topics` of a new store.
     """
