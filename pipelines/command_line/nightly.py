@@ -77,7 +77,7 @@ def nightly(
     Exit codes beside those of all commands: 0 published, 10 no new data, 11 rejected by a gate.
     """
     if config is not None and folder is not None and shards:
-        raise InvalidInput(f"{config} is no option of --init; {quoted_pattern('--shards')}")
+        raise InvalidInput(f"{config} does not belong to --init; {quoted_pattern('--shards')}")
     if (config is None) == (folder is None):
         raise InvalidInput("give either CONFIG, or --init FOLDER for a new night")
     if folder is not None:

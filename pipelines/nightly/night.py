@@ -102,7 +102,8 @@ def nightly(
     output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
     for place in (folder, output):
         place.require_bucket()
-    if CommitLog(folder).latest_version() is None and not output.names(""):
+    missing = config.create is not None and CommitLog(folder).latest_version() is None
+    if missing and not output.names(""):
         # nothing is written, because the command may run in the wrong folder
         found_shards(config, None).require_data(config, folder)
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)

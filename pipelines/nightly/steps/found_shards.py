@@ -56,7 +56,7 @@ class FoundShards:
 
 
 def found_shards(config: NightlyConfig, store: MomentStore | None) -> FoundShards:
-    """List the shards of a night; `store` is None before the first night."""
+    """List the shards of a night; `store` may be missing before the first night."""
     if not config.shards:
         return FoundShards(())  # this store is a hub that only merges
     kind = None if config.create is None else config.create.format
