@@ -199,7 +199,9 @@ def test_a_folder_with_pattern_signs_is_that_folder(tmp_path: Path) -> None:
 def test_a_pattern_that_no_name_can_be(tmp_path: Path, pattern: str) -> None:
     write(tmp_path / "x.txt")
     told: list[str] = []
-    assert list_shards([f"{tmp_path}/{pattern}"], none_is_fine=True, tell=told.append) == []
+    assert (
+        list_shards([f"{tmp_path}/{pattern}"], missing=lambda error: told.append(str(error))) == []
+    )
     assert [line.endswith("matches nothing; check the pattern") for line in told] == [True]
     with pytest.raises(ShardError, match="is not a valid pattern"):
         list_shards([f"{tmp_path}/x**t"])

@@ -230,7 +230,9 @@ def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
         replace(run, until="2026-05-07", drift=replace(run.drift, outside_share=0.0))
         for run in given.runs
     )
-    others = (replace(run, drift=replace(run.drift, pair_distance=0.02)) for run in others)
+    others = (
+        replace(run, drift=replace(run.drift, pair_distance=0.02, captured=None)) for run in others
+    )
     runs = (first, *others)
     half = tuple((0.5 + number / 100) * value for number, value in enumerate(given.exact_spectrum))
     page = replace(given, spectrum=half, shares=one_day, runs=runs, tried=given.tried[:1])
@@ -242,8 +244,9 @@ def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
     )
     assert seen.locator("#shares .line").text_content().startswith("Only 2026-05-01 so far")
     assert seen.locator("#drift .line").all_text_contents() == [
-        "0 in all 7 runs that measured it",
-        "0.02 in all 6 runs that measured it",
+        f"{first.drift.captured:g} in one run; a line needs two",
+        "0 in all 7 runs",
+        "0.02 in all 6 runs",
     ]
     assert seen.locator("#coherence .line").text_content().startswith("Only 5 topics were tried")
     assert seen.locator("#spectrum .mark, #shares .mark, #coherence .mark").count() == 0
