@@ -14,6 +14,7 @@ from streaming_moments.models.states import states_of
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.counting_options import MOST_TOPICS
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact_when_many
 from streaming_moments.pipelines.jobs.update import UpdateResult, update
@@ -288,11 +289,12 @@ def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterato
     numbers, made = config.refit.topics, config.create
     if not config.refit.topical:
         return
-    if store is None and made is not None and max(numbers) > made.max_topics:
-        beyond = [number for number in numbers if number > made.max_topics]
+    largest = MOST_TOPICS if made is None else made.max_topics or MOST_TOPICS
+    if store is None and made is not None and max(numbers) > largest:
+        beyond = [number for number in numbers if number > largest]
         raise InvalidInput(
             f"[refit] topics has {_listing(beyond)}, more than [create] max_topics "
-            f"({made.max_topics}); raise max_topics or lower topics"
+            f"({largest}); raise max_topics or lower topics"
         )
     if store is None or store.kind != config.refit.family.kind:
         return
