@@ -103,7 +103,7 @@ class GroupedCommand(_GuessingOptions):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; it says when a storage is silent, as an event if `events` is set."""
-        # printing help needs neither of the two
+        # imported here, because printing help needs neither of them
         from streaming_moments.storage.files.noted_options import NotedOptions, without_effect
         from streaming_moments.storage.files.silence import SILENCE
 

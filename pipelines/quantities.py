@@ -11,7 +11,7 @@ from annotated_types import Interval
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
 
-_TOO_LARGE = 1 << 63  # bytes
+_TOO_LARGE = 1 << 63  # bytes that int64 cannot hold
 _LONGEST = timedelta(days=36_525)
 _MOST = 10**12
 _BEYOND_PEOPLE = 1e15

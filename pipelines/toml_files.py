@@ -35,7 +35,7 @@ class UnknownKeys(ValueError):
         self.lines = [
             f"has no key {key!r}; {guess(key, known, only)}" for key in keys if guesses[key]
         ]
-        # the list of known keys once, however many keys are like none of them
+        # list the known keys once, even if several keys resemble none of them
         if strange := ", ".join(repr(key) for key in keys if not guesses[key]):
             self.lines.append(f"has no key {strange}; {only}")
         super().__init__("; ".join(self.lines))
@@ -71,7 +71,7 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
         ) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML ({error}); correct it") from error
-    # nothing else that is wrong with it would help
+    # report only that this is another file, because other errors in it would mislead
     if other is not None and other.marks & content.keys():
         raise InvalidInput(
             f"{path} is the configuration of {other.what}, for `{other.command} {path}`; give that "

@@ -23,8 +23,8 @@ else:
 
 LOG_LIKELIHOOD = "held-out log-likelihood"
 _ACROSS = 3  # panels in a row
-_WIDTH = 9.6  # inches
-_SMALL = 8  # points
+_WIDTH = 9.6  # width of a figure, in inches
+_SMALL = 8  # size of small text, in points
 _MOST_NUMBERS = 8  # states whose transitions are written as numbers
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 

@@ -1,7 +1,6 @@
 """The site: each block of its pages runs, its language is plain, its reference is complete."""
 
 import ast
-import json
 import os
 import re
 import signal

@@ -216,7 +216,7 @@ def connect(
     )
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
-            f"{workers} workers are asked for{' of a running scheduler' if scheduler else ''}",
+            f"{workers} workers are requested{' from a running scheduler' if scheduler else ''}",
             "give either {option.scheduler} or a positive {option.workers}",
         )
     if scheduler:
@@ -284,8 +284,8 @@ def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[No
     try:
         yield
     finally:
-        # Dask waits without end for a worker that died and restarts at this moment; what remains
-        # ends with this process
+        # Dask waits without end for a worker that died and restarts at this moment; the remaining
+        # processes end with this one
         with suppress(TimeoutError):
             local.close(timeout=seconds)
 

@@ -103,7 +103,7 @@ def nightly(
             for line in step.values.get("warnings", ()):
                 tell(f"  warning: {line}")
 
-    # the log of a night in JSON holds nothing else
+    # with --json nothing else is printed, so that each line is a JSON object
     with running(Session(**asdict(wanted.cluster)), quiet=json_output) as run:
         try:
             report = run_nightly(wanted, run.cluster, told, run.progress)

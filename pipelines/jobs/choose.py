@@ -124,7 +124,7 @@ def _reported(search: NumberSearch, how: str, run: Run) -> int:
     if how == "predict":
         why = "the fewest with the best held-out log-likelihood"
     elif search.apart:
-        why = "the most that are found in both halves of the data"
+        why = "the largest number found in both halves of the data"
     else:
         why = "one more would gain less than a quarter of the mean gain in held-out log-likelihood"
     also = "" if chosen == best else f" {best} {search.of} predict best."

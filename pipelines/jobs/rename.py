@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Set
+
+from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import summed
 from streaming_moments.printing.plural import of_number
-from streaming_moments.storage.files.filesystems import open_file_system, url_of
+from streaming_moments.storage.files.filesystems import (
+    each_file_under,
+    open_file_system,
+    shard_errors,
+    url_of,
+)
 from streaming_moments.storage.files.parts import whole_of
-from streaming_moments.storage.files.urls import require_no_user, shard_name
-from streaming_moments.storage.log.ledger import Ledger
+from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.operations.renaming import (
     Renaming,
     commit_renaming,
+    names_after,
     renamed,
     segments_to_rename,
 )
 from streaming_moments.storage.store.store import MomentStore
 
+_SHOWN = 3
 
-def rename(store: MomentStore, old: str, new: str, run: Run, message: str = "") -> MomentStore:
+
+def rename(
+    store: MomentStore,
+    old: str,
+    new: str,
+    run: Run,
+    message: str = "",
+    copies: bool = False,
+) -> MomentStore:
     """Give counted shards that have moved their new names, so that no update counts them again.
 
-    Reads no shard. The statistics stay the same, bit for bit. Segments with such shards are written
-    again, each group of them in a commit of its own, so the same call continues after a crash.
-    Earlier versions keep the old names.
+    A shard has moved if its file is at the new place and no longer at the old one. Others keep
+    their names. Reads no shard. The statistics stay the same, bit for bit: the segments with such
+    shards are written again, in one commit. Earlier versions keep the old names.
 
     Parameters
     ----------
@@ -35,6 +52,8 @@ def rename(store: MomentStore, old: str, new: str, run: Run, message: str = "") 
         Cluster and options.
     message : str
         Message for the log; by default it has both names.
+    copies : bool
+        Whether to rename shards as well whose file is still at the old place.
 
     Returns
     -------
@@ -44,38 +63,71 @@ def rename(store: MomentStore, old: str, new: str, run: Run, message: str = "") 
     Raises
     ------
     InvalidInput
-        No counted or forgotten shard has such a name, a new name is counted already, or an origin
-        counted the shards.
+        No counted or forgotten shard has such a name, or none has moved; a new name is counted
+        already, or an origin counted the shards.
+    ShardError
+        A place cannot be listed.
     BoundExceeded
         A row block does not fit into the memory budget.
     StoreError
         The store cannot be read or written, or another writer compacted it meanwhile.
     """
     store = store.latest()
-    renaming = _between(_name(old, run), _name(new, run), store.ledger())
-    groups = segments_to_rename(store, renaming)
-    for sources in groups:
-        ledger = store.ledger().of_segments(sources)
-        number = sum(renaming.concerns(one.url) for one in ledger)
-        text = (
-            message or f"rename: {of_number(number, 'shard')} of {renaming.old} to {renaming.new}"
+    listed = [one.url for one in store.ledger()]
+    before, after = _name(old, run), _name(new, run)
+    known = {*listed, *(one.url for one in store.commit.forgotten.shards)}
+    is_file = any(whole_of(url) == before for url in known)
+    if not is_file:
+        before, after = f"{before}/", f"{after}/"
+    names = names_after(known, before, after)
+    if not names:
+        examples = ", ".join(sorted(known)[:_SHOWN])
+        raise InvalidInput(
+            f"no counted shard is named {before}{'...' * (not is_file)}; "
+            + (f"names are such as {examples}" if known else "the store counts no shard")
         )
-        segment = summed(store, sources, renamed(ledger, renaming), run)
-        store = commit_renaming(store, sources, segment, renaming, text)
-    if not groups:
-        text = message or f"rename: forgotten shards of {renaming.old} to {renaming.new}"
-        store = commit_renaming(store, (), None, renaming, text)
-    return store
+    there = _files(after, run)
+    here = set[str]() if copies else _files(before, run)
+    moved = {url: name for url, name in names.items() if _is(name, there) and not _is(url, here)}
+    if not moved:
+        raise InvalidInput(_none_moved(names, before, after, here))
+    renaming = Renaming(moved)
+    written = []
+    for sources in segments_to_rename(store, renaming):
+        ledger = store.ledger().of_segments(sources)
+        written.append((sources, summed(store, sources, renamed(ledger, renaming), run)))
+    text = message or f"rename: {of_number(len(moved), 'shard')} of {before} to {after}"
+    return commit_renaming(store, written, renaming, text)
 
 
 def _name(url: str, run: Run) -> str:
     """Name of a file or folder for the ledger, without a slash at its end."""
-    require_no_user(url)
     fs, path = open_file_system(url, run.storage_options)
     return shard_name(url_of(fs, path)).rstrip("/")
 
 
-def _between(old: str, new: str, ledger: Ledger) -> Renaming:
-    """Rename a file if one of that name is counted, or else a folder."""
-    is_file = any(whole_of(url) == old for url in ledger.under(old))
-    return Renaming(old, new) if is_file else Renaming(f"{old}/", f"{new}/")
+def _files(place: str, run: Run) -> Set[str]:
+    """Names of the files at a place: a file, or a folder and all below."""
+    fs, path = open_file_system(place, run.storage_options)
+    with shard_errors(place, run.storage_options):
+        if not fs.exists(path):
+            return set()
+        if fs.isfile(path):
+            return {place}
+        return {shard_name(url_of(fs, one.path)) for one in each_file_under(fs, path, place)}
+
+
+def _is(url: str, files: Set[str]) -> bool:
+    """Whether a shard, or the file of which it is a part, is among files."""
+    if url.endswith("/"):
+        return any(file.startswith(url) for file in files)
+    return whole_of(url) in files
+
+
+def _none_moved(names: Collection[str], old: str, new: str, here: Set[str]) -> str:
+    still = sum(_is(url, here) for url in names)
+    gone = len(names) - still
+    where = [f"{still:,} {'is' if still == 1 else 'are'} still at {old}"] * bool(still)
+    where += [f"{gone:,} {'is' if gone == 1 else 'are'} not at {new}"] * bool(gone)
+    many = of_number(len(names), "counted shard")
+    return f"of {many}, {' and '.join(where)}; move the files first, and check both names"

@@ -23,7 +23,12 @@ from streaming_moments.pipelines.jobs.listed.forgotten import (
     tell_forgotten,
     without_forgotten,
 )
-from streaming_moments.pipelines.jobs.listed.moved import Moved, refusal_of_moved, without_moved
+from streaming_moments.pipelines.jobs.listed.moved import (
+    Moved,
+    advice,
+    refusal_of_moved,
+    without_moved,
+)
 from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.parts import first_byte
@@ -73,7 +78,7 @@ class UpdateResult:
     def tokeniser_share(self) -> float | None:
         """Share of the reading time that the tokeniser took; None for the default, or no time."""
         cutting, reading = self.seconds
-        if not cutting:  # a store of another kind has no policy, and no such time
+        if not cutting:  # a store of another kind has no tokeniser, and so no time of it
             return None
         policy = self.store.policy
         return None if policy is None or policy.is_compiled else round(cutting / reading, 3)
@@ -158,7 +163,9 @@ def update(
         left, moved = without_moved(store.ledger(), compared.new, run)
         compared = replace(compared, new=left)
     if moved and not skip_bad_shards:
-        raise refusal_of_moved(moved)
+        raise refusal_of_moved(moved, store.url)
+    for line in advice(moved, store.url):
+        run.tell(line)
     bad = tuple(one.error for one in moved)
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, bad, forgotten=forgotten)
     result = replace(result, unrecorded=bad)
@@ -202,7 +209,8 @@ def _updated(
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
-    # a group with overlapping pieces, or too large for the sums, is read again in halves first
+    # Split a group into groups of half its size if its pieces overlap or its counts exceed the
+    # sums. Read these before the next group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]
@@ -302,7 +310,7 @@ def _without_room(
     if not gathering.keep_going:
         raise SumExceeded(
             remedy("{url}: {full}", url=printable(shard.url), full=full),
-            "{update.skip_bad_shards} leaves out shards without room",
+            "{update.skip_bad_shards} leaves out shards that do not fit into the sums",
         ) from full
     return _committed(result, Gathered(None, (), (*bad, NoRoom(shard.url, *full.args)))), ()
 

@@ -160,7 +160,7 @@ class GrowthSection:
 
 # Defaults of a night without this section, where no one watches the size of the vocabulary.
 _GROWTH = GrowthSection(outside_rise=0.02)
-MOST_TIMES = 2  # relative to the vocabulary size that the store was created with
+MOST_TIMES = 2  # largest vocabulary, in multiples of the size that the store was created with
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -46,6 +47,7 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.noted_options import without_effect
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.lineages import states_compared
@@ -99,8 +101,9 @@ def nightly(
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            if output.is_local:  # not for a bucket, whose rights only a written file can show
-                output.require_room()  # now, because otherwise the night would fail at its end
+            if output.is_local:  # skip a bucket: only a written file shows its permissions
+                # check now, because otherwise the night would fail at its end
+                output.require_room()
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
@@ -252,7 +255,8 @@ def _night(
     )
 
 
-SEALED = "-inbox/sealed/"  # documents of the service, behind the URL of its store
+# suffix of the URL of a store that gives the folder of documents its service accepted
+SEALED = "-inbox/sealed/"
 
 
 def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:
@@ -282,7 +286,7 @@ def unused_options(config: NightlyConfig) -> Iterator[str]:
 
 
 def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:
-    """Say which numbers of topics the basis of a store is too small for.
+    """Name the numbers of topics that are too large for the basis of a store.
 
     Raises InvalidInput if no number fits, or if one is above the `max_topics` of a new store.
     """
@@ -404,9 +408,13 @@ def _has_news(store: MomentStore) -> bool:
     if not store.commit.keeps(version):
         return True
     fitted = store.at(version)
-    return fitted.foundation.fingerprint != store.foundation.fingerprint or set(
-        fitted.ledger()
-    ) != set(store.ledger())
+    same = fitted.foundation.fingerprint == store.foundation.fingerprint
+    return not same or _contents(fitted) != _contents(store)
+
+
+def _contents(store: MomentStore) -> Counter[ShardRecord]:
+    """Counted shards without their names, which a renaming changes."""
+    return Counter(replace(record, url="") for record in store.ledger())
 
 
 def _drift(

@@ -206,7 +206,7 @@ def _with_changes(
     history: NightHistory,
     bars: Sequence[float | None],
 ) -> ReportPage:
-    """Topics, with what happened to them since the model that was published before."""
+    """Return the topics with their changes since the model that was published before."""
     matching = report.matching
     assert matching is not None
     night = _before(report, history)
@@ -230,7 +230,7 @@ def _with_changes(
 
 
 def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> ShareOverTime:
-    """Weights of the topics of a model, in it and in the models published before it.
+    """Return the weights of the topics of a model, in this and earlier published models.
 
     A number may have belonged to another topic some nights ago. So topics are followed from each
     model to the one published before it.

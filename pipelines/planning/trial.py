@@ -234,7 +234,7 @@ def _pilot(
 def read_some(
     sampled: Sequence[Shard], store: MomentStore, reading: Reading, pool: ThreadPoolExecutor
 ) -> tuple[list[_Piece], float]:
-    """Read one batch of each shard on all threads; also the seconds of the smallest shard."""
+    """Read one batch of each shard on all threads; return also the time of the smallest shard."""
     options = reading.storage_options
     tiny = replace(LIMITS, batch_bytes=_WARM_BYTES)
 
@@ -373,7 +373,7 @@ def _swept(
 
 
 def _refined(rows: Timed, model: TopicModel) -> float:
-    """Seconds to update the topics after a round; those of blocks are counted with the rows."""
+    """Seconds to update the topics after a round; `rows` count the seconds of the blocks."""
     start = PairTopics(model.topics, model.pair_weights, model.word_probabilities, rows.basis.core)
     held = pair_rows(rows)
     begin = begun(start)

@@ -25,7 +25,7 @@ def share_outside(store: MomentStore) -> float | None:
 
 
 def share_line(share: float | None) -> str:
-    """Format that share as a sentence; empty if it is unknown.
+    """Format the share of tokens outside as a sentence; empty if it is unknown.
 
     Examples
     --------

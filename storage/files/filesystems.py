@@ -185,7 +185,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
     except FileNotFoundError as error:
         why, absent = error.__cause__, isinstance(error.__cause__, FileNotFoundError)
         if _is_web(url) and isinstance(why, Exception) and not (absent or _is_404(why)):
-            # the client of the web says so of every error, such as a refused connection
+            # the HTTP client reports every error as a missing file, such as a refused connection
             reason = f"cannot be read ({one_line(why, storage_options)})"
             do = remedy_of(why) or "check the URL, and that its server answers"
             _raise_from(why, url, ShardError(name, f"{reason}; {do}"))

@@ -319,7 +319,7 @@ class Folder:
             local_files.create_whole(place, content)
         elif how == "step":
             mine = MemoryFile(fs, place, content)
-            if fs.store.setdefault(place, mine) is not mine:  # one atomic step
+            if fs.store.setdefault(place, mine) is not mine:  # `setdefault` is atomic
                 raise FileExistsError(place)
         elif how == "condition":
             whole = {"chunksize": len(content) + 1} if self._backend.in_chunks else {}

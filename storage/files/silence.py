@@ -13,10 +13,10 @@ from typing import Any
 
 import fsspec
 
-SILENCE = "streaming_moments.storage.silence"  # the log of these lines
-SAID_AFTER = 2.0  # seconds
-FIRST_ANSWER = 6.0  # seconds; an endpoint that has answered is asked as long as the client does
-_ATTEMPTS = 5  # of botocore for a connection, unless the user sets others
+SILENCE = "streaming_moments.storage.silence"  # name of the log of these lines
+SAID_AFTER = 2.0  # seconds without an answer after which a line is logged
+FIRST_ANSWER = 6.0  # seconds to wait for a first answer; later the client decides how long it waits
+_ATTEMPTS = 5  # attempts of botocore to connect, unless the user sets another number
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")  # by OpenSSL's versions
 _NAME = "streaming-moments"
 _DEFAULT = {"mode": "legacy"}  # retries of botocore if no user has set them
@@ -80,7 +80,7 @@ class _Watch:
         waited = monotonic() - self.since
         if waited >= FIRST_ANSWER:
             raise NoAnswer(f"no answer from {self.endpoint} for {waited:.0f} s{self.reason}")
-        # the last of the attempts is when the time is over
+        # the last attempt is made when the time is over
         return min(FIRST_ANSWER / (_ATTEMPTS - 1), FIRST_ANSWER - waited)
 
     def _require_handshake(self, error: Exception) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput
@@ -16,42 +16,23 @@ from streaming_moments.storage.store.changes import require_apart, require_own
 from streaming_moments.storage.store.store import MomentStore
 
 RENAME = "rename"
-_SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Renaming:
-    """New names of counted shards that have moved.
-
-    old, new : names of a file, or of two folders with a slash at the end. Parts of a file, and
-        everything below a folder, move with it.
+    """New names of counted shards, by their names in the ledger.
 
     Examples
     --------
-    >>> renaming = Renaming("/before/", "/data/now/")
-    >>> renaming.name("/before/2026/a.txt"), renaming.name("/beforehand/a.txt")
-    ('/data/now/2026/a.txt', '/beforehand/a.txt')
+    >>> Renaming({"/before/a.txt": "/data/a.txt"}).name("/before/b.txt")
+    '/before/b.txt'
     """
 
-    old: str
-    new: str
-
-    def __post_init__(self) -> None:
-        if self.old.endswith("/") != self.new.endswith("/"):
-            raise InvalidInput(
-                f"{self.old} and {self.new} are a file and a folder; give two files, or two "
-                "folders, each with a slash at its end"
-            )
-        if self.old == self.new:
-            raise InvalidInput(f"{self.old} is the old and the new name; give two names")
-
-    def concerns(self, url: str) -> bool:
-        """Whether a shard gets another name."""
-        return url.startswith(self.old) if self.old.endswith("/") else whole_of(url) == self.old
+    names: Mapping[str, str]
 
     def name(self, url: str) -> str:
         """Return the name of a shard after the renaming."""
-        return f"{self.new}{url[len(self.old) :]}" if self.concerns(url) else url
+        return self.names.get(url, url)
 
     def forgotten(self, listed: Forgotten) -> Forgotten:
         """Return the list of forgotten shards with their new names."""
@@ -59,21 +40,32 @@ class Renaming:
         return replace(listed, shards=tuple(sorted(shards)))
 
 
+def names_after(urls: Iterable[str], old: str, new: str) -> dict[str, str]:
+    """Return the new names of shards if a file, or a folder, moves.
+
+    old, new : names of a file, or of two folders with a slash at the end. Parts of a file, and
+        everything below a folder, move with it.
+
+    Examples
+    --------
+    >>> names_after(["/before/2026/a.txt", "/beforehand/a.txt"], "/before/", "/data/")
+    {'/before/2026/a.txt': '/data/2026/a.txt'}
+    >>> names_after(["/a.jsonl#bytes=120", "/a.jsonl.gz"], "/a.jsonl", "/b.jsonl")
+    {'/a.jsonl#bytes=120': '/b.jsonl#bytes=120'}
+    """
+    found = urls if old.endswith("/") else (url for url in urls if whole_of(url) == old)
+    return {url: f"{new}{url.removeprefix(old)}" for url in found if url.startswith(old)}
+
+
 def segments_to_rename(
     store: MomentStore, renaming: Renaming
 ) -> list[tuple[SegmentReference, ...]]:
     """Group the segments that hold shards with new names, each group to be written again.
 
-    Raises InvalidInput if no shard has such a name, if a new name is counted already, or if an
-    origin counted the shards.
+    Raises InvalidInput if a new name is counted already, or if an origin counted the shards.
     """
     ledger = store.ledger()
-    names = [one.url for one in ledger if renaming.concerns(one.url)]
-    if not names and not any(renaming.concerns(one.url) for one in store.commit.forgotten.shards):
-        raise InvalidInput(
-            f"no counted shard is named {renaming.old}{'...' * renaming.old.endswith('/')}; "
-            f"{_names_of(ledger)}"
-        )
+    names = ledger.counted([*renaming.names])
     require_own(store.commit, ledger, names)
     after = [renaming.name(url) for url in names]
     away = set(names)
@@ -87,7 +79,7 @@ def segments_to_rename(
     return [
         group
         for group in linked_groups(mine, ledger)
-        if any(renaming.concerns(one.url) for one in ledger.of_segments(group))
+        if any(one.url in away for one in ledger.of_segments(group))
     ]
 
 
@@ -104,24 +96,20 @@ def renamed(ledger: Ledger, renaming: Renaming) -> Ledger:
 
 def commit_renaming(
     store: MomentStore,
-    sources: Sequence[SegmentReference],
-    segment: Segment | None,
+    written: Sequence[tuple[Sequence[SegmentReference], Segment]],
     renaming: Renaming,
     message: str,
 ) -> MomentStore:
-    """Replace segments by their sum, whose shards have new names; errors as `commit_compaction`.
+    """Replace each group of segments by its sum, with new names of the shards, in one commit.
 
-    Without segments only forgotten shards get their names.
+    Errors as in `commit_compaction`.
     """
 
     def change(head: Commit) -> Commit:
-        segments = with_sum(head, sources, segment) if sources else head.segments
+        after = head
+        for sources, segment in written:
+            after = replace(after, segments=with_sum(after, sources, segment))
         forgotten = renaming.forgotten(head.forgotten)
-        return head.successor(RENAME, message, segments=segments, forgotten=forgotten)
+        return head.successor(RENAME, message, segments=after.segments, forgotten=forgotten)
 
-    return store.extended(change, () if segment is None else (segment.written,))
-
-
-def _names_of(ledger: Ledger) -> str:
-    shown = [one.url for one, _ in zip(ledger, range(_SHOWN), strict=False)]
-    return f"names are such as {', '.join(shown)}" if shown else "the store counts no shard"
+    return store.extended(change, [segment.written for _, segment in written])

@@ -70,7 +70,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
 
     within = wanted.accumulate.within and not no_accumulate
     if within:
-        # before any request, because a failing counting process would be restarted without end
+        # check the night before any request, because a failing counting process would be restarted
+        # without end
         night_of(wanted)
     require_certificate(wanted.listen)
     require_free(wanted.listen)

@@ -13,6 +13,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
 )
 from streaming_moments.pipelines.jobs.rename import rename as rename_shards
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -34,7 +35,9 @@ def rename(store: str, old: str, new: str, message: str, job: JobSetup) -> None:
     OLD and NEW are two files or two folders. Updates then do not count these shards again. Reads no
     shard.
     """
-    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable().latest()
     with job.running() as run:
         after = rename_shards(opened, old, new, run, message)
-    print_version(after, f"shards of {old} are those of {new} now", job.json_output)
+    renamed = {one.url for one in after.ledger()} - {one.url for one in opened.ledger()}
+    what = f"{of_number(len(renamed), 'shard')} of {old} renamed to {new}"
+    print_version(after, what, job.json_output)

@@ -18,7 +18,7 @@ from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shards import Shard
 
-_LOOKED_AT = 3  # number of shards
+_LOOKED_AT = 3  # number of shards whose columns are examined
 _SHOWN = 60  # characters of a value in a message
 _WORDS = 4.0  # mean length of a text in characters; shorter strings may be categories or names
 _CALLED = {KindOptions().kind: "documents"}

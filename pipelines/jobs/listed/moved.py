@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.listed.compare import fingerprints
-from streaming_moments.printing.remedies import remedy
+from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.files.filesystems import open_file_system, shard_errors
 from streaming_moments.storage.files.parts import SEALED_NAME, STANDARD_INPUT, whole_of
 from streaming_moments.storage.files.urls import is_of_origin
@@ -36,21 +37,34 @@ class Moved:
     counted: str
 
     @property
+    def is_sealed(self) -> bool:
+        """Whether a service has sealed its documents."""
+        return self.url.endswith(SEALED_NAME)
+
+    @property
     def error(self) -> ShardError:
-        """Return the error of a shard that would count twice."""
-        if self.url.endswith(SEALED_NAME):
-            return ShardError(
-                self.url,
-                f"its documents are counted as {self.counted}, so the inbox has moved",
-                "run `streaming-moments inbox assign`, and they keep their counts",
-            )
-        old, new = _places(self.counted, self.url)
-        text = "run {rename} with {old} and {new}, or count it again by {update.include_moved}"
-        return ShardError(
-            self.url,
-            f"has moved, for {self.counted} has its name and content and no longer exists",
-            remedy(text, old=old, new=new),
+        """Return the error of a shard that would count twice; `advice` says what to do."""
+        if self.is_sealed:
+            return ShardError(self.url, f"its documents are counted already, as {self.counted}")
+        return ShardError(self.url, f"has moved, and is counted as {self.counted}, which is gone")
+
+
+def advice(moved: Sequence[Moved], store: str) -> list[Remedy]:
+    """What to do about shards that have moved, a line for each pair of places."""
+    told = []
+    numbers = Counter(_places(one.counted, one.url) for one in moved if not one.is_sealed)
+    for (old, new), number in sorted(numbers.items()):
+        text = (
+            "{shards} moved from {old} to {new}: run {rename} with {store} {old} {new}, or count "
+            "again by {update.include_moved}"
         )
+        shards = of_number(number, "shard")
+        told.append(remedy(text, shards=shards, old=old, new=new, store=store))
+    if number := sum(one.is_sealed for one in moved):
+        shards = of_number(number, "sealed shard")
+        text = "the inbox with {shards} has moved: run `streaming-moments inbox assign` first"
+        told.append(remedy(text, shards=shards))
+    return told
 
 
 def without_moved(
@@ -78,21 +92,20 @@ def without_moved(
     return new.take(kept), tuple(moved.values())
 
 
-def refusal_of_moved(moved: Sequence[Moved]) -> InvalidInput | ShardError:
+def refusal_of_moved(moved: Sequence[Moved], store: str) -> InvalidInput:
     """Return the error of an update that stops because shards have moved."""
-    first = moved[0].error
-    if len(moved) == 1:
-        return first
-    text = "{number} shards have moved since they were counted, and would count twice: {first}"
-    return InvalidInput(remedy(text, number=f"{len(moved):,}", first=first))
+    text = "{number} moved since {they} counted, and would count twice"
+    have = "it was" if len(moved) == 1 else "they were"
+    number = f"{of_number(len(moved), 'shard')} {'has' if len(moved) == 1 else 'have'}"
+    return InvalidInput(remedy(text, number=number, they=have), *advice(moved, store))
 
 
 def _alike(ledger: Ledger, new: ShardTable) -> dict[int, set[str]]:
-    """Names of counted shards with the file name and size of new ones, by their places."""
+    """Find counted shards with the file name and size of a new one, by the index of the new one."""
     if not len(new) or not len(ledger):
         return {}
     table = ledger.table.select(["url", "size", "fingerprint"])
-    # by size first, as it leaves few of many counted shards
+    # filter by size first, because few of many counted shards have the size of a new one
     table = table.filter(pc.is_in(table["size"], pa.array(np.unique(new.sizes))))
     table = table.filter(pc.match_substring_regex(table["fingerprint"], OF_CONTENT))
     known = defaultdict[tuple[str, int], set[str]](set)
@@ -111,7 +124,7 @@ def _file_name(url: str) -> str:
 
 
 def _is_file(url: str) -> bool:
-    """Whether a name of the ledger is that of a whole file in a folder that can be listed."""
+    """Whether a name of the ledger names a whole file in a folder that can be listed."""
     beginnings = (PARTITIONS, STANDARD_INPUT, "http://", "https://")
     named = url.startswith(beginnings) or url.endswith("/") or is_of_origin(url)
     return not named and whole_of(url) == url
@@ -128,7 +141,9 @@ def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[s
         try:
             there = _names_in(folder, storage_options)
         except ShardError:
-            continue  # a place that cannot be listed may have them still: then they are copies
+            # a folder that cannot be listed may still have these shards; new ones then count as
+            # copies
+            continue
         gone |= {url for url in held if _file_name(url) not in there}
     return gone
 
@@ -143,7 +158,7 @@ def _names_in(folder: str, storage_options: Mapping[str, object] | None) -> set[
 
 
 def _places(counted: str, url: str) -> tuple[str, str]:
-    """The two folders that differ, above what the names have in common at their ends.
+    """Return the two folders that differ, without the end that both names share.
 
     Examples
     --------

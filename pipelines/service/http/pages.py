@@ -55,8 +55,8 @@ _LONGEST = 100_000  # characters of a text to try
 _DEEPEST = (
     20  # largest depth of a path; no page is deeper, and this bounds the size of an error page
 )
-_SHOWN = 50  # versions and shards
-_RUNS = 10  # nights
+_SHOWN = 50  # versions and shards that a page shows
+_RUNS = 10  # nights that a page shows
 _GOOD = ("published", "nothing new")
 _WORDS = 8
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -280,7 +280,7 @@ def _refit_of(service: Service) -> str:
 
 
 def root_of(scope: Mapping[str, Any]) -> str:
-    """Return the way from the page of a request to the first page.
+    """Return the relative URL from the page of a request to the first page.
 
     All links of pages are relative, so a proxy may show the service below any path.
 
@@ -326,7 +326,7 @@ def page(
 
 
 def frame_of(service: Service, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Links of a page, its own place among them, and the way to the first page."""
+    """Return the links of a page, its own among them, and the relative URL of the first page."""
     root = root_of(scope)
     at = root + scope["path"].removeprefix("/")
     return {"links": links_of(service.view, root), "at": at, "root": root}

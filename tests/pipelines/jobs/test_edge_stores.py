@@ -164,7 +164,7 @@ def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):
     ends = shards / "a.csv"
     for asked, said in (
         (("refit", store, "--model", "communities", "--topics", "2", "--refine", "1"), "--refine"),
-        (("refit", store, "--topics", "2"), "fit blockmodel by `refit --model`"),
+        (("refit", store, "--topics", "2"), "`refit --model blockmodel`"),
         (("create", tmp_path / "s", ends, "--kind", "edges", "--core", "9"), "--core"),
         (
             ("create", tmp_path / "s", ends, "--kind", "edges", "--columns", "to"),

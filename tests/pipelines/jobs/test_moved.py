@@ -63,11 +63,17 @@ def test_an_update_counts_no_shard_again_that_has_moved(store, corpus, embedded)
     place = moved(corpus)
     with pytest.raises(InvalidInput, match="4 shards have moved since") as refused:
         update(store, shards_of(place), run)
-    assert f"rename` with {corpus}/ and {place}/, or count it again by" in str(refused.value)
-    with pytest.raises(ShardError, match="has moved"):
+    assert f"rename` with {store.url} {corpus}/ {place}/, or count again" in str(refused.value)
+    with pytest.raises(InvalidInput, match="1 shard has moved since it was counted"):
         update(store, shards_of(place)[:1], run)
     assert store.latest().version == store.version
-    left = update(store, shards_of(place), run, skip_bad_shards=True)
+    lines = []
+    telling = Run(embedded, tell=lines.append)
+    left = update(store, shards_of(place), telling, skip_bad_shards=True)
+    assert [str(line) for line in lines] == [
+        f"4 shards moved from {corpus}/ to {place}/: run `streaming-moments rename` with "
+        f"{store.url} {corpus}/ {place}/, or count again by `update --include-moved`"
+    ]
     assert ([error.url for error in left.bad], left.counted) == (
         [shard.url for shard in shards_of(place)],
         0,
@@ -112,8 +118,43 @@ def test_a_renaming_changes_names_alone(store, corpus, embedded):
     assert (again.counted, again.already, again.store.version) == (0, 4, after.version)
     assert set(after.at(store.version).ledger()) == ledger
     assert after.verify() == []
+    moved(place, corpus.name)
     back = rename(after, f"{place}/", f"{corpus}/", run)
     assert (set(back.ledger()), back.load()) == (ledger, before)
+
+
+def test_shards_that_move_into_their_own_folder_leave_the_others_their_names(
+    store, corpus, embedded, planted
+):
+    run, before = Run(embedded), store.load()
+    place = corpus / "2026"
+    place.mkdir()
+    for folder in (corpus / "0", corpus / "1"):
+        folder.rename(place / folder.name)
+    (place / "new.txt").write_text("\n".join(planted[400:450]) + "\n")
+    more = update(store, shards_of(corpus), run, skip_bad_shards=True)
+    assert (more.counted, len(more.bad)) == (1, 4)
+    after = rename(more.store, str(corpus), str(place), run)
+    assert (urls(after), after.version) == (
+        [shard.url for shard in shards_of(corpus)],
+        more.store.version + 1,
+    )
+    assert update(after, shards_of(corpus), run).already == 5
+    with pytest.raises(InvalidInput, match=r"of 5 counted shards, 5 are still at"):
+        rename(after, str(corpus), str(place), run)
+    assert after.load().n_documents == before.n_documents + 50
+
+
+def test_shards_that_stay_keep_their_names(store, corpus, embedded):
+    run, place = Run(embedded), corpus.with_name("elsewhere")
+    (place / "0").mkdir(parents=True)
+    (corpus / "0" / "0.txt").rename(place / "0" / "0.txt")
+    (corpus / "0" / "2.txt").unlink()
+    after = rename(store, str(corpus), str(place), run)
+    assert urls(after) == [
+        *(str(corpus / name) for name in ("0/2.txt", "1/1.txt", "1/3.txt")),
+        str(place / "0" / "0.txt"),
+    ]
 
 
 def test_one_file_moves_without_its_neighbours(store, corpus, embedded):
@@ -137,16 +178,22 @@ def test_renamed_shards_can_be_forgotten_and_stay_so_when_they_move(store, corpu
     assert update(after, shards_of(place), run).counted == 0
     last = forget(after, shards_of(place / "1"), run)
     assert (len(last.ledger()), last.load().n_documents) == (0, 0)
+    moved(place, corpus.name)
     nowhere = rename(last, str(place), str(corpus), run)
     assert {one.url for one in nowhere.commit.forgotten.shards} == set(before)
 
 
-def test_a_model_is_not_stale_because_its_shards_have_moved(embedded):
-    fitted = append(small(), {"/before/a": 1, "/before/b": 2}).save_model("m", model_of(1))
+def test_a_model_is_not_stale_because_its_shards_have_moved(embedded, tmp_path):
+    before = tmp_path / "before"
+    counted = append(small(), {f"{before}/a": 1, f"{before}/b": 2})
+    fitted = counted.save_model("m", model_of(1))
     # with a subtracted shard, whose segment is written again with the other
-    less = small_forget(fitted, {"/before/a": 1})
-    after = rename(less, "/before", "/after", Run(embedded))
-    assert (urls(after), after.load()) == (["/after/b"], total([2]))
+    less = small_forget(fitted, {f"{before}/a": 1})
+    (tmp_path / "after").mkdir()
+    for name in "ab":
+        (tmp_path / "after" / name).touch()
+    after = rename(less, str(before), str(tmp_path / "after"), Run(embedded))
+    assert (urls(after), after.load()) == ([f"{tmp_path}/after/b"], total([2]))
     gone = total([1]).n_documents
     for one in (less, after):
         assert (staleness(one, "m").forgotten, forgotten_since(one, "m")) == (gone, gone)
@@ -156,12 +203,14 @@ def test_a_renaming_that_cannot_be_right_is_refused(store, corpus, embedded):
     run = Run(embedded)
     with pytest.raises(InvalidInput, match=r"no counted shard is named .*nowhere/.*such as"):
         rename(store, str(corpus / "nowhere"), str(corpus), run)
-    with pytest.raises(InvalidInput, match="give two names"):
-        rename(store, str(corpus), str(corpus), run)
+    with pytest.raises(InvalidInput, match=r"4 are still at .*; move the files first"):
+        rename(store, str(corpus), str(corpus.with_name("typo")), run)
     shutil.copytree(corpus, corpus.with_name("copy"))
     both = update(store, shards_of(corpus.with_name("copy")), run).store
-    with pytest.raises(InvalidInput, match="counted under this name as well"):
+    with pytest.raises(InvalidInput, match="4 are still at"):
         rename(both, str(corpus), str(corpus.with_name("copy")), run)
+    with pytest.raises(InvalidInput, match="counted under this name as well"):
+        rename(both, str(corpus), str(corpus.with_name("copy")), run, copies=True)
     assert both.latest().version == both.version
 
 
@@ -191,11 +240,11 @@ def test_what_is_at_a_place_that_cannot_be_listed_has_not_moved(
 def test_the_command_and_the_store_in_python_rename(store, corpus, run):
     place = moved(corpus)
     code, _, said = run("update", store.url, f"{place}/**/*.txt")
-    assert (code, "has moved" in said, "`update --include-moved`" in said) == (2, True, True)
+    assert (code, "have moved" in said, "`update --include-moved`" in said) == (2, True, True)
     code, out, _ = run("rename", store.url, str(corpus), str(place))
-    # each of the two segments is a commit
-    assert (code, out) == (0, f"version 4: shards of {corpus} are those of {place} now\n")
+    assert (code, out) == (0, f"version 3: 4 shards of {corpus} renamed to {place}\n")
     code, out, _ = run("update", store.url, f"{place}/**/*.txt")
-    assert (code, out) == (0, "version 4: no new shards, 4 counted before\n")
+    assert (code, out) == (0, "version 3: no new shards, 4 counted before\n")
+    moved(place, corpus.name)
     after = open_store(store.url).rename(str(place), str(corpus))
     assert sorted(record.url for record in after.snapshot.ledger()) == urls(store)

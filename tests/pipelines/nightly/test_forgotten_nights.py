@@ -41,3 +41,26 @@ def test_a_forgotten_shard_does_not_come_back_by_night(run, tmp_path, planted):
     ]
     assert "2 forgotten shards were skipped" in update["values"]["told"][0]
     assert report["status"]["forgotten"] == [str(corpus / "1.txt")]
+
+
+def test_a_night_after_a_move_counts_nothing_and_after_a_renaming_has_nothing_new(
+    run, tmp_path, planted
+):
+    corpus, store = tmp_path / "corpus", str(tmp_path / "store")
+    (corpus / "before").mkdir(parents=True)
+    (corpus / "before" / "a.txt").write_text("\n".join(planted[:300]) + "\n")
+    config = tmp_path / "night.toml"
+    config.write_text(
+        f'store = "{store}"\nshards = "{corpus}/**/*.txt"\noutput = "{tmp_path}/reports"\n'
+        "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 4\n"
+        "[refit]\ntopics = 2\n[gates]\nmin_documents = 1\n"
+    )
+    assert run("nightly", config)[0] == 0
+    (corpus / "before").rename(corpus / "after")
+    code, out, err = run("nightly", config)
+    assert (code, "0 shards counted" in out) == (3, True), err
+    assert f"run `streaming-moments rename` with {store} {corpus}/before/ {corpus}/after/" in err
+    code, out, _ = run("rename", store, corpus / "before", corpus / "after")
+    assert (code, "1 shard of" in out) == (0, True)
+    code, out, err = run("nightly", config)
+    assert (code, out) == (10, "nothing new; 0 shards counted\n"), err

@@ -36,7 +36,7 @@ class Nights:
         )
         found, out, err = self.run("nightly", self.folder / "night.toml")
         assert found == code, err
-        return self.report, out
+        return self.report, out + err
 
     @property
     def report(self):

@@ -259,7 +259,7 @@ def test_a_night_by_cron_waits_for_a_turn_of_who_counts(accumulator, place, monk
         'wait = "10m"\n[refit]\ntopics = 2\nalpha0 = 1\n'
     )
     night, cluster = read_config(place / "night.toml"), accumulator.run.cluster
-    refused, real = threading.Event(), Lock._taken
+    refused, real = threading.Event(), Lock._acquired
 
     def taken(folder, expiry):
         try:
@@ -268,7 +268,7 @@ def test_a_night_by_cron_waits_for_a_turn_of_who_counts(accumulator, place, monk
             refused.set()
             raise
 
-    monkeypatch.setattr(Lock, "_taken", taken)
+    monkeypatch.setattr(Lock, "_acquired", taken)
     with ThreadPoolExecutor(1) as pool:
         with locked(accumulator.config):
             with pytest.raises(LockHeld):

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from service_answers import due
 
-from streaming_moments.errors import ShardError, StoreError
+from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.jobs.update import update
@@ -112,7 +112,9 @@ def test_a_service_that_has_moved_whole_counts_nothing_twice(
     store, run = MomentStore.open(str(one)), Run(embedded)
     # a night or an update of the sealed shards, before anyone assigns the inbox
     shards = list_shards([f"{inbox}/sealed/**/*.jsonl"])
-    with pytest.raises(ShardError, match="the inbox has moved; run `streaming-moments inbox"):
+    with pytest.raises(
+        InvalidInput, match="the inbox with 1 sealed shard has moved: run `streaming"
+    ):
         update(store, shards, run)
     config = tmp_path / "service.toml"
     config.write_text(f'store = "{one}"\ninbox = "{inbox}"\n')

@@ -40,7 +40,7 @@ def test_states_that_cannot_be_compared_are_refused():
     rng = np.random.default_rng(0)
     one, P = counted(rng, 2)
     total = int(P.sum())
-    with pytest.raises(ForeignStatistics, match="not of the same words"):
+    with pytest.raises(ForeignStatistics, match="have different words"):
         pair_distance([(one[0], one[1])], total, total)
     other = PairRows("other", 0, 2, one[0].pairs)
     with pytest.raises(ForeignStatistics, match="bases"):
