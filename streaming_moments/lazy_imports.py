@@ -115,6 +115,10 @@ def _imported(package: str, module: str, name: str) -> object:
         missing = (error.name or "").partition(".")[0]
         if missing in ("", "streaming_moments"):
             raise
-        # no other exports need a package of an extra
-        told = needs(f"{package}.{name}", missing, "sklearn")
+        told = (
+            needs(f"{package}.{name}", "scikit-learn", "sklearn")
+            if missing == "sklearn"
+            else f"{package}.{name} needs the package {missing}, which is not installed; run "
+            "`pip install streaming-moments`, which installs all that it needs"
+        )
         raise ModuleNotFoundError(told, name=error.name) from error

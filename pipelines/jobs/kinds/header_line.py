@@ -24,7 +24,7 @@ def like_a_record(table: pa.Table) -> str | None:
     >>> like_a_record(pa.table({"hidden markov models": ["sea"], "train": ["train"]}))
     'train'
     """
-    names = table.column_names
+    names: list[str] = table.column_names
     # the name of a single column need not tell it from others
     most = _WORDS - (len(names) == 1)
     for name in names:
