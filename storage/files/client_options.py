@@ -42,7 +42,7 @@ def option_remedy(error: BaseException) -> str | None:
     """Return what to do about an option that a client refuses; None for other errors."""
     if found := _refused(error):
         near = guess(found[2], _options_of(found[1]))
-        return f"{near} Otherwise remove it from the storage options" if near else _OTHERWISE
+        return f"{near} Otherwise {_OTHERWISE}" if near else _OTHERWISE
     if wrong := _ENDPOINT.search(str(error)):
         where = "in AWS_ENDPOINT_URL or the storage options"
         try:

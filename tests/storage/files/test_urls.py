@@ -180,7 +180,10 @@ def test_an_endpoint_with_a_wrong_port_is_named(endpoint, told, monkeypatch):
     ("options", "told"),
     [
         ({"endpont_url": "x"}, r"\(unknown option 'endpont_url'\); did you mean 'endpoint_url'\?"),
-        ({"client_kwargs": {"endpont_url": "x"}}, "did you mean 'endpoint_url'.* Otherwise remove"),
+        (
+            {"client_kwargs": {"endpont_url": "x"}},
+            "did you mean 'endpoint_url'.* Otherwise correct or remove",
+        ),
         ({"config_kwargs": {"read_timeot": 3}}, "did you mean 'read_timeout'"),
         ({"fish": 3}, r"\(unknown option 'fish'\); correct or remove this option"),
     ],
