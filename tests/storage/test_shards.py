@@ -352,6 +352,28 @@ def test_chained_and_uninstalled_file_systems() -> None:
         list_shards(["nowhere://a.txt"])
 
 
+@pytest.mark.parametrize(
+    ("protocol", "package", "extra"),
+    [
+        ("s3", "s3fs", "s3"),
+        ("gs", "gcsfs", "gcs"),
+        ("az", "adlfs", "azure"),
+        ("abfs", "adlfs", "azure"),
+    ],
+)
+def test_a_missing_client_is_named_with_its_extra(
+    protocol: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(f"Install {package}")
+
+    monkeypatch.setattr("fsspec.core.get_filesystem_class", missing)
+    with pytest.raises(ShardError) as caught:
+        list_shards([f"{protocol}://bucket/a.txt"])
+    told = f"{protocol}:// needs {package}, which is not installed; run `pip install "
+    assert f"{told}'streaming-moments[{extra}]'` (" in str(caught.value)
+
+
 def test_fingerprints_are_of_the_content(tmp_path: Path, memory: str) -> None:
     content = bytes(range(256)) * 9000
     path = write(tmp_path / "x.txt", content)

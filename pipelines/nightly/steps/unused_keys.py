@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.counting_options import PilotOptions
+from streaming_moments.pipelines.counting_options import MOST_TOPICS, PilotOptions
 from streaming_moments.pipelines.nightly.config import CreateSection, NightlyConfig
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.counting.languages import AUTO
@@ -37,11 +37,12 @@ def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterato
     numbers, made = config.refit.topics, config.create
     if not config.refit.topical:
         return
-    if store is None and made is not None and max(numbers) > made.max_topics:
-        beyond = [number for number in numbers if number > made.max_topics]
+    largest = MOST_TOPICS if made is None else made.max_topics or MOST_TOPICS
+    if store is None and made is not None and max(numbers) > largest:
+        beyond = [number for number in numbers if number > largest]
         raise InvalidInput(
             f"[refit] topics has {_listing(beyond)}, more than [create] max_topics "
-            f"({made.max_topics}); raise max_topics or lower topics"
+            f"({largest}); raise max_topics or lower topics"
         )
     if store is None or store.kind != config.refit.family.kind:
         return

@@ -116,13 +116,16 @@ def test_the_page_says_first_what_there_is_to_know(visit):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("copies", [1, 4])
-def test_no_circle_and_no_name_of_the_map_lies_upon_another(visiting, tmp_path, copies, width):
+@pytest.mark.parametrize(("copies", "far"), [(1, False), (4, False), (3, True)])
+def test_no_circle_and_no_name_of_the_map_lies_upon_another(visiting, tmp_path, copies, far, width):
     given = full_page()
     many = copies * TOPICS
     topics = [replace(given.topics[one % TOPICS], topic=one) for one in range(many)]
     # copies of a topic lie at one place
     distances = np.tile(given.distances, (copies, copies))
+    if far:  # all others lie in a corner
+        distances *= 0.03
+        distances[-1, :-1] = distances[:-1, -1] = 1.0
     path = tmp_path / "page.html"
     only = {"correlations": (), "shares": ShareOverTime(), "periods": ShareOverTime()}
     distances = tuple(map(tuple, distances.tolist()))
