@@ -270,6 +270,7 @@ class Store:
         old: str,
         new: str,
         *,
+        copies: bool = False,
         client: Client | None = None,
         memory: int | None = None,
         verbose: int | bool = 0,
@@ -282,6 +283,8 @@ class Store:
         ----------
         old, new : str
             Path or URL of a file, or of a folder, before and after the move.
+        copies : bool
+            Rename shards as well whose file is still at the old place.
         client, memory, verbose
             As in `update`.
 
@@ -292,7 +295,8 @@ class Store:
         """
         at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         with self._running(client, memory, verbose) as run:
-            return dataclasses.replace(at, snapshot=rename(at.snapshot, old, new, run))
+            renamed = rename(at.snapshot, old, new, run, copies=copies)
+            return dataclasses.replace(at, snapshot=renamed)
 
     def merge(
         self,

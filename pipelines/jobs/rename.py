@@ -90,7 +90,7 @@ def rename(
     here = set[str]() if copies else _files(before, run)
     moved = {url: name for url, name in names.items() if _is(name, there) and not _is(url, here)}
     if not moved:
-        raise InvalidInput(_none_moved(names, before, after, here))
+        raise _none_moved(names, before, after, here)
     renaming = Renaming(moved)
     written = []
     for sources in segments_to_rename(store, renaming):
@@ -124,10 +124,13 @@ def _is(url: str, files: Set[str]) -> bool:
     return whole_of(url) in files
 
 
-def _none_moved(names: Collection[str], old: str, new: str, here: Set[str]) -> str:
+def _none_moved(names: Collection[str], old: str, new: str, here: Set[str]) -> InvalidInput:
     still = sum(_is(url, here) for url in names)
     gone = len(names) - still
     where = [f"{still:,} {'is' if still == 1 else 'are'} still at {old}"] * bool(still)
     where += [f"{gone:,} {'is' if gone == 1 else 'are'} not at {new}"] * bool(gone)
     many = of_number(len(names), "counted shard")
-    return f"of {many}, {' and '.join(where)}; move the files first, and check both names"
+    told = f"of {many}, {' and '.join(where)}; move the files first, and check both names"
+    if not still:
+        return InvalidInput(told)
+    return InvalidInput(told, "{rename.copies} renames shards that were copied")

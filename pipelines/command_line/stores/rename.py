@@ -27,9 +27,14 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @click.argument("old", type=SHARD_URL)
 @click.argument("new", type=SHARD_URL)
+@click.option(
+    "--copies",
+    is_flag=True,
+    help="Rename shards as well whose file is still at OLD, as after a restore of a copy.",
+)
 @click.option("--message", default="", help="Message for the log.")
 @job_options
-def rename(store: str, old: str, new: str, message: str, job: JobSetup) -> None:
+def rename(store: str, old: str, new: str, copies: bool, message: str, job: JobSetup) -> None:
     """Give counted shards of STORE that have moved from OLD to NEW their new names.
 
     OLD and NEW are two files or two folders. Updates then do not count these shards again. Reads no
@@ -37,7 +42,7 @@ def rename(store: str, old: str, new: str, message: str, job: JobSetup) -> None:
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable().latest()
     with job.running() as run:
-        after = rename_shards(opened, old, new, run, message)
+        after = rename_shards(opened, old, new, run, message, copies)
     renamed = {one.url for one in after.ledger()} - {one.url for one in opened.ledger()}
     what = f"{of_number(len(renamed), 'shard')} of {old} renamed to {new}"
     print_version(after, what, job.json_output)

@@ -11,7 +11,6 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.counting_options import MOST_TOPICS, PilotOptions
 from streaming_moments.pipelines.nightly.config import CreateSection, NightlyConfig
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.counting.languages import AUTO
 from streaming_moments.storage.files.noted_options import without_effect
 from streaming_moments.storage.files.urls import shard_name
@@ -110,8 +109,8 @@ def _recorded(section: CreateSection, store: MomentStore) -> dict[str, Any]:
     """
     lineage = store.commit.lineage
     found = {key: one for key, one in (lineage.pilot or {}).items() if key in _PILOT}
-    if store.kind != CountsFoundation.kind:
-        return found
+    if not lineage.vocabulary:
+        return found  # a store of another kind than documents
     form, dates = store.form, lineage.dates
     found |= {
         "format": form.kind,
