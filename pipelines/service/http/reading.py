@@ -59,7 +59,7 @@ async def transform(service: Service, request: Request) -> Response:
     """Answer with topics of texts, or with results of the published model for other documents."""
     published = service.view.published
     if published is None:
-        raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
+        raise Problem(404, "the store has no model; fit one by `streaming-moments refit`")
     limits = service.config.limits
     require_json(request.headers)
     content = await body_of(service, request)

@@ -99,7 +99,7 @@ def test_a_body_that_is_refused_is_held_no_more(caller):
 def test_a_store_without_a_model_has_nothing_to_say(caller):
     caller.service.current.view = replace(caller.service.view, published=None)
     for answer in (caller.post("/v1/transform", {"texts": ["a"]}), caller("GET", "/time")):
-        assert "has no model yet" in problem(answer, 404)["detail"]
+        assert "has no model" in problem(answer, 404)["detail"]
     assert caller("GET", "/v1/models").json()["answering"] is None
     ready = caller("GET", "/readyz")
     assert (ready.status, ready.json()["model"]) == (503, False)
