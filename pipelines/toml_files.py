@@ -150,7 +150,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             meant |= {(inside, name) for name in cause.meant}
         elif error["type"] in _MISSING:
             if key:
-                missing[inside, key] = f"{inside} lacks {key!r}"
+                missing[inside, key] = f"{inside} lacks {key!r}; add it"
             else:
                 missing[_TOP, section[-1]] = f"the section {inside} is missing"
         elif section and error["type"] == "dataclass_type":
