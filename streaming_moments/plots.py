@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.extras import needs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -240,8 +241,6 @@ def _pyplot() -> Any:
         from matplotlib import pyplot
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "a plot needs matplotlib, which is not installed; run "
-            "`pip install 'streaming-moments[plot]'`",
-            name="matplotlib",
+            needs("a plot", "matplotlib", "plot"), name="matplotlib"
         ) from error
     return pyplot

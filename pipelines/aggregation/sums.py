@@ -189,7 +189,7 @@ class ProcessSums(WorkerPlugin):
     """All sums of a worker process, by the job that owns them."""
 
     name = NAME
-    idempotent = True  # kept on the worker, so that a second job finds the same object
+    idempotent = True  # stays on the worker, so that a second job finds the same object
 
     def setup(self, worker: Worker) -> None:
         """Start without sums, and let other workers fetch rows and request additions."""

@@ -108,7 +108,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            # the future itself knows of a success, so do not wait for the loop of the client
+            # the future itself holds a success, so do not wait for the loop of the client
             if future.status != "finished":
                 failure = _asked(cluster, future.exception, wait)
                 if failure is not None:

@@ -150,7 +150,8 @@ def most_coherent(
     Raises NotIdentifiable if the store has no co-document counts.
     """
     pilot = store.commit.lineage.pilot or {}
-    most = int(pilot.get("max_topics", store.basis.columns))
+    asked = pilot.get("max_topics") or pilot.get("drawn", {}).get("max_topics")
+    most = int(asked or store.basis.columns)
     step = max(1, -(-(most - 1) // _TRIED))
     tried = range(min(2, most), most + 1, step)
     best = select(store, tried, [alpha0], run, method, seed, refine).best

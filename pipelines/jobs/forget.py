@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, short
 from streaming_moments.pipelines.aggregation.aggregation import Gathering, gathering_on
 from streaming_moments.pipelines.aggregation.group_runner import gather_group
 from streaming_moments.pipelines.aggregation.partitioning import as_counted, by_days, with_days
@@ -237,7 +237,9 @@ def _taken(
 
 
 def _as_counted(records: Sequence[ShardRecord]) -> str:
-    return "; ".join(f"{one.url} was counted as {one.fingerprint}" for one in records[:_SHOWN])
+    return "; ".join(
+        f"{one.url} was counted as {short(one.fingerprint)}" for one in records[:_SHOWN]
+    )
 
 
 def _records_of(store: MomentStore, parts: Sequence[SegmentReference]) -> set[ShardRecord]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from streaming_moments.errors import (
     ShardError,
     SumExceeded,
     printable,
+    short,
 )
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
@@ -32,6 +34,7 @@ from streaming_moments.pipelines.jobs.listed.moved import (
 from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.parts import first_byte
+from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.kinds.registry import may_grow
 from streaming_moments.storage.log.forgotten import ShardsForgotten
 from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.aggregation.group_runner import Gathered
 
 _SHOWN = 20
+_IN_COMMAND = 3  # shards in a command that a message gives
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ def update(
             f"{url}: its last {nbytes:,} bytes are not a whole line yet; a later update counts them"
         )
     if compared.changed and old is None:
-        raise _all_changed([(record, mark) for _, record, mark in compared.changed])
+        raise _all_changed(store, [(record, mark) for _, record, mark in compared.changed])
     left, forgotten = compared.new, Reasons()
     if not include_forgotten:
         left, forgotten = without_forgotten(store.commit.forgotten, compared.new, run)
@@ -340,19 +344,28 @@ def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -
         if record is not None and record.fingerprint != mine[url]
     ]
     if changed:
-        raise _all_changed(changed)
+        raise _all_changed(store, changed)
 
 
-def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
+def _all_changed(store: MomentStore, changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     lines = "; ".join(
-        f"{record.url} was counted as {record.fingerprint} and is now {mark}"
+        f"{record.url} was counted as {short(record.fingerprint)} and is now {short(mark)}"
         for record, mark in changed[:_SHOWN]
     )
     more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+    shards = [record.url for record, _ in changed[:_IN_COMMAND]]
+    command = shlex.join(
+        ["streaming-moments", "update", shard_name(store.url), *shards, "--replace"]
+    )
+    others = ", and the others in the same way" if len(changed) > _IN_COMMAND else ""
     return InvalidInput(
         f"counted with other content: {of_number(len(changed), 'shard')}: {lines}{more}.",
-        "Put the old content back or give new content a new name, or count it instead "
-        "with {update.replace}",
+        remedy(
+            "Put the old content back or give new content a new name, or count it instead "
+            "with `{command}`{others}",
+            command=command,
+            others=others,
+        ),
     )
 
 

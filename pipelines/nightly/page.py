@@ -81,6 +81,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         version=report.version,
         diff=_diff(report, history),
         links=tuple(_links(report, history)),
+        at=report.file_name(".html"),
     )
     if store is None or name is None or model is None:
         return page
@@ -181,6 +182,7 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
     before = [night.page for night in history.nights if night.page]
     if before:
         yield "Night before", before[-1]
+    yield "This night", report.file_name(".html")
     yield "All nights", INDEX
     yield "Data (JSON)", report.file_name(".json")
 

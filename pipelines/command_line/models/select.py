@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from shlex import quote
 from typing import Any
 
 import click
@@ -185,4 +186,4 @@ def _refit(store: str, one: Candidate, options: str, model: Any | None = None) -
     rounds = "" if one.refined == usual else f" --refine {one.refined}"
     alpha0 = f" --alpha0 {one.alpha0:g}" if model is None or one.alpha0 else ""
     told = f"--topics {one.n_topics}{alpha0}{rounds}{options}"
-    return f"streaming-moments refit {store} {told}"
+    return f"streaming-moments refit {quote(store)} {told}"

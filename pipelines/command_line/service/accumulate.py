@@ -8,6 +8,7 @@ import sys
 import threading
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
+from shlex import quote
 from time import monotonic, sleep
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -145,7 +146,8 @@ def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
     for note in aside:
         tell(f"set aside {note.path}, {of_number(note.documents, 'document')}: {note.reason}")
     if aside:
-        tell(f"`streaming-moments set-aside {config} --retry` counts shards that are set aside")
+        command = f"streaming-moments set-aside {quote(config)} --retry"
+        tell(f"`{command}` counts shards that are set aside")
     return ExitCode.BAD_SHARDS if aside or turn.left_out else ExitCode.DONE
 
 

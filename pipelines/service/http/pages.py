@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -155,7 +154,7 @@ async def health(service: Service, request: Request) -> Response:
             "reports": "" if reports is None else reports[0].url,
             "failed": runs[-1] if runs and runs[-1].outcome not in _GOOD else None,
             "since": _outside_since(service, view),
-            "ledger": list(islice(ledger_rows(store), _SHOWN)),
+            "ledger": list(ledger_rows(store, _SHOWN)),
         }
 
     told = await run_in_threadpool(found)

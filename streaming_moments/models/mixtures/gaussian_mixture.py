@@ -220,7 +220,7 @@ class GaussianMixture(StoredModel):
     @classmethod
     def _trial_of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Trial:
         whole, k = joined_blocks(blocks), options.topics
-        # raises an error if the rows do not separate so many components
+        # raises an error if the rows separate fewer components
         mixture_components(VectorMoments.of(whole), k, options.covariance)
         held_out = held_out_rows(whole, k - 1, options.covariance.endswith("diag"))
         halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))

@@ -52,7 +52,7 @@ class Lingering:
             if message["type"] == "http.response.start":
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
-                # the client knows the length, so for the client the answer is complete
+                # the client has read the length, so for the client the answer is complete
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 
