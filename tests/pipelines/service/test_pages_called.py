@@ -616,6 +616,10 @@ def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monk
         assert found.found.tags == {"published": ("night-v3", "night-v1")}
         assert (found.shown, found.title) == (50, "Roll back to version 2?")
         assert found.found.apart.documents == -120
+        assert "answers no texts" not in caller("GET", path).text
+        first = caller("GET", "/versions/0/rollback").text
+        assert "no model at all, so the service answers no texts" in first
+        assert "they wait" not in first
         assert problem(caller("GET", "/versions/4/rollback"), 409)
         assert problem(caller("GET", "/versions/9/rollback"), 404)["field"] == "version"
         form = {"token": found.token, "head": "4"}
