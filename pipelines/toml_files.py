@@ -70,7 +70,8 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
             f"{path} cannot be read ({error.strerror}); check the path{start}"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not TOML ({error}); correct it") from error
+        told = str(error).replace("Cannot overwrite a value", "the key was given before")
+        raise InvalidInput(f"{path} is not TOML ({told}); correct it") from error
     # report only that this is another file, because other errors in it would mislead
     if other is not None and other.marks & content.keys():
         raise InvalidInput(
@@ -181,7 +182,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             meant |= {(inside, name) for name in cause.meant}
         elif error["type"] in _MISSING:
             if key:
-                missing[inside, key] = f"{inside} lacks {key!r}"
+                missing[inside, key] = f"{inside} lacks {key!r}; add it"
             else:
                 missing[_TOP, section[-1]] = f"the section {inside} is missing"
         elif section and error["type"] == "dataclass_type":

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from streaming_moments.decompositions.methods import METHODS
 from streaming_moments.models.registry import MODELS
@@ -47,6 +48,18 @@ def tag_name(name: str) -> str:
     return name
 
 
+def positive(value: timedelta) -> timedelta:
+    if value <= timedelta(0):
+        raise PydanticCustomError("greater_than", "too short", {"gt": "0s"})
+    return value
+
+
+def short_enough(value: timedelta) -> timedelta:
+    if value > LONGEST_EXPIRY:
+        raise PydanticCustomError("less_than_equal", "too long", {"le": f"{LONGEST_EXPIRY.days}d"})
+    return value
+
+
 def listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
@@ -55,8 +68,8 @@ Place = Annotated[str, AfterValidator(require_no_secret), AfterValidator(require
 ShardUrl = Annotated[str, AfterValidator(require_no_user), AfterValidator(require_bucket_name)]
 Size = Annotated[int, BeforeValidator(size_of)]
 Time = Annotated[timedelta, BeforeValidator(time_of)]
-Positive = Annotated[Time, Field(gt=timedelta(0))]
-Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), BeforeValidator(time_of)]
+Positive = Annotated[Time, AfterValidator(positive)]
+Expiry = Annotated[Positive, AfterValidator(short_enough)]
 Method = Annotated[str, _one_of(METHODS)]
 Family = Annotated[str, _one_of(tuple(MODELS))]
 Topics = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(listed)]

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.nightly.config import ClusterSection, NightlyConfig, read_config
@@ -32,7 +33,15 @@ from streaming_moments.storage.files.noted_options import without_effect
 _LOCAL_NAMES = frozenset({"localhost"})
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
-Kept = Annotated[Time, Field(ge=timedelta(days=1))]
+
+
+def _a_day_or_more(value: timedelta) -> timedelta:
+    if value < timedelta(days=1):
+        raise PydanticCustomError("greater_than_equal", "too short", {"ge": "1d"})
+    return value
+
+
+Kept = Annotated[Time, AfterValidator(_a_day_or_more)]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -161,6 +170,11 @@ class ServiceConfig:
                 "no tokens; create some by `streaming-moments token add FILE NAME --role writer` "
                 "and give tokens = FILE, or listen on 127.0.0.1"
             )
+        if _is_within(self.inbox_url, self.store):
+            raise ValueError(
+                f"the inbox {self.inbox_url} is in the folder of the store, which would hold "
+                f"files of both; give another folder, such as {self.store.rstrip('/')}-inbox"
+            )
         if self.tokens is None and self.listen.origins:
             raise ValueError("[listen] origins: pages of other sites need tokens; give tokens")
         return self
@@ -169,6 +183,12 @@ class ServiceConfig:
     def inbox_url(self) -> str:
         """URL of the inbox."""
         return self.inbox or f"{self.store.rstrip('/')}-inbox"
+
+
+def _is_within(inbox: str, store: str) -> bool:
+    """Whether the inbox is the folder of the store, or in it."""
+    inner, outer = (one if "://" in one else str(Path(one).resolve()) for one in (inbox, store))
+    return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
 
 
 _NIGHT = OtherFile(

@@ -47,7 +47,7 @@ class Counting:
         if self.stalled() >= patience:
             return (
                 f"no documents were counted for more than {patience:.0f} s although some are "
-                "sealed; check that `streaming-moments accumulate` runs, and read its output"
+                "pending; check that `streaming-moments accumulate` runs, and read its output"
             )
         return None
 
@@ -58,6 +58,7 @@ def counting_now(
     steps: Sequence[FailingStep],
     before: Counting,
     unusable: str | None = None,
+    overdue: float | None = None,
 ) -> Counting:
     """Return the current state of counting.
 
@@ -65,6 +66,7 @@ def counting_now(
     steps : failing steps of the accumulator
     before : the state when it was last checked
     unusable : why the inbox cannot be used. On a full disk the accumulator cannot note its failures
+    overdue : age in seconds of a pending document that should have been sealed and counted by now
     """
     reached = counted_up_to(inbox)
     failing = unusable or next((one.error for one in steps if one.step in _COUNTING), None)
@@ -72,4 +74,6 @@ def counting_now(
     if failing is not None or lag:
         went_on = reached > before.reached and failing is None
         since = monotonic() if before.since is None or went_on else before.since
+    if overdue is not None:
+        since = min(monotonic() - overdue, monotonic() if since is None else since)
     return Counting(lag, failing, all_set_aside(inbox.folder), reached, since)

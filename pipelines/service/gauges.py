@@ -121,12 +121,12 @@ class Gauges:
             Counter(f"{name}_texts", "Texts whose topics were answered.", registry=registry),
         )
 
-    def answered(self, call: str, status: int, seconds: float) -> None:
-        """Count a call."""
+    def answered(self, call: str, status: int, seconds: float, asked: bool = False) -> None:
+        """Count a call; `asked`: it only asked a browser for the token, which is no rejection."""
         self.calls.labels(call, str(status)).inc()
         self.seconds.labels(call).observe(seconds)
         self.rates.add("calls")
-        if status >= _REFUSED:
+        if status >= _REFUSED and not asked:
             self.rates.add("failed" if status >= _FAILED else "refused")
 
     def accepted(self, documents: int, nbytes: int) -> None:

@@ -21,6 +21,8 @@ class ServiceLog:
 
     def call(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
         """A call that was answered."""
+        # of a call without a valid token nothing else says who sent it
+        client = {"client": scope["client"][0]} if status == 401 and scope.get("client") else {}
         self.log.info(
             "call",
             call=scope.get("call", "none"),
@@ -28,6 +30,7 @@ class ServiceLog:
             seconds=round(seconds, 4),
             request_id=scope["request_id"],
             principal=scope.get("principal", ""),
+            **client,
         )
 
     def fault(self, error: Exception, scope: Mapping[str, Any]) -> None:

@@ -167,12 +167,14 @@ class Current:
         sealed = tried(_SEALS, self.seals.latest, before.sealed)
         steps = tried(_STEPS, lambda: read_steps(self.inbox), before.steps)
         unusable = problems.get(INBOX) or problems.get(OWNER)
+        age, most = (one.total_seconds() for one in (backlog.age, self._config.limits.inbox_age))
+        overdue = age if age >= most else None
         counting = tried(
             COUNTING,
-            lambda: counting_now(self.inbox, sealed, steps, before.counting, unusable),
+            lambda: counting_now(self.inbox, sealed, steps, before.counting, unusable, overdue),
             before.counting,
         )
-        problem = counting.problem(self._config.limits.inbox_age.total_seconds())
+        problem = counting.problem(most)
         if problem is not None:
             problems[COUNTING] = problem
         with self._setting:

@@ -143,7 +143,7 @@ class RecordShape:
             ) from error
         if len(line) > self.line_bytes:
             raise RecordRefused(
-                place, self.required[0], f"the document exceeds {self.line_bytes} bytes; split it"
+                place, self.required[0], f"the document exceeds {self.line_bytes:,} bytes; split it"
             )
         tokens = (sum(one) for one in map(kept.get, self._counts) if isinstance(one, list))
         large = self.judge is not None and max(len(line), *tokens, 0) > self.light

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
 from streaming_moments.storage.log.commits import Commit
-from streaming_moments.storage.log.ledger import Ledger, read_ledger
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord, read_ledger
 from streaming_moments.storage.log.origins import MERGE
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
@@ -87,16 +88,30 @@ def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]
 
 
 def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
-    """Numbers of documents added and removed between two ledgers, shard by shard."""
+    """Numbers of documents added and removed between two ledgers, shard by shard.
+
+    A shard with another name and the same content was renamed: it is neither.
+    """
     old, new = ({one.url: one for one in ledger} for ledger in (before, after))
     counted = forgotten = 0
-    for url in old.keys() | new.keys():
-        one, other = old.get(url), new.get(url)
-        more = (other.documents if other else 0) - (one.documents if one else 0)
+    for url in old.keys() & new.keys():
+        one, other = old[url], new[url]
+        more = other.documents - one.documents
         counted, forgotten = counted + max(more, 0), forgotten + max(-more, 0)
-        if one and other and not more and one.fingerprint != other.fingerprint:
+        if not more and one.fingerprint != other.fingerprint:
             counted, forgotten = counted + one.documents, forgotten + one.documents
-    return counted, forgotten
+    gone = Counter(_content(old[url]) for url in old.keys() - new.keys())
+    came = Counter(_content(new[url]) for url in new.keys() - old.keys())
+    return counted + _documents(came - gone), forgotten + _documents(gone - came)
+
+
+def _content(record: ShardRecord) -> tuple[str, int, int]:
+    """What a renaming of a shard does not change."""
+    return record.fingerprint, record.size, record.documents
+
+
+def _documents(shards: Counter[tuple[str, int, int]]) -> int:
+    return sum(documents * number for (_, _, documents), number in shards.items())
 
 
 def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, int]:

@@ -64,7 +64,7 @@ def test_a_misspelled_key_is_not_missing_as_well(read, least):
         "the top level has no key 'stoer'; did you mean 'store'?"
     )
     # a key that resembles nothing does not stand for the missing one
-    assert refusal(read, rest | {"x": "s"}).endswith("; the top level lacks 'store'")
+    assert refusal(read, rest | {"x": "s"}).endswith("; the top level lacks 'store'; add it")
 
 
 def test_a_misspelled_key_of_a_section_is_not_missing_as_well():

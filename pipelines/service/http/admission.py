@@ -13,6 +13,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.limits import Share
 from streaming_moments.pipelines.service.service import Service
@@ -165,22 +166,25 @@ def require_room(service: Service) -> None:
     Raises a Problem 429 with the time to retry, or 503 if the inbox belongs to another store.
     """
     require_own_inbox(service)
+    refused = refusal(service)
+    if refused is not None:
+        raise Problem(429, f"{refused}; send again later", retry_after=_AGAIN)
+
+
+def refusal(service: Service) -> str | None:
+    """Return why pending documents keep the service from accepting more; None if it does."""
     limits, backlog = service.config.limits, service.view.backlog
     waits = backlog.nbytes + service.commits.held_bytes
     if waits >= limits.inbox:
-        raise Problem(
-            429,
-            f"{waits:,} bytes of documents are pending, and at most {limits.inbox:,} may be; "
-            "send again later",
-            retry_after=_AGAIN,
-        )
+        most = size_text(limits.inbox)
+        return f"{waits:,} bytes of documents are pending, and at most {most} may be"
     if backlog.age >= limits.inbox_age:
-        raise Problem(
-            429,
-            f"documents have been pending for {backlog.age.total_seconds():.0f} seconds, so "
-            "apparently no process counts them; send again later",
-            retry_after=_AGAIN,
+        age = backlog.age.total_seconds()
+        return (
+            f"documents have been pending for {age:.0f} seconds, so apparently no process counts "
+            "them"
         )
+    return None
 
 
 async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:

@@ -215,7 +215,9 @@ class _Logged:
                 await self.app(scope, receive, sent)
         finally:
             seconds = time.perf_counter() - begun
-            self.service.gauges.answered(scope.get("call", "none"), status, seconds)
+            has_token = any(key == b"authorization" for key, _ in scope["headers"])
+            asked = status == 401 and not has_token and prefers_page(scope)
+            self.service.gauges.answered(scope.get("call", "none"), status, seconds, asked)
             self.log.call(scope, status, seconds)
 
 

@@ -30,7 +30,7 @@ def require_json(headers: Mapping[str, str]) -> None:
     """Raise a Problem 415 unless a body is JSON."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
-        raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
+        raise other_type(kind, JSON)
 
 
 async def read_body(
@@ -86,7 +86,7 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
 
     `content_type` is `application/json` for an array, `application/x-ndjson` for an object in each
     line, or `application/vnd.apache.arrow.stream` for rows. Raises a Problem 415 for another type,
-    400 for invalid JSON, and 413 for more documents.
+    400 for invalid JSON, 422 for JSON that is no array, and 413 for more documents.
 
     Examples
     --------
@@ -97,18 +97,14 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
     if kind == JSON:
         found = _several_in(content, most)
         if not isinstance(found, list):
-            raise Problem(400, 'the body is not a JSON array; send [{"text": "..."}, ...]')
+            raise Problem(422, 'the body is not a JSON array; send [{"text": "..."}, ...]')
         several: Iterator[object] = iter(found)
     elif kind in _LINES:
         several = _of_lines(content, most)
     elif kind == STREAM:
         several = documents_of_stream(content)
     else:
-        raise Problem(
-            415,
-            f"the content type is {kind[:60]!r}; send {JSON}, {_LINES[0]} or {STREAM}",
-            "Content-Type",
-        )
+        raise other_type(kind, f"{JSON}, {_LINES[0]} or {STREAM}")
     for number, one in enumerate(several):
         if number == most:
             raise Problem(413, f"the body has more than {most:,} documents; send fewer at once")
@@ -240,6 +236,12 @@ def _gunzip(most: int) -> Callable[[bytes], bytes]:
         return found
 
     return unpacked
+
+
+def other_type(kind: str, wanted: str) -> Problem:
+    """Return the error for a body of a content type that the call does not read."""
+    found = f"the content type is {kind[:60]!r}" if kind else "the header Content-Type is missing"
+    return Problem(415, f"{found}; send {wanted}", "Content-Type")
 
 
 def _too_large(most: int) -> Problem:

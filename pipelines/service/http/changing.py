@@ -36,6 +36,7 @@ class Return:
     version, head : the target version and the latest one
     apart : difference from the latest version to the target
     models : models that did not exist then
+    answering : whether any model existed then
     tags : the model of a tag now and then; None without a model
     """
 
@@ -43,6 +44,7 @@ class Return:
     head: int
     apart: Difference
     models: tuple[str, ...]
+    answering: bool
     tags: Mapping[str, tuple[str | None, str | None]]
 
 
@@ -83,7 +85,7 @@ async def labelled(service: Service, request: Request) -> Response:
     form = await own_form(service, request)
     topic, published = named_number(request, "topic"), service.view.published
     if published is None:
-        raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
+        raise Problem(404, "the store has no model; fit one by `streaming-moments refit`")
     text = form.get("label", "").strip()
 
     def change(store: MomentStore) -> MomentStore:
@@ -127,5 +129,6 @@ def _return_to(store: MomentStore, version: int) -> Return:
         store.version,
         difference(store, store.version, version),
         tuple(name for name in now.models if name not in then.models),
+        bool(then.models),
         {name: both for name, both in moved.items() if both[0] != both[1]},
     )

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
 
-from streaming_moments.pipelines.service.http.bodies import FORM
+from streaming_moments.pipelines.service.http.bodies import FORM, other_type
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.request_params import body_of, principal
 
@@ -32,7 +32,7 @@ async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) 
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM:
-        raise Problem(415, f"the content type is {kind[:60]!r}; send the form", "Content-Type")
+        raise other_type(kind, "the form")
     content = await body_of(service, request, most)
     try:
         text = content.decode("latin-1")

@@ -26,6 +26,7 @@ from streaming_moments.storage.inbox.records import RecordShape
 
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
+_ACCEPTED = 202  # status of calls whose answer names where their state is shown
 # text, fewest items of a list, and longest list in examples
 _TEXT, _FEW, _LONGEST = "the sea and a ship", 2, 16
 
@@ -87,6 +88,9 @@ def _operation(call: Call, tokens: bool, example: Any) -> dict[str, Any]:
             **{str(status): _refusal(status) for status in sorted(refusals)},
         },
     }
+    if call.status == _ACCEPTED:
+        where = {"description": "Path that shows the state.", "schema": {"type": "string"}}
+        operation["responses"][str(call.status)]["headers"] = {"Location": where}
     if call.path == "/readyz":
         operation["responses"]["503"]["content"] = _content(call.gives)
     if call.takes is not None:

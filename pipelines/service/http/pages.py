@@ -24,6 +24,7 @@ from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.pipelines.reports.store_page import ledger_rows, store_page
 from streaming_moments.pipelines.reports.tables import LogLine, log_lines, topic_lines
 from streaming_moments.pipelines.service.config import night_of
+from streaming_moments.pipelines.service.http.admission import refusal
 from streaming_moments.pipelines.service.http.forms import read_form
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.reading import facts_of
@@ -58,6 +59,7 @@ _SHOWN = 50  # versions and shards that a page shows
 _RUNS = 10  # nights that a page shows
 _GOOD = ("published", "nothing new")
 _WORDS = 8
+_DOMINATED = 50  # documents for each effective one, from which on a few long ones decide
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -157,6 +159,9 @@ async def health(service: Service, request: Request) -> Response:
 
     told = await run_in_threadpool(found)
     told["advice"] = told["facts"].get("advice", ())
+    told["warning"] = told["facts"].get("warning", "")
+    told["dominated"] = told["warning"] and _are_dominated(told["facts"])
+    told["refused"] = refusal(service)
     told["facts"] = {
         name.replace("_", " "): value
         for name, value in told["facts"].items()
@@ -167,6 +172,11 @@ async def health(service: Service, request: Request) -> Response:
     told["night_cells"] = night_cells
     told["silence"] = None if service.silence is None else service.silence()
     return page(service, request, "health.html", "Health", view=view, **told)
+
+
+def _are_dominated(facts: Mapping[str, Any]) -> bool:
+    """Whether a few long documents outweigh the others, of the facts of a store of documents."""
+    return bool(facts["effective_documents"] < facts["documents"] / _DOMINATED)
 
 
 def night_reports(service: Service) -> tuple[Folder, str] | None:
@@ -221,7 +231,7 @@ async def tried(service: Service, request: Request) -> Response:
     """Page of the topics of a pasted text, with the words that indicate them."""
     view = service.view
     if view.published is None:
-        raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
+        raise Problem(404, "the store has no model; fit one by `streaming-moments refit`")
     form = await read_form(service, request, 12 * _LONGEST)
     if "text" not in form:
         raise Problem(422, "the form has no text; give one", "text")

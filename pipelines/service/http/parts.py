@@ -152,7 +152,7 @@ def _kept_models(report: ReportPage, published: Published) -> str:
 
 def _published(view: View) -> Published:
     if view.published is None:
-        raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
+        raise Problem(404, "the store has no model; fit one by `streaming-moments refit`")
     return view.published
 
 

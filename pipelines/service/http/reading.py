@@ -59,7 +59,7 @@ async def transform(service: Service, request: Request) -> Response:
     """Answer with topics of texts, or with results of the published model for other documents."""
     published = service.view.published
     if published is None:
-        raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
+        raise Problem(404, "the store has no model; fit one by `streaming-moments refit`")
     limits = service.config.limits
     require_json(request.headers)
     content = await body_of(service, request)
@@ -103,7 +103,11 @@ def documents_asked(content: object, most: int) -> list[object]:
         )
     documents = content["documents"]
     if not isinstance(documents, list) or not documents:
-        raise Problem(422, "documents is not a list of at least one document", "documents")
+        raise Problem(
+            422,
+            'documents is not a list of at least one document; send {"documents": [{...}]}',
+            "documents",
+        )
     if len(documents) > most:
         raise Problem(
             413, f"there are {len(documents):,} documents; send at most {most:,}", "documents"
@@ -121,12 +125,14 @@ def texts_in(content: object, most: int, text_bytes: int) -> list[str]:
         raise Problem(422, 'the body is not an object with only "texts"; send {"texts": ["..."]}')
     texts = content["texts"]
     if not isinstance(texts, list) or not texts:
-        raise Problem(422, "texts is not a list of at least one text", "texts")
+        raise Problem(
+            422, 'texts is not a list of at least one text; send {"texts": ["..."]}', "texts"
+        )
     if len(texts) > most:
         raise Problem(413, f"there are {len(texts):,} texts; send at most {most:,}", "texts")
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            raise Problem(422, f"text {place} is not a string", "texts", place)
+            raise Problem(422, f"text {place} is not a string; send text in quotes", "texts", place)
         if len(text) > text_bytes:
             raise Problem(
                 413, f"text {place} is above {text_bytes:,} characters; cut it", "texts", place

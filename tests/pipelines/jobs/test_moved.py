@@ -199,6 +199,22 @@ def test_a_model_is_not_stale_because_its_shards_have_moved(embedded, tmp_path):
         assert (staleness(one, "m").forgotten, forgotten_since(one, "m")) == (gone, gone)
 
 
+def test_new_shards_after_a_renaming_are_the_only_change_of_a_model(embedded, tmp_path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    counted = append(small(), {f"{before}/{name}": n for name, n in (("a", 1), ("b", 2))})
+    fitted = counted.save_model("m", model_of(1))
+    after.mkdir()
+    for name in "ab":
+        (after / name).touch()
+    renamed = rename(fitted, str(before), str(after), Run(embedded))
+    more = append(renamed, {f"{after}/c": 3})
+    new, gone = total([3]).n_documents, total([1]).n_documents
+    told = staleness(more, "m")
+    assert (told.counted, told.forgotten) == (new, 0)
+    told = staleness(small_forget(more, {f"{after}/a": 1}), "m")
+    assert (told.counted, told.forgotten) == (new, gone)
+
+
 def test_a_renaming_that_cannot_be_right_is_refused(store, corpus, embedded):
     run = Run(embedded)
     with pytest.raises(InvalidInput, match=r"no counted shard is named .*nowhere/.*such as"):

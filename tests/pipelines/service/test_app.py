@@ -46,6 +46,11 @@ def test_a_line_of_the_log_says_what_was_asked_and_by_whom(call_at, tokens):
         caller("GET", "/v1/models", authorization=f"Bearer {made[Role.READER]}", x_request_id="a")
         caller("HEAD", "/healthz", x_request_id="b")
         caller("GET", "/none", x_request_id="c")
+        before = caller.service.gauges.rates.last(60)["refused"]
+        caller("GET", "/versions", accept="text/html", x_request_id="d")
+        assert caller.service.gauges.rates.last(60)["refused"] == before, "it asks for the token"
+        caller("GET", "/versions", accept="text/html", authorization="Basic x", x_request_id="e")
+        assert caller.service.gauges.rates.last(60)["refused"] == before + 1
         found = [
             (one["call"], one["status"], one["request_id"], one["principal"])
             for one in caller.lines
@@ -55,9 +60,11 @@ def test_a_line_of_the_log_says_what_was_asked_and_by_whom(call_at, tokens):
             ("GET /v1/models", 200, "a", "reader"),
             ("GET /healthz", 200, "b", ""),
             ("none", 404, "c", ""),
+            ("GET /versions", 401, "d", ""),
+            ("GET /versions", 401, "e", ""),
         ]
         assert all(0 <= one["seconds"] < 60 for one in caller.lines)
-        assert dict(caller.service.gauges.rates.last(60)) == {"calls": 3, "refused": 1}
+        assert dict(caller.service.gauges.rates.last(60)) == {"calls": 5, "refused": 2}
 
 
 def test_a_call_counts_while_it_is_worked_on(caller):
@@ -110,6 +117,10 @@ def test_two_lengths_alone_are_refused_and_what_is_not_answered_has_no_status(ca
         asyncio.run(logged({"type": "http", "path": "/", "headers": headers}, None, send))
     assert [one["status"] for one in capture.entries] == [0, 400]
     assert sent[0]["status"] == 400
+    scope = {"request_id": "a", "client": ("192.0.2.7", 9)}
+    for status in (200, 401):
+        logged.log.call(scope, status, 0.1)
+    assert [one.get("client") for one in capture.entries[2:]] == [None, "192.0.2.7"]
 
 
 def test_an_address_that_is_not_there_says_where_they_are_listed(caller):

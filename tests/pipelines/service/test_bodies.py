@@ -193,7 +193,9 @@ def test_what_is_no_array_or_of_another_type_is_refused():
     for content in (b"{}", b'"a"', b"null"):
         with pytest.raises(Problem, match="is not a JSON array") as told:
             documents(content)
-        assert told.value.status == 400
+        assert told.value.status == 422
+    with pytest.raises(Problem, match="the header Content-Type is missing; send application/json"):
+        documents(b"[]", "")
     with pytest.raises(Problem, match=r"the body is not JSON \(") as told:
         documents(b"[NaN]")
     assert told.value.status == 400

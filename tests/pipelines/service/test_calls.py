@@ -110,7 +110,7 @@ def test_a_bad_document_refuses_all_with_its_place_or_is_listed(client):
 @pytest.mark.parametrize(
     ("body", "headers", "status"),
     [
-        (b"{}", {}, 400),
+        (b"{}", {}, 422),
         (b"[", {}, 400),
         (b"[]", {}, 422),
         (b"[" * 100_000, {}, 400),

@@ -91,7 +91,7 @@ def test_an_inbox_lies_beside_the_store_unless_it_is_named():
         ("limits", "document", ("16MiB",), (16 * 2**20 + 1,)),
         ("keep", "keys", ("1d",), ("23h",)),
         ("keep", "documents", ("1d",), ("23h",)),
-        ("accumulate", "lock_expiry", ("1s",), ("0s",)),
+        ("accumulate", "lock_expiry", ("1s", "365d"), ("0s", "366d")),
     ],
 )
 def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
@@ -100,8 +100,16 @@ def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
     for value in taken:
         assert getattr(getattr(of(**{section: {key: value}}), section), key) is not None
     for value in refused:
-        with pytest.raises(InvalidInput, match=rf"\[{section}\] {key} is "):
+        with pytest.raises(InvalidInput, match=rf"\[{section}\] {key} is ") as told:
             of(**{section: {key: value}})
+        assert "timedelta" not in str(told.value)
+
+
+@pytest.mark.parametrize("inbox", ["s", "./s/", "s/inbox", "s/../s/a/b"])
+def test_an_inbox_in_the_folder_of_the_store_is_refused(inbox):
+    with pytest.raises(InvalidInput, match="is in the folder of the store.* such as s-inbox"):
+        of(inbox=inbox)
+    assert of(inbox="s2").inbox_url == "s2"
 
 
 @pytest.mark.parametrize(

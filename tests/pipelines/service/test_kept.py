@@ -96,13 +96,14 @@ def view(caller):
 
 def test_calls_are_counted_by_name_status_and_seconds(view):
     gauges = Gauges.new()
+    gauges.answered("GET /b", 401, 0.002, asked=True)
     for status in (200, 399, 400, 499, 500, 502, 503):
         gauges.answered("GET /a", status, 0.002)
     gauges.answered("GET /b", 200, 29.9)
     gauges.accepted(3, 400)
     gauges.read(5)
     assert dict(gauges.rates.last(60)) == {
-        "calls": 8,
+        "calls": 9,
         "refused": 2,
         "failed": 3,
         "documents": 3,
@@ -119,7 +120,7 @@ def test_calls_are_counted_by_name_status_and_seconds(view):
         for key, value in found.items()
         if key.startswith(f'{name}_seconds_bucket{{call="GET /b"')
     }
-    assert within == dict.fromkeys(edges, 0.0) | {"30.0": 1.0, "+Inf": 1.0}
+    assert within == dict.fromkeys(edges, 1.0) | {"30.0": 2.0, "+Inf": 2.0}
     told = [found[f"{name}_{what}_total"] for what in ("documents", "bytes", "texts")]
     assert told == [3, 400, 5]
 

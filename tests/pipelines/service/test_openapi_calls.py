@@ -79,6 +79,7 @@ def test_each_call_says_who_may_what_it_gives_and_what_is_refused(tokens):
         wanted = {500, 503, *refusals, *unknown, *((401, 403) if tokens and role else ())}
         assert list(told) == list(map(str, [status, *sorted(wanted)])), name
         assert list(told[str(status)]["content"]) == [gives], name
+        assert list(told[str(status)].get("headers", ())) == ["Location"] * (status == 202), name
         if tokens and role:
             assert operation["security"] == [{"token": []}]
             assert operation["description"] == f"Needs a token of role {role}."

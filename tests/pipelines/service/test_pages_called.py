@@ -195,6 +195,26 @@ def test_health_has_numbers_rates_and_the_ledger(caller, values):
     assert told(caller, values, "/health").since is None
 
 
+def test_health_says_that_documents_are_refused_and_that_topics_may_be_poor(
+    caller, values, monkeypatch
+):
+    view = caller.service.view
+    old = Backlog(1, 1, 9, caller.service.config.limits.inbox_age)
+    caller.service.current.view = replace(view, backlog=old)
+    text = caller("GET", "/health").text
+    assert "1 thing needs attention" in text
+    assert "It accepts no documents. 1 document is pending" in text
+    assert "get 429, because documents have been pending for 900 seconds" in text
+    warned = {"warning": "1.0 effective documents are few", "effective_documents": 1.0}
+    rough = {**pages.facts_of(view.store), **warned}
+    monkeypatch.setattr(pages, "facts_of", lambda store: rough)
+    caller.service.current.view = view
+    text = caller("GET", "/health").text
+    assert "All works, with a warning" in text
+    assert "A few long documents dominate them" in text
+    assert "<li>1.0 effective documents are few.</li>" in text
+
+
 def test_words_outside_are_of_what_was_counted_since_the_model(caller, values, monkeypatch):
     view = caller.service.view
     reference = replace(view.store.models["night-v3"], version=2)
@@ -596,6 +616,10 @@ def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monk
         assert found.found.tags == {"published": ("night-v3", "night-v1")}
         assert (found.shown, found.title) == (50, "Roll back to version 2?")
         assert found.found.apart.documents == -120
+        assert "answers no texts" not in caller("GET", path).text
+        first = caller("GET", "/versions/0/rollback").text
+        assert "no model at all, so the service answers no texts" in first
+        assert "they wait" not in first
         assert problem(caller("GET", "/versions/4/rollback"), 409)
         assert problem(caller("GET", "/versions/9/rollback"), 404)["field"] == "version"
         form = {"token": found.token, "head": "4"}

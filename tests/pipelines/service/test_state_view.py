@@ -317,6 +317,10 @@ def test_counting_stalls_from_when_seals_wait_or_a_turn_fails(inbox, monkeypatch
     monkeypatch.setattr(counting_progress, "monotonic", lambda: now[0])
     failing = FailingStep("count", 1, "", "", "away"), FailingStep("look", 1, "", "", "far")
     assert counting_now(inbox, 0, (), Counting()) == Counting(), "nothing came yet"
+    unsealed = counting_now(inbox, 0, (), Counting(), overdue=116.0)
+    assert unsealed.stalled() >= 116
+    assert "although some are pending" in unsealed.problem(10.0)
+    assert counting_now(inbox, 0, (), unsealed).problem(10.0) is None, "it was sealed and counted"
     note_reached(inbox, 3)
     found = counting_now(inbox, 3, (), Counting())
     assert (found, found.stalled(), found.problem(1.0)) == (Counting(reached=3), 0.0, None)

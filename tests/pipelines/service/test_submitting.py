@@ -110,7 +110,7 @@ def test_while_too_much_waits_documents_are_refused_and_told_when_to_come_again(
         current, service = caller.service.current, caller.service
         for waits, detail in (
             (Backlog(1, 1, 999, timedelta(seconds=9.9)), None),
-            (Backlog(1, 1, 1000), "1,000 bytes of documents are pending, and at most 1,000 may be"),
+            (Backlog(1, 1, 1000), "1,000 bytes of documents are pending, and at most 1000B may be"),
             (Backlog(1, 1, 1, timedelta(seconds=10)), "documents have been pending for 10 seconds"),
         ):
             current.view = replace(current.view, backlog=waits)

@@ -256,7 +256,7 @@ def test_a_line_has_up_to_8_mib_and_shapes_that_judge_alike_are_one():
     around = len(b'{"text":""}\n')
     record = {"text": "a" * ((8 << 20) - around)}
     assert len(RecordShape().line(record, 0, TODAY)[1]) == 8 << 20
-    with pytest.raises(RecordRefused, match="field 'text': the document exceeds 8388608 bytes"):
+    with pytest.raises(RecordRefused, match="field 'text': the document exceeds 8,388,608 bytes"):
         RecordShape().line({"text": record["text"] + "a"}, 0, TODAY)
     judging = RecordShape(judge=lambda line: None, light=7)
     assert (judging, repr(judging)) == (RecordShape(), repr(RecordShape()))
