@@ -139,7 +139,11 @@ CASES = {
     ),
     "no known word": ("update {store} {strange.txt}", "strange.txt", "check its language"),
     "changed shard": ("update {store} {changed.txt}", "was counted as sha256:", "--replace"),
-    "token ids for texts": ("update {store} {ids.dat}", "ids.dat: contains token ids", "give shards"),
+    "token ids for texts": (
+        "update {store} {ids.dat}",
+        "ids.dat: contains token ids",
+        "give shards",
+    ),
     "texts for token ids": ("update {numbers} {one.txt}", "one.txt: contains texts", "give|name"),
     "no known suffix": ("update {store} {nosuffix}", "nosuffix", "--format"),
     "folder of nothing": ("update {store} {hollow}", "hollow", "check|holds no"),
