@@ -837,7 +837,12 @@ class Store:
             As in `storage.operations.labels.label`, with the same errors.
         """
         require_fitting(Store.label, topic=topic, text=text, model=model)
-        return dataclasses.replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
+        labelled = label(self.snapshot.latest(), topic, text, model)
+        labels = labelled.models[model_called(labelled.commit, model)].labels
+        same = [one for one, other in labels.items() if text and other == text and one != topic]
+        if same:
+            warn_caller(f"topic {same[0]} has the label {text!r}, too; give each topic its own")
+        return dataclasses.replace(self, snapshot=labelled)
 
     def foundation(self, output: str) -> None:
         """Write words, basis and rules of this version as a file, for `create_store(like=...)`.

@@ -382,6 +382,9 @@ def test_labels_and_what_came_since_are_told_with_the_topics(empty, planted, cli
     assert "450 documents counted since are not in it" in store.topics()._repr_html_()
     with pytest.raises(InvalidInput, match="has topics 0 to 1, not 2"):
         store.label(2, "none")
+    with pytest.warns(UserWarning, match="topic 1 has the label 'ships', too; give each topic its"):
+        store.label(0, "ships")
+    store.label(0, "")
     # the topic that is matched takes the label over
     again = store.refit(2, client=client, name="second")
     [number] = again.labels
