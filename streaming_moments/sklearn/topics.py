@@ -216,7 +216,7 @@ class MomentTopics(SparseInput, MomentTransformer):
             matplotlib is not installed; the message has the command that installs it.
         """
         require_fitting(MomentTopics.plot, number=number, names=names)
-        called = self._called(names)
+        called = self._called(names, "word ")
         return plot_topics(self.model_, called, number, figure=figure)
 
     def plot_map(
@@ -236,14 +236,20 @@ class MomentTopics(SparseInput, MomentTransformer):
         matplotlib.axes.Axes
             The axes; errors as of `plot`.
         """
-        words = [" ".join(one) for one in self.top_words(2, names)]
+        require_fitting(MomentTopics.plot_map, names=names)
+        called = self._called(names, "word ")
+        words = [", ".join(called[word] for word in row) for row in self.model_.top_words(2)]
         return plot_topic_map(self.model_, words, ax)
 
-    def _called(self, names: Sequence[str] | NDArray[Any] | None) -> list[str]:
-        """Names of the columns of X."""
+    def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
+        """Names of the columns of X; without any, their numbers with a text before them."""
         check_is_fitted(self)
         if names is None:
-            names = getattr(self, "feature_names_in_", [*map(str, range(self.n_features_in_))])
+            names = getattr(
+                self,
+                "feature_names_in_",
+                [f"{before}{word}" for word in range(self.n_features_in_)],
+            )
         if len(names) != self.n_features_in_:
             raise InvalidInput(
                 f"{of_number(len(names), 'name')} of {of_number(self.n_features_in_, 'column')}; "
