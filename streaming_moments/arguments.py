@@ -273,6 +273,8 @@ def _in_words(hint: Any) -> str:
         return f"a class of {_in_words(inner[0])}"
     if inspect.isclass(origin) and issubclass(origin, Sequence) and origin is not tuple:
         return f"a list of {_in_words(inner[0])}"
+    if origin is Callable:
+        return "a function"
     if isinstance(hint, type) and not inner:
         return hint.__name__
     return str(hint).replace("typing.", "").replace("collections.abc.", "")
