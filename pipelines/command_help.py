@@ -19,6 +19,7 @@ from streaming_moments.pipelines.terminal import (
 from streaming_moments.printing.nearest import guess, nearest
 
 OPTIONS = "Options"
+PATTERN = "PATTERN"  # value of an option that names several shards
 SOME = "Of --"  # first words of a heading for options of one kind or model
 # Headings of options that many commands have; these sections come last.
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
@@ -66,6 +67,11 @@ class GroupedOption(click.Option):
         return beginning_with(incomplete, self.values())
 
 
+def quoted_pattern(flag: str) -> str:
+    """Say that the value of an option, which is a pattern, needs quotes in a shell."""
+    return f"put the pattern of {flag} in quotes, such as {flag} 'documents/*.jsonl'"
+
+
 def beginning_with(incomplete: str, values: Iterable[str]) -> list[CompletionItem]:
     """Return the values that the shell can complete."""
     return [CompletionItem(one) for one in values if one.startswith(incomplete.lower())]
@@ -76,6 +82,7 @@ class _GuessingOptions(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
+        whole = [*args]  # click empties the list
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -86,6 +93,13 @@ class _GuessingOptions(click.Command):
         except click.BadOptionUsage as error:
             error.ctx = error.ctx or ctx  # click needs it to name the command
             raise
+        except click.UsageError as error:
+            # the shell puts several names in place of a pattern, and an option takes only the first
+            patterns = (one for one in self.params if one.metavar == PATTERN)
+            given = [flag for one in patterns for flag in one.opts if flag in whole]
+            if not given or not error.message.startswith("Got unexpected extra argument"):
+                raise
+            raise _with_guess(error, quoted_pattern(given[0]), ctx) from error
 
 
 class GroupedCommand(_GuessingOptions):
@@ -103,7 +117,7 @@ class GroupedCommand(_GuessingOptions):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; it says when a storage is silent, as an event if `events` is set."""
-        # printing help needs neither of the two
+        # imported here, because printing help needs neither of them
         from streaming_moments.storage.files.noted_options import NotedOptions, without_effect
         from streaming_moments.storage.files.silence import SILENCE
 

@@ -33,6 +33,7 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shards import ShardFormat
 
 PILOT_DOCUMENTS = 20_000
+MOST_TOPICS = 32  # for which a basis is made, if no option sets this number
 # If a pilot finds too few words, it samples up to this many times its passages and shards. Bounds
 # end it, and not a clock, so that the same shards give the same words on every machine.
 MOST_TIMES = 16
@@ -179,7 +180,12 @@ class PilotOptions:
     max_document_fraction: PositiveShare = option(
         "Leave out words that occur in a larger share of the passages.", 0.5, sections=_WORDS
     )
-    max_topics: Count = option("Most topics that later fits can have.", 32, sections=_SAMPLE)
+    max_topics: Count | None = option(
+        f"Most topics that later fits can have [{MOST_TOPICS}, or as many as there are core "
+        "words].",
+        None,
+        sections=_SAMPLE,
+    )
     pilot_documents: Count = option(
         f"Passages in the sample. Without this option, it grows up to {MOST_TIMES} times until it "
         "has enough words.",

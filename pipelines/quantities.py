@@ -12,7 +12,7 @@ from annotated_types import Interval
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
 
-_TOO_LARGE = 1 << 63  # bytes
+_TOO_LARGE = 1 << 63  # bytes that int64 cannot hold
 _LONGEST = timedelta(days=36_525)
 _MOST = 10**12
 _BEYOND_PEOPLE = 1e15
@@ -57,6 +57,10 @@ def time_of(value: Any) -> timedelta:
     if isinstance(value, timedelta):
         return value
     seconds = _read(_parse_seconds, value) if isinstance(value, str) else None
+    if _lacks_unit(value):
+        raise InvalidInput(
+            f'{value} has no unit of time; write for example "{value}m" for minutes, or s, h or d'
+        )
     if seconds is None or not 0 <= seconds <= _LONGEST.total_seconds():
         raise InvalidInput(
             f"{_shown(value)} is not a time of up to 100 years; write for example 7d, 12h, 30m "
@@ -130,6 +134,12 @@ def _parse_seconds(value: str) -> float:
 
     # without a unit it could mean hours
     return float(parse_timedelta(value, default=False))
+
+
+def _lacks_unit(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip().isdecimal()
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
 def _read(parse: Callable[[Any], float], value: Any) -> float | None:

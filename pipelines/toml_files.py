@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.nearest import guess, nearest
@@ -35,7 +35,7 @@ class UnknownKeys(ValueError):
         self.lines = [
             f"has no key {key!r}; {guess(key, known, only)}" for key in keys if guesses[key]
         ]
-        # the list of known keys once, however many keys are like none of them
+        # list the known keys once, even if several keys resemble none of them
         if strange := ", ".join(repr(key) for key in keys if not guesses[key]):
             self.lines.append(f"has no key {strange}; {only}")
         super().__init__("; ".join(self.lines))
@@ -71,7 +71,7 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
         ) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML ({error}); correct it") from error
-    # nothing else that is wrong with it would help
+    # report only that this is another file, because other errors in it would mislead
     if other is not None and other.marks & content.keys():
         raise InvalidInput(
             f"{path} is the configuration of {other.what}, for `{other.command} {path}`; give that "
@@ -83,16 +83,17 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
 def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
     """Make a dataclass from the content of a TOML file called `where`; errors as in `read_toml`."""
     try:
-        return TypeAdapter(kind).validate_python(with_booleans_marked(kind, content))
+        return TypeAdapter(kind).validate_python(with_misplaced_marked(kind, content))
     except ValidationError as refused:
         lines = problems_of(refused, kind)
     raise InvalidInput(f"{where}: {'; '.join(lines).replace('?;', '?')}")
 
 
 class _Misplaced:
-    """A boolean in place of another value, or the reverse. No type of pydantic accepts it.
+    """A boolean in place of another value, or the reverse, or a number in quotes.
 
-    Pydantic would read True as a number, and "yes" and 1 as true.
+    No type of pydantic accepts it. Pydantic would read True as a number, "yes" and 1 as true, and
+    "0.05" as a number.
     """
 
     def __init__(self, value: Any) -> None:
@@ -102,23 +103,54 @@ class _Misplaced:
         return self._text
 
 
-def with_booleans_marked(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Mark booleans where a dataclass has none, and the reverse, so that pydantic refuses them."""
-    hints = get_type_hints(kind)
+def with_misplaced_marked(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Mark values of another type than TOML has them, so that pydantic refuses them.
+
+    Booleans where a dataclass has none, the reverse, and numbers in quotes.
+    """
+    hints = get_type_hints(kind, include_extras=True)
     return {name: _marked(kind, name, hints, value) for name, value in content.items()}
 
 
 def _marked(kind: Any, name: str, hints: Mapping[str, Any], value: Any) -> Any:
     section = _section(kind, name)
     if section is not None and isinstance(value, dict):
-        return with_booleans_marked(section, value)
+        return with_misplaced_marked(section, value)
     if hints.get(name) is bool and not isinstance(value, bool):
         return _Misplaced(value)
-    if name not in hints or _may_be_boolean(hints[name]):
+    if name not in hints:
         return value
-    if isinstance(value, list):
-        return [_Misplaced(one) if isinstance(one, bool) else one for one in value]
-    return _Misplaced(value) if isinstance(value, bool) else value
+    hint = hints[name]
+
+    def marked(one: Any) -> Any:
+        misplaced = isinstance(one, bool) and not _may_be_boolean(hint)
+        quoted = isinstance(one, str) and _is_number(one) and not _reads_text(hint)
+        return _Misplaced(one) if misplaced or quoted else one
+
+    return [marked(one) for one in value] if isinstance(value, list) else marked(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _reads_text(hint: Any) -> bool:
+    """Whether a type reads texts other than some words, such as a time reads "10m"."""
+    if get_origin(hint) is Annotated:
+        base, *rules = get_args(hint)
+        several = get_origin(base) is tuple  # its rules are about one value in place of a list
+        parsed = not several and any(isinstance(one, BeforeValidator) for one in rules)
+        return parsed or _reads_text(base)
+    if get_origin(hint) is Literal:
+        return False
+    parts = get_args(hint)
+    if parts:
+        return any(_reads_text(one) for one in parts if one is not Ellipsis)
+    return hint not in (int, float, bool, type(None))
 
 
 def _may_be_boolean(hint: Any) -> bool:

@@ -45,7 +45,7 @@ def list_shards(
     urls: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
     kind: str | None = None,
-    none_is_fine: bool = False,
+    missing: Callable[[NothingMatches], None] | None = None,
     counted: Callable[[str], bool] | None = None,
     tell: Callable[[str], None] | None = None,
     most: int = MOST_SHARDS,
@@ -70,13 +70,12 @@ def list_shards(
     kind : str, optional
         Kind of the shards as in `ShardFormat`. "directory" makes every folder one shard. Any other
         kind includes all files of a folder, whatever their suffix.
-    none_is_fine : bool
-        Whether a pattern may match nothing.
+    missing : callable, optional
+        Function that receives the error of each pattern that matches nothing, instead of an error.
     counted : callable, optional
         Whether a name is in a ledger. Such a name is never a pattern, even if its file is deleted.
     tell : callable, optional
-        Function that reports a line: a name that would match other files as a pattern, or a pattern
-        that matches nothing although that is allowed.
+        Function that reports a line: a name that would match other files as a pattern.
     most : int
         Largest number of shards.
     apart : callable, optional
@@ -124,10 +123,7 @@ def list_shards(
         try:
             tables.append(ShardTable.of(_at_most(room, found, most)))
         except NothingMatches as error:
-            if not none_is_fine:
-                problems.append(error)
-            elif tell is not None:
-                tell(str(error))
+            (problems.append if missing is None else missing)(error)
         except ShardError as error:
             problems.append(error)
     listed = ShardTable.joined(tables)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.printing.extras import needs
 from streaming_moments.printing.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -254,11 +255,7 @@ def _pandas() -> Any:
     try:
         import pandas
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "to_frame() needs pandas, which is not installed; run "
-            "`pip install 'streaming-moments[pandas]'`",
-            name="pandas",
-        ) from error
+        raise ModuleNotFoundError(needs("to_frame()", "pandas", "pandas"), name="pandas") from error
     return pandas
 
 

@@ -32,9 +32,9 @@ def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level:
     ...     warnings.simplefilter("always")
     ...     warn_deprecated("fit(topics=)", "0.3.0", "0.5.0", "n_topics")
     >>> str(told[0].message)
-    'fit(topics=) is deprecated since 0.3.0 and goes in 0.5.0; use n_topics'
+    'fit(topics=) is deprecated since 0.3.0 and will be removed in 0.5.0; use n_topics'
     """
-    text = f"{what} is deprecated since {since} and goes in {removed_in}; use {instead}"
+    text = f"{what} is deprecated since {since} and will be removed in {removed_in}; use {instead}"
     warnings.warn(text, Deprecated, stacklevel=level + 1)
 
 
@@ -59,7 +59,7 @@ def renamed_fields(since: str, removed_in: str, **names: str) -> Callable[[C], C
     ...     Table(size=3).size
     3
     >>> str(told[0].message)
-    'Table(size=) is deprecated since 0.3.0 and goes in 0.4.0; use n_rows'
+    'Table(size=) is deprecated since 0.3.0 and will be removed in 0.4.0; use n_rows'
     """
 
     def renamed(owner: C) -> C:
@@ -105,7 +105,7 @@ def renamed_arguments(
     ...     refit(topics=3)
     3
     >>> str(told[0].message)
-    'refit(topics=) is deprecated since 0.3.0 and goes in 0.4.0; use n_topics'
+    'refit(topics=) is deprecated since 0.3.0 and will be removed in 0.4.0; use n_topics'
     """
 
     def renamed(function: F) -> F:

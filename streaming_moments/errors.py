@@ -111,8 +111,15 @@ class Unfinished(StreamingMomentsError):
 
 
 def short(fingerprint: str) -> str:
-    """First 12 digits of a fingerprint, as in messages."""
-    return fingerprint[:12] or "(none)"
+    """First 12 digits of a fingerprint, as in messages, with the name of its hash.
+
+    Examples
+    --------
+    >>> short("sha256:0123456789abcdef"), short("")
+    ('sha256:0123456789ab', '(none)')
+    """
+    name, colon, digits = fingerprint.rpartition(":")
+    return f"{name}{colon}{digits[:12]}" or "(none)"
 
 
 def printable(text: str) -> str:

@@ -10,6 +10,8 @@ from importlib import import_module
 from itertools import accumulate
 from types import MappingProxyType, ModuleType
 
+from streaming_moments.printing.extras import needs
+
 # pattern of one export as ruff formats it; a longer line continues within parentheses
 _EXPORT = re.compile(r"^    from ([\w.]+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
@@ -113,9 +115,10 @@ def _imported(package: str, module: str, name: str) -> object:
         missing = (error.name or "").partition(".")[0]
         if missing in ("", "streaming_moments"):
             raise
-        raise ModuleNotFoundError(
-            f"{package}.{name} needs the package {missing}, which is not installed; install "
-            "streaming-moments with its dependencies, or with the extra that has it "
-            "(`pip install 'streaming-moments[sklearn]'`)",
-            name=error.name,
-        ) from error
+        told = (
+            needs(f"{package}.{name}", "scikit-learn", "sklearn")
+            if missing == "sklearn"
+            else f"{package}.{name} needs the package {missing}, which is not installed; run "
+            "`pip install streaming-moments`, which installs all that it needs"
+        )
+        raise ModuleNotFoundError(told, name=error.name) from error

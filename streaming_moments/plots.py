@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.extras import needs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -22,8 +23,8 @@ else:
 
 LOG_LIKELIHOOD = "held-out log-likelihood"
 _ACROSS = 3  # panels in a row
-_WIDTH = 9.6  # inches
-_SMALL = 8  # points
+_WIDTH = 9.6  # width of a figure, in inches
+_SMALL = 8  # size of small text, in points
 _MOST_NUMBERS = 8  # states whose transitions are written as numbers
 _ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)  # widths of maps, in those of the places of circles
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
@@ -264,8 +265,6 @@ def _pyplot() -> Any:
         from matplotlib import pyplot
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "a plot needs matplotlib, which is not installed; run "
-            "`pip install 'streaming-moments[plot]'`",
-            name="matplotlib",
+            needs("a plot", "matplotlib", "plot"), name="matplotlib"
         ) from error
     return pyplot

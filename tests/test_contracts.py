@@ -250,4 +250,4 @@ def test_estimators_work_where_the_packages_of_the_product_are_absent():
     topics, components, refusal = ran.stdout.splitlines()
     assert (topics, components) == ("(500, 2)", "(2, 3)")
     assert "needs the package" in refusal
-    assert "install streaming-moments with its dependencies" in refusal
+    assert "run `pip install streaming-moments`, which installs all" in refusal

@@ -1,7 +1,6 @@
 """The site: each block of its pages runs, its language is plain, its reference is complete."""
 
 import ast
-import json
 import os
 import re
 import signal
@@ -110,9 +109,6 @@ def folder(shards, tmp_path, monkeypatch):
     (tmp_path / "addresses").mkdir()
     for path in shards:
         os.link(path, tmp_path / "addresses" / path.name)
-    texts = ["the sea and a ship in a storm", "the law of the tax and a court"] * 100
-    lines = (json.dumps({"text": text}) for text in texts)
-    (tmp_path / "sample.jsonl").write_text("\n".join(lines))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -237,6 +233,17 @@ def test_the_blocks_of_the_pages_on_the_service_run(folder, monkeypatch, capsys)
     printed = capsys.readouterr().out
     assert '"state":"accepted"' in printed.replace(" ", "")
     assert '"known":3' in printed.replace(" ", "")
+
+
+def test_a_page_that_reads_the_addresses_shows_where_they_come_from():
+    reads = {
+        name
+        for name, text in PAGES.items()
+        if any("addresses/" in block for form, block in FENCE.findall(text) if form != "toml")
+    }
+    assert len(reads) > 5
+    written = re.compile(r"demo --shards addresses|\(\.\./start/(installation|first_store)\.md\)")
+    assert not [name for name in reads if not written.search(PAGES[name])]
 
 
 def test_the_installation_page_has_bytes_and_seconds_of_each_extra():

@@ -49,7 +49,7 @@ model.plot_map(names=words)
 print(model.model_.to_frame().round(3))
 
 # %%
-# The mean share of some topics in the passages of each decade.
+# Draw the mean share of some topics in the passages of each decade.
 
 decades = np.array(years) // 10 * 10
 shares = model.transform(counts)

@@ -39,8 +39,8 @@ frequent = np.argsort(-counts.sum(axis=1), kind="stable")
 labels = [" ".join(names[frequent[classes[frequent] == one][:5]]) for one in range(6)]
 
 # %%
-# A line is the probability that a period uses a word of the class. Two classes fall and two rise.
-# One is of all times, and one is of the years from 1900 to 1980.
+# Each line is the probability that a period uses a word of the class. Two lines fall and two rise.
+# Words of one class are used at all times, and those of another from 1900 to 1980.
 
 late = (model.probabilities_ @ periods / model.probabilities_.sum(axis=1)).argsort()
 figure, axis = plt.subplots(figsize=(8, 5), layout="constrained")
@@ -50,8 +50,8 @@ axis.set(xlabel="period", ylabel="probability of a word of the class", ylim=(0, 
 figure.legend(loc="outside lower center", ncols=2, title="most frequent words of the class")
 
 # %%
-# Six is a choice, not a result: more classes predict words held out better. For the model
-# takes the periods as independent given the class, but one president uses a word in several.
+# Six is a choice, not a result: more classes predict held-out words better. The model assumes that
+# periods are independent given the class. But a president often uses a word in several periods.
 
 fitted = np.arange(len(sets)) % 2 == 0
 for number in (6, 12):

@@ -51,8 +51,8 @@ print(texts[0][:60])
 print("".join("|" if one == state else "." for one in states))
 
 # %%
-# Four states predict letters better, but have no such names. One is the space with letters that
-# often stand where a word could end.
+# Four states predict letters better, but have no simple names. One state has the space, and letters
+# that often stand where a word could end.
 
 more = MomentHMM(n_components=4, n_features=len(alphabet)).fit(sequences)
 for one in (model, more):

@@ -41,8 +41,8 @@ for one in order:
     print(f"{own.size} addresses, {own.min()} to {own.max()}, most of them {low} to {high}")
 
 # %%
-# Draw the edges in the order of the years: coloured within a community, grey between two. Long
-# addresses have edges to many others, which makes the grey lines.
+# Draw the edges in the order of the years: coloured within a community, grey between two. The grey
+# lines are long addresses, which have edges to many others.
 
 colors = plt.get_cmap("viridis")(np.linspace(0, 1, 6))[:, :3]
 labels = order.argsort()[single.labels_]
@@ -58,8 +58,8 @@ axis.set_yticks(ticks, years[ticks])
 axis.set(title="Edges between addresses", xlabel="year", ylabel="year")
 
 # %%
-# With a larger `alpha0` an address can be in several communities. The eras pass into each other.
-# Their rare words have much to do with wars, treaties and machines of the time.
+# With a larger `alpha0` an address can be in several communities, so the eras overlap. Many of
+# their rare words name wars, treaties and machines of the time.
 
 mixed = MomentCommunities(n_components=6, alpha0=0.5).fit(graph)
 memberships = mixed.memberships_

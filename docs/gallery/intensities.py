@@ -4,7 +4,7 @@ Unmix two centuries
 
 Each document here is a run of words of early State of the Union addresses and a run of words of
 late ones, of independent lengths. The model has topics with independent amounts. It finds how many
-words of a document are of each century. Real text, but with a known truth.
+words of a document are of each century. The text is real, but the truth is known.
 """
 
 import matplotlib.pyplot as plt
@@ -54,7 +54,7 @@ model = IndependentIntensities.fit(InMemory((statistics,)), options)
 print("alpha0", round(model.alpha0, 2), "shapes", model.shapes.round(2))
 
 # %%
-# The words that a topic has more often than the mean show which century it is.
+# Words that are more frequent in a topic than in the mean show which century it is.
 
 words = vectorizer.get_feature_names_out()
 for topic in model.topics.T:
@@ -77,5 +77,5 @@ for one, (axis, name) in enumerate(zip(axes, ("before 1850", "since 1985"), stri
 axes[0].set_ylabel("amount of the topic")
 
 # %%
-# Sources must differ in their words. With a third source, of the years from 1880 to 1910, the fit
-# mixes it up with the first. Lengths must vary, too: the fit refuses passages of 200 words each.
+# Sources must differ in their words. The fit confuses a third source, of the years from 1880 to
+# 1910, with the first. Lengths must vary, too: the fit refuses passages of 200 words each.

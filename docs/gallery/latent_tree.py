@@ -72,7 +72,7 @@ axis.set(xlim=(-0.2, max(x for x, _ in places.values()) + 0.8), ylim=(0, len(wor
 axis.set_axis_off()
 
 # %%
-# Hide a word in every second passage held out, and complete it from the other words. The area
+# Hide a word in every second held-out passage, and complete it from the other words. The area
 # under the ROC curve is 0.5 for chance and 1 for a perfect order of the passages.
 
 known = table[held_out][::2].astype(float)

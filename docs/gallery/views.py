@@ -38,8 +38,8 @@ held_out = address % 5 == 0
 model = MomentViews(n_components=12, polish="auto").fit([view[~held_out] for view in views])
 
 # %%
-# The model does not use that both views of words have the same columns. Yet the words that a
-# state has more often than others are alike in both. The states are sorted by their mean year.
+# Both views of words have the same columns, but the model does not use this. Yet the typical words
+# of a state are alike in both views. The states are sorted by their mean year.
 
 names = vectorizer.get_feature_names_out()
 when = model.components_[2] @ (decades + 5)
@@ -51,7 +51,7 @@ for state in when.argsort():
     print(f"{when[state]:.0f}  {shown[0]:40}{shown[1]}")
 
 # %%
-# Hide the decade of the passages held out. The words of a passage give probabilities of states, and
+# Hide the decade of the held-out passages. The words of a passage give probabilities of states, and
 # these give probabilities of decades. Their product over the passages dates an address.
 
 states = model.predict_proba([views[0][held_out], views[1][held_out], None])

@@ -11,9 +11,10 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.shards import Shard
 
-# A thread reads this in a few seconds. A task costs the scheduler one or two milliseconds.
+# Bytes of shards in a task. A thread reads them in a few seconds, while a task costs the scheduler
+# one or two milliseconds.
 _TASK_BYTES = 32 << 20
-_LEAST_TASKS = 4  # tasks of each thread, if there are enough shards
+_LEAST_TASKS = 4  # fewest tasks for each thread, if there are enough shards
 _MOST_SHARDS = 10_000
 
 

@@ -40,13 +40,13 @@ class Group:
     opening: Opening
     contents: dict[tuple[str, int], str] | None
     begun: float = field(default_factory=time.monotonic)
-    closed: bool = False  # seconds after which it counts no further new shards
+    closed: bool = False  # whether the group counts no further new shards
     rows: dict[str, Counted] = field(default_factory=dict)
     shards: dict[str, Shard] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
     receipts: dict[int, tuple[Bundle, Receipt]] = field(default_factory=dict)
     again: deque[Bundle] = field(default_factory=deque)
-    taken: int = 0  # number of shards
+    taken: int = 0  # number of shards that the group has accepted
     alone: bool = False  # holds only shards suspected of killing workers
     dates: DateRange | None = None
     context_deaths: int = 0
@@ -108,7 +108,7 @@ class Group:
         added = set(numbers) - taken.keys()
         lost = {shard.url for number in added for shard in bundles[number].shards}
         if any(url in lost for number, url in taken.items() if number not in numbers):
-            # it was subtracted from lost sums, so count the shard again
+            # the shard was subtracted from sums that are lost now, so count it again
             numbers, lost = list(bundles), {*lost, *taken.values()}
             self._open(self.opening.blocks)
         for number in numbers:

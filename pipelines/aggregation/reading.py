@@ -38,7 +38,7 @@ class ReadingContext:
         return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
 
     def __sizeof__(self) -> int:
-        # the content that travels, including the arrays of the reader
+        # counts the bytes that are sent to a worker, including the arrays of the reader
         buffers: list[pickle.PickleBuffer] = []
         shell = pickle.dumps(self, protocol=5, buffer_callback=buffers.append)
         return len(shell) + sum(buffer.raw().nbytes for buffer in buffers)
@@ -63,7 +63,7 @@ class ReadingContext:
                 prepared = self.store.foundation.prepared(read.batch)
             except BoundExceeded as error:
                 raise ShardError(
-                    shard.url, f"a record from number {seen} on cannot be counted: {error}"
+                    shard.url, f"record {seen} or a later one cannot be counted: {error}"
                 ) from error
             seen += prepared.totals.n_documents
             yield prepared, read

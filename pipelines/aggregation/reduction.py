@@ -43,10 +43,8 @@ from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-_LOSSES = 10  # tolerated losses: consecutive ones without a dead worker, or those of one row block
-_DEATHS = (
-    20  # tolerated deaths of workers, at any blocks, during which no further block was written
-)
+_LOSSES = 10  # losses tolerated for one row block, or in succession without a dead worker
+_DEATHS = 20  # deaths of workers tolerated until a run writes more row blocks than before
 _UNEVEN = 1.05  # bound on the rows that a worker adds up, relative to its even share
 
 

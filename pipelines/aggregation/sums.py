@@ -86,9 +86,9 @@ class GroupSums:
     included: dict[int, Receipt] = field(default_factory=dict)
     running: set[int] = field(default_factory=set)
     token: str = ""
-    bound: float = 0.0  # bound on every entry after all current additions
+    bound: float = 0.0  # largest possible entry of the sums after all current additions
     blocks: dict[int, Sums] = field(init=False)
-    _adding: float = 0.0  # bounds of current additions
+    _adding: float = 0.0  # largest possible entry of the current additions together
     _locks: dict[int, Lock] = field(init=False)
     _bound_lock: Lock = field(default_factory=Lock)
 
@@ -134,7 +134,8 @@ class GroupSums:
             return
         for lump in self.layout.foundation.joined(batches, most_bytes):
             self._each_block(lump, work)
-            # delete it before making the next one: for some kinds it holds sums of all blocks
+            # delete the lump before the next one is made: for some kinds it holds sums of all
+            # blocks
             del lump
         with self._bound_lock:
             self._adding -= own
@@ -188,7 +189,7 @@ class ProcessSums(WorkerPlugin):
     """All sums of a worker process, by the job that owns them."""
 
     name = NAME
-    idempotent = True  # kept on the worker, so that a second job finds the same object
+    idempotent = True  # stays on the worker, so that a second job finds the same object
 
     def setup(self, worker: Worker) -> None:
         """Start without sums, and let other workers fetch rows and request additions."""
@@ -314,7 +315,7 @@ class ProcessSums(WorkerPlugin):
             if owner in self._released or late:
                 raise SumsAstray(number)
             if sums is not None and number in sums.running:
-                # the same task a second time: do not wait for the first one
+                # the same task runs a second time: do not wait for the first one
                 sums = None
             if sums is None or sums.opening.group != opening.group:
                 self._give_up(owner)

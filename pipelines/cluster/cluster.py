@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +25,7 @@ from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
 from streaming_moments.printing.remedies import Spell
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.progress import ROOT
+from streaming_moments.storage.files.silence import SAID_AFTER
 
 # Ctrl-C on a terminal reaches the children, too; only the parent may end them.
 # Loggers of Dask whose messages have tracebacks; Python prints them without a handler.
@@ -41,6 +43,7 @@ _FAULT = (
 _PACKAGE = "streaming-moments"
 _LOG = logging.getLogger(f"{ROOT}.pipelines")
 
+_FIRST_ANSWER = 20.0  # seconds that a scheduler has to answer
 _CLOSING = (
     30.0  # seconds to wait for the end of a cluster; a worker usually ends within a few seconds
 )
@@ -186,7 +189,8 @@ def connect(
     worker_timeout : float
         Seconds to wait for the first worker of a running scheduler, and later for another one.
     on_wait : callable, optional
-        Called with a line if there is no worker yet, or if Dask lost one.
+        Called with a line if the scheduler has not answered after two seconds, if there is no
+        worker yet, or if Dask lost one.
     dashboard : bool
         Whether a new cluster serves the pages of Dask on the loopback interface; otherwise it has
         no HTTP server.
@@ -212,7 +216,7 @@ def connect(
     )
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
-            f"{workers} workers are asked for{' of a running scheduler' if scheduler else ''}",
+            f"{workers} workers are requested{' from a running scheduler' if scheduler else ''}",
             "give either {option.scheduler} or a positive {option.workers}",
         )
     if scheduler:
@@ -280,8 +284,8 @@ def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[No
     try:
         yield
     finally:
-        # Dask waits without end for a worker that died and restarts at this moment; what remains
-        # ends with this process
+        # Dask waits without end for a worker that died and restarts at this moment; the remaining
+        # processes end with this one
         with suppress(TimeoutError):
             local.close(timeout=seconds)
 
@@ -314,7 +318,8 @@ def _joined(
     scheduler: str, on_wait: Callable[[str], None] | None, detail: Callable[[str], None]
 ) -> Iterator[Client]:
     try:
-        client = Client(scheduler, timeout="20s")
+        with _heard_of_silence(scheduler, on_wait):
+            client = Client(scheduler, timeout=f"{_FIRST_ANSWER:g}s")
     except (OSError, ValueError) as error:
         raise InvalidInput(
             f"no scheduler answers at {scheduler}; start one with `dask scheduler` and give its "
@@ -322,6 +327,19 @@ def _joined(
         ) from error
     with _quiet_logs(on_wait, detail), client, _watched(client, scheduler):
         yield client
+
+
+@contextmanager
+def _heard_of_silence(scheduler: str, on_wait: Callable[[str], None] | None) -> Iterator[None]:
+    """Call `on_wait` once if the block takes more than two seconds."""
+    line = f"no answer yet from {scheduler}; trying for up to {_FIRST_ANSWER:g} s"
+    timer = threading.Timer(SAID_AFTER, on_wait or _LOG.info, (line,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

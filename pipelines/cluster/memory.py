@@ -27,13 +27,13 @@ LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # Memory that allocators do not return: measured up to 3% of the arrays.
 SLACK = 1.1
 _LEAST_LUMP = 4 * MEBIBYTE
-_MOST_LUMP = 32 * MEBIBYTE  # about 32,768 documents of 100 tokens
-_BATCH_COUNTS = 32 * MEBIBYTE  # text of one batch
+_MOST_LUMP = 32 * MEBIBYTE  # most bytes of a lump: about 32,768 documents of 100 tokens
+_BATCH_COUNTS = 32 * MEBIBYTE  # bytes of the counts of one batch of text
 # Row blocks that are read by the same requests take at most this.
 AT_ONCE_BYTES = 32 * MEBIBYTE
 # Memory of a pilot, for each byte of its documents in memory.
 PILOT_FACTOR = 16
-_NEXT_UNIT = 1023.5  # rounds to one of the next unit
+_NEXT_UNIT = 1023.5  # numbers from here on print as 1 or more of the next unit
 _BEYOND_MACHINES = 1000 << 40
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 PIECES = "pieces of sequences"

@@ -13,7 +13,8 @@ from streaming_moments.storage.formats import ReadLimits
 
 # Shares of a batch that exist at a time, while they are sampled and encoded as Parquet.
 _SHARE_ARRAYS = 8
-_MODEL_ARRAYS = 4  # topics, raw topics, topics for reading, and a copy of one in transit
+# copies held: topics, raw topics, topics for reading, and one of these in transit
+_MODEL_ARRAYS = 4
 
 
 def plan_polish(
@@ -23,8 +24,8 @@ def plan_polish(
 
     Each task reads some shards for a model of k topics of n words.
     """
-    # The sums of a group and of a shard, the topics padded to lanes, the encoded and the written
-    # values, and the shares of one document.
+    # A task holds the sums of a group and of a shard, the topics padded to lanes, the encoded and
+    # the written values, and the shares of one document.
     adding = 5 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     held = {"the model": _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)}
     beside = {f"the sum of {n_topics} topics": adding}
@@ -46,7 +47,8 @@ def plan_transform(
     passages = limits.batch_documents
     if passage_words is not None:
         passages += longest_batch(limits.document_bytes) // (2 * passage_words)
-    # Smoothed topics, in transit and in lanes; shares of one document and of a batch.
+    # A task holds smoothed topics, in transit and in lanes, and shares of one document and of a
+    # batch.
     sharing = 3 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     sharing += _SHARE_ARRAYS * 8 * n_topics * passages
     held = {"the model": _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)}

@@ -125,7 +125,8 @@ def _of_documents(
     decomposition = decomposition_called(options.method)
     evidence = evidence_bytes(n_topics)
     core_bytes = 8 * basis.core**2
-    # the pair counts of the core as integers, gathered and joined, and the second moment M2
+    # This step holds the pair counts of the core as integers, gathered and joined, and the second
+    # moment M2.
     whitening = int(SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     whole_core = PROCESS_BYTES + whitening <= memory
     if not whole_core:
@@ -137,16 +138,16 @@ def _of_documents(
     sums = tensor_sums_bytes(basis.columns, n_topics)
     part_rows = min(256, -(-basis.n_words // layout.row_blocks))
     row = 8 * (basis.core + basis.packed + 4 * n_topics)
-    # the sketch projected to k directions
+    # this step holds the sketch projected to k directions
     turning = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed) + part_rows * row
     adding = _SUMS_COPIES * sums + part_rows * (row + 8 * 2 * n_topics**2)
     if decomposition.needs_slices:
         adding = turning + 8 * (basis.core * (pairs + n_topics**2) + 4 * n_topics * pairs)
         adding += part_rows * 8 * (3 * basis.columns**2 + 8 * n_topics**2)
-    # pair counts, packed into at most half of their bytes; all topics, and the two factors of the
-    # likelihood
+    # these steps hold pair counts, packed into at most half of their bytes; later all topics, and
+    # the two factors of the likelihood
     pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
-    # the other half is a difference of integers
+    # the pair counts of the other half are a difference of integers
     refining = (3 if halves else 1) * pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
     slicing = int(SLACK * (held * layout.block_bytes + max(adding, turning, refining)))
     finishing = fitting + decomposition.copies * evidence
@@ -169,7 +170,7 @@ def _of_documents(
 
 def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPlan:
     """Plan a fit of the moments of all rows in one process."""
-    # the files of the moments, their sum, the moments of all rows, and those of a half
+    # Four copies are in memory: the files, their sum, the moments of all rows, and of a half.
     items = {
         "the sums": int(SLACK * 4 * layout.state_bytes),
         "tensors of the moments": int(SLACK * finishing),
@@ -184,9 +185,9 @@ def _of_row_blocks(
 ) -> RefitPlan:
     """Plan a refit of k states whose steps hold a row block and small sums."""
     foundation = layout.foundation
-    # the contraction of a row with each state
+    # These sums hold the contraction of a row with each state.
     sums = 8 * k * max(prod(shape[1:]) for shape in foundation.shapes(RowBlock()).values())
-    # the files of a block, its sum, one half, and both as floats
+    # Four copies of a block are in memory: the files, their sum, one half, and both as floats.
     block = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
     gathered = {"sums of all rows": _gathered(layout, sums)}
     steps = {"a row block": block, PIECES: joining}, {"finishing": finishing}

@@ -329,7 +329,7 @@ def _libraries(modules: int) -> ThreadpoolController:
 
 
 def on_aligned(function: Callable[..., Any], *values: Any) -> Any:
-    """Call a function with values whose arrays have the same alignment as where they were made."""
+    """Call a function with values whose arrays are aligned as in the process that made them."""
     return function(*map(aligned, values))
 
 

@@ -45,7 +45,7 @@ def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any)
             restart_silent(client)
         except OSError:
             if last:
-                raise  # at the first time, a worker may have died meanwhile
+                raise  # at the first attempt, the error may come from a worker that died meanwhile
     raise WorkersLost(
         f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds. See the "
         "logs of the workers, stop the one that hangs, and run it again; all commits so far "

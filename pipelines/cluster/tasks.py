@@ -81,7 +81,7 @@ class _Patience:
             workers = identity_of(client)["workers"]
             place_stranded(client)
         except OSError:
-            return  # the client notices it within a moment
+            return  # the client soon notices by itself that the scheduler is gone
         paused = sum(worker["status"] == "paused" for worker in workers.values())
         if any(_at_work(worker, bool(paused)) for worker in workers.values()):
             self.seen = time.monotonic()
@@ -94,7 +94,7 @@ def _at_work(worker: Mapping[str, Any], some_paused: bool) -> bool:
     tasks = worker["metrics"].get("task_counts", {})
     if tasks.get("executing"):
         return True  # a paused worker finishes its running tasks
-    # it may be idle because a paused worker holds the remaining tasks
+    # the worker may be idle because a paused worker holds the remaining tasks
     there = not some_paused or any(tasks.get(state) for state in _BEGUN)
     return bool(there and worker["status"] == "running")
 
@@ -108,7 +108,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            # a successful future reports it without waiting for the loop of the client
+            # the future itself holds a success, so do not wait for the loop of the client
             if future.status != "finished":
                 failure = _asked(cluster, future.exception, wait)
                 if failure is not None:
@@ -160,7 +160,7 @@ def task_key(step: str) -> str:
     ('polishing', 'topic-rows')
     """
     words = re.findall("[a-z]+", step.partition(",")[0].lower())
-    # a digit at its beginning, because letters alone would be a word of the step
+    # starts with a digit, because Dask would read letters alone as a word of the step
     return "-".join([*words, f"0{uuid4().hex}"])
 
 
@@ -244,7 +244,7 @@ def completed(
 
 
 def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
-    """Cancel tasks; those of a dead scheduler are cancelled already."""
+    """Cancel tasks; a dead scheduler has no tasks left to cancel."""
     given_up = list(futures)
     if given_up and cluster.client.status == "running":
         cluster.client.cancel(given_up)

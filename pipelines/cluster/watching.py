@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.extras import needs
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.cluster.cluster import Cluster
@@ -54,7 +55,4 @@ def reported(path: str | None) -> Iterator[None]:
 
 def _require_bokeh(option: str) -> None:
     if importlib.util.find_spec("bokeh") is None:
-        raise InvalidInput(
-            f"{option} needs bokeh, which draws Dask's dashboard; install it with "
-            "`pip install 'streaming-moments[dashboard]'`"
-        )
+        raise InvalidInput(needs(option, "bokeh", "dashboard"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.printing.remedies import remedy
 
-WORKER_TIMEOUT = 300.0  # seconds; a cluster that scales from zero may need minutes
+# seconds to wait for a worker; a cluster that scales from zero may need minutes
+WORKER_TIMEOUT = 300.0
 
 
 class WorkersLost(StreamingMomentsError):

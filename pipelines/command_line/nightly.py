@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError, Unfinished
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import PATTERN, GroupedCommand, quoted_pattern
 from streaming_moments.pipelines.command_line.new_folders.night import UNIT, write_night_folder
 from streaming_moments.pipelines.command_line.new_folders.writing import files_of
 from streaming_moments.pipelines.command_line.shared_options import (
@@ -24,6 +24,7 @@ from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.nightly.plain_words import WIDEST, in_words, of_nights
 from streaming_moments.pipelines.nightly.report import NO_STORE_YET, NightReport
+from streaming_moments.pipelines.nightly.steps.found_shards import without_match
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import Status, warnings_of
 from streaming_moments.pipelines.terminal import confirm, event_logger, note, say, tell
@@ -51,7 +52,7 @@ from streaming_moments.printing.plural import of_number
 @click.option(
     "--shards",
     multiple=True,
-    metavar="PATTERN",
+    metavar=PATTERN,
     help="With --init: pattern of the shards, quoted; repeatable [example documents].",
 )
 @click.option(
@@ -75,10 +76,18 @@ def nightly(
 
     Exit codes beside those of all commands: 0 published, 10 no new data, 11 rejected by a gate.
     """
+    if config is not None and folder is not None and shards:
+        raise InvalidInput(f"{config} does not belong to --init; {quoted_pattern('--shards')}")
     if (config is None) == (folder is None):
         raise InvalidInput("give either CONFIG, or --init FOLDER for a new night")
     if folder is not None:
         write_night_folder(folder, shards, results, datetime.now(UTC).date())
+        for pattern in shards:
+            if problem := without_match(pattern):
+                tell(
+                    f"warning: {problem}; correct shards in {folder / 'night.toml'}, or write the "
+                    "documents before the first night"
+                )
         confirm(*_next_steps(folder, [*shards, results or ""]))
         return 0
     if shards or results:
@@ -103,8 +112,9 @@ def nightly(
             for line in step.values.get("warnings", ()):
                 tell(f"  warning: {line}")
 
-    # the log of a night in JSON holds nothing else
+    # with --json nothing else is printed, so that each line is a JSON object
     with running(Session(**asdict(wanted.cluster)), quiet=json_output) as run:
+        report = None
         try:
             report = run_nightly(wanted, run.cluster, told, run.progress)
         except Unfinished:
@@ -112,6 +122,9 @@ def nightly(
         except StreamingMomentsError as error:
             # name keys of the file, because a night has no options
             raise InvalidInput(error.said(of_nights)) from error
+        finally:
+            if pages and report is None:
+                note(f"page: {pages[-1]}")  # of a night that failed
     if not json_output:
         # a night with new data that publishes nothing is worth a mail of cron
         (say if report.exit_code == ExitCode.REJECTED else confirm)(_summary(report))
@@ -139,7 +152,14 @@ def _summary(report: NightReport) -> str:
     warned = f"; {of_number(len(report.warnings), 'warning')}" if report.warnings else ""
     counted = f"{of_number(report.counted, 'shard')} counted"
     left_out = f", {of_number(len(report.bad), 'shard')} left out" if report.bad else ""
-    return f"{report.outcome}{reasons}; {counted}{left_out}{model}{warned}"
+    return f"{_nothing(report)}{report.outcome}{reasons}; {counted}{left_out}{model}{warned}"
+
+
+def _nothing(report: NightReport) -> str:
+    """Say first that a night found no shard because of its patterns; empty for other nights."""
+    [found] = (step.values for step in report.steps if step.step == "list")
+    nothing = found.get("unmatched") and not found["shards"] and not found.get("told")
+    return "no pattern of shards matches anything: " if nothing else ""
 
 
 def _warnings(report: NightReport) -> list[str]:
@@ -166,7 +186,15 @@ def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
 
 # values that the line of a step leaves out: they get a line of their own, or are on the page
 _LINES = frozenset({"told", "warnings", "why"})
-_ELSEWHERE = _LINES | {"undecided", "url", "published", "alpha0", "method", "version"}
+_ELSEWHERE = _LINES | {
+    "undecided",
+    "unmatched",
+    "url",
+    "published",
+    "alpha0",
+    "method",
+    "version",
+}
 _COUNTED = {
     "documents": "document",
     "gates": "gate",

@@ -43,6 +43,7 @@ from streaming_moments.pipelines.planning.step_costs import StepCosts
 from streaming_moments.pipelines.planning.update_cost import NETWORK_BYTES, UpdateCost, update_cost
 from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS
+from streaming_moments.pipelines.reports.outside_words import fewer_topics
 from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.pipelines.terminal import DETAILED, asked_for, note, tell
 from streaming_moments.printing.plural import of_number
@@ -156,6 +157,10 @@ def plan(
     shape, counting, _ = with_kind(listed, shape, counting, storage_options, json_output)
     require_options_of(shape, counting, pilot)
     job, costs = try_out_any(listed, shape, counting, pilot, n_topics, CPU_COUNT, storage_options)
+    if pilot.max_topics is None and job.of_documents and job.basis.table is None:
+        fewer = fewer_topics(job.basis.core)
+        if fewer is not None:
+            note(str(fewer))
     made = plan_of(job, costs, workers, memory, within.total_seconds(), network)
     if json_output:
         print_json(plan_as_json(made))

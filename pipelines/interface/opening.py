@@ -39,7 +39,7 @@ def create_store(
     like: str | Store | None = None,
     source: str | None = None,
     client: Client | None = None,
-    max_topics: int = 32,
+    max_topics: int | None = None,
     tokeniser: str | Callable[[str], Any] | None = None,
     shape: KindOptions = KindOptions(),
     counting: CountingOptions = CountingOptions(),
@@ -63,8 +63,9 @@ def create_store(
         columns of `counting`, and `storage_options`.
     client, memory, verbose
         As in `Store.update`.
-    max_topics : int
-        Largest number of topics that the store separates well.
+    max_topics : int, optional
+        Largest number of topics that the store separates well; by default 32, or as many as there
+        are core words.
     tokeniser : str or callable, optional
         What cuts texts into words, in place of that of `counting`: a name as `create --tokeniser`
         takes it, or a function from str to a list of str. Workers import the function by its
@@ -110,7 +111,7 @@ def create_store(
         named = tokeniser if isinstance(tokeniser, str) else name_of(tokeniser)
         counting = replace(counting, tokeniser=named)
     if like is not None:
-        if max_topics != 32:
+        if max_topics is not None:
             pilot = replace(pilot, max_topics=max_topics)
         changed = changed_options(shape) | changed_options(counting) | changed_options(pilot)
         place, read = like.url if isinstance(like, Store) else like, documents is not None

@@ -39,7 +39,8 @@ _CUT_BYTES = 4 << 20  # bytes of a partition of an iterable; Dask warns of large
 _WINDOW = 32  # partitions of an iterable that the caller holds at a time
 _KEPT_SHARE = 4  # share of the memory of the workers for encoded content
 _PERIOD = re.compile(r"/(\d{4}-\d{2}-\d{2})-\d{5}\.jsonl$")
-_UNKNOWN_BYTES = 32 << 20  # the tasks get one partition at a time
+# bytes planned for a partition of unknown size; the tasks get one at a time
+_UNKNOWN_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, eq=False)

@@ -283,7 +283,7 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
     if is_missing(value):
         return None
     if isinstance(value, float) and not math.isfinite(value):
-        return None  # JSON has no such number
+        return None  # JSON has no NaN or infinity
     if isinstance(value, float) and value.is_integer():
         return int(value)  # pandas stores whole numbers as floats if some are missing
     if isinstance(value, bool | int | float | str):
@@ -305,7 +305,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _time(value: np.datetime64) -> Any:
-    """Return a date or time of Python; if it has too many digits for these, its text."""
+    """Return a date or time of Python; return its text if it has more digits than Python keeps."""
     for told in (value, value.astype("datetime64[us]")):
         if told == value and isinstance(found := told.tolist(), datetime.date):
             return found

@@ -1,4 +1,4 @@
-"""Where a call from Python runs, what it reports, and how it warns."""
+"""Runs of calls from Python: their cluster, their progress and their warnings."""
 
 from __future__ import annotations
 

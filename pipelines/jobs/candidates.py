@@ -419,7 +419,7 @@ def finish_leading(
     basis: Basis,
     method: str,
 ) -> list[tuple[TopicModel, float] | NotIdentifiable]:
-    """Make each model from its rows of all blocks; return it or its refusal, with the seconds."""
+    """Make each model from its rows of all blocks; return it or its refusal, and the seconds."""
     models: list[tuple[TopicModel, float] | NotIdentifiable] = []
     found = _with_directions(solved)
     for (directions, seconds), own in zip(found, zip(*parts, strict=True), strict=True):
@@ -446,7 +446,7 @@ def refusal_of(solved: Solved) -> str:
 def numbers_of(
     made: Sequence[tuple[TopicModel, float] | NotIdentifiable],
 ) -> list[float | NotIdentifiable]:
-    """Seconds of each model, or its refusal."""
+    """Return the seconds of each model, or the reason why it was refused."""
     return [one if isinstance(one, NotIdentifiable) else one[1] for one in made]
 
 

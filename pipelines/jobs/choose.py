@@ -124,7 +124,7 @@ def _reported(search: NumberSearch, how: str, run: Run) -> int:
     if how == "predict":
         why = "the fewest with the best held-out log-likelihood"
     elif search.apart:
-        why = "the most that are found in both halves of the data"
+        why = "the largest number found in both halves of the data"
     else:
         why = "one more would gain less than a quarter of the mean gain in held-out log-likelihood"
     also = "" if chosen == best else f" {best} {search.of} predict best."
@@ -150,7 +150,8 @@ def most_coherent(
     Raises NotIdentifiable if the store has no co-document counts.
     """
     pilot = store.commit.lineage.pilot or {}
-    most = int(pilot.get("max_topics", store.basis.columns))
+    asked = pilot.get("max_topics") or pilot.get("drawn", {}).get("max_topics")
+    most = int(asked or store.basis.columns)
     step = max(1, -(-(most - 1) // _TRIED))
     tried = range(min(2, most), most + 1, step)
     best = select(store, tried, [alpha0], run, method, seed, refine).best

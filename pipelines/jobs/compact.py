@@ -39,7 +39,7 @@ from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 from streaming_moments.storage.store.store import MomentStore
 
 COMPACT_AFTER = 8
-# the sum, one segment, and the encoded and written bytes
+# copies held: the sum, one segment, and the encoded and written bytes
 _COPIES = 3
 
 

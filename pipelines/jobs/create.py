@@ -18,6 +18,7 @@ from streaming_moments.pipelines.cluster.memory import (
 )
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.counting_options import MOST_TIMES as MOST_TIMES
+from streaming_moments.pipelines.counting_options import MOST_TOPICS
 from streaming_moments.pipelines.counting_options import (
     PILOT_DOCUMENTS as PILOT_DOCUMENTS,
 )
@@ -86,6 +87,7 @@ class Pilot:
     policy : how its texts became tokens, with the languages that were found
     sought : whether languages were looked for
     told : further findings about the words of the sample, see `words_told`
+    topics : number of topics for which the basis of documents is made, if no option sets it
     """
 
     vocabulary: Vocabulary
@@ -99,6 +101,7 @@ class Pilot:
     policy: TokenPolicy | None = None
     sought: bool = False
     told: Mapping[str, Any] = field(default_factory=dict)
+    topics: int | None = None
 
     @property
     def drawn(self) -> dict[str, Any]:
@@ -110,6 +113,7 @@ class Pilot:
             **self.outside,
             **({"languages": [*self.policy.languages]} if self.policy and self.sought else {}),
             **self.told,
+            **({} if self.topics is None else {"max_topics": self.topics}),
         }
 
     @property
@@ -400,12 +404,18 @@ def choose(
         token_ids=None if token_ids is None else tuple(token_ids[i] for i in chosen),
     )
     counted = recount(sample, vocabulary)
+    topics = min(MOST_TOPICS, vocabulary.core) if options.max_topics is None else None
     basis = Basis.from_pilot(
-        counted, options.max_topics, options.seed, vocabulary.core, options.length_weights
+        counted,
+        options.max_topics or topics or MOST_TOPICS,
+        options.seed,
+        vocabulary.core,
+        options.length_weights,
     )
     room = documents_that_fit(counted, basis.matrix, basis.weights)
     outside = shares_left_out(frequencies, chosen, rarest, commonest)
-    return Pilot(vocabulary, basis, sample.batch.documents, room=room, outside=outside)
+    documents = sample.batch.documents
+    return Pilot(vocabulary, basis, documents, room=room, outside=outside, topics=topics)
 
 
 def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, short
 from streaming_moments.pipelines.aggregation.aggregation import Gathering, gathering_on
 from streaming_moments.pipelines.aggregation.group_runner import gather_group
 from streaming_moments.pipelines.aggregation.partitioning import as_counted, by_days, with_days
@@ -37,7 +37,7 @@ from streaming_moments.storage.store.changes import (
 )
 from streaming_moments.storage.store.store import MomentStore
 
-_COPIES = 2  # the sum and one segment
+_COPIES = 2  # copies held: the sum and one segment
 _AT_ONCE = 64  # segments whose records are read together
 _SHOWN = 5
 
@@ -103,7 +103,8 @@ def forget(
         )
     shards = [shard for shard in shards if shard.url not in set(allowed)]
     require_known(ledger, [shard.url for shard in shards])
-    # before anything is written, because a changed shard would leave an uncommitted segment
+    # check this before anything is written, because a changed shard would leave an uncommitted
+    # segment
     for shard, mark in zip(shards, _fingerprints(run, shards), strict=True):
         counted = ledger.find(shard.url)
         if counted is not None:
@@ -236,7 +237,9 @@ def _taken(
 
 
 def _as_counted(records: Sequence[ShardRecord]) -> str:
-    return "; ".join(f"{one.url} was counted as {one.fingerprint}" for one in records[:_SHOWN])
+    return "; ".join(
+        f"{one.url} was counted as {short(one.fingerprint)}" for one in records[:_SHOWN]
+    )
 
 
 def _records_of(store: MomentStore, parts: Sequence[SegmentReference]) -> set[ShardRecord]:
@@ -246,7 +249,7 @@ def _records_of(store: MomentStore, parts: Sequence[SegmentReference]) -> set[Sh
 def _sums_of(
     gathering: Gathering, records: Sequence[ShardRecord]
 ) -> tuple[Gathering, tuple[SegmentReference, ...]]:
-    """Segments with these records; each is a sum of added and subtracted shards."""
+    """Find the segments with these records, after summing each group that subtracts shards."""
     store, urls = gathering.store, [record.url for record in records]
     mine = [part for part in store.commit.segments if part.origin is None]
     for group in linked_groups(mine, store.ledger()):
@@ -263,7 +266,7 @@ def _sums_of(
 def _counted_again(
     gathering: Gathering, missing: Sequence[ShardRecord], others: Sequence[ShardRecord]
 ) -> tuple[Segment, ...]:
-    """Segments of counted shards that exist unchanged."""
+    """Count shards that exist unchanged again, into new segments."""
     found = looked_for(others, gathering.run)
     gone = [one.url for one, (shard, _) in zip(others, found, strict=True) if shard is None]
     if gone:
@@ -398,7 +401,7 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
             basis = lineage.basis if part.words is None else lineage.era(part.words).basis
             if part.shards == 1 and part.id not in seen and basis in words:
                 seen.add(part.id)
-                # also a segment that an origin counted, as a copy without the name of the origin
+                # includes segments that an origin counted, as copies without the name of the origin
                 yield replace(part, sign=1, words=words[basis], origin=None)
 
 

@@ -17,7 +17,7 @@ from streaming_moments.storage.operations.growth import grow as grow_store
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-WORDS = 500  # default bound
+WORDS = 500  # most words to add, by default
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from streaming_moments.storage.store.model_changes import Succession, require_fr
 from streaming_moments.storage.store.store import MomentStore
 
 _SUM = "sum"
-_FEWEST_GROUPS = 16  # groups for each thread, so that workers share them
+_FEWEST_GROUPS = 16  # fewest groups for each thread, so that workers share them
 _SUMS_AT_A_TIME = 16  # sums that a task adds up
 _BYTES_A_SUM = 4  # stored bytes of documents for each byte of their stored sum
 
@@ -332,7 +332,7 @@ def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -
 
 
 def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
-    # separate from its group, because it counts whole or not at all
+    # count a shard separately from its group, because it is added whole or not at all
     reading, reader = context.reading, context.reader
     total = _nothing(context.reader.model)
     content = content_of(shard, reading.storage_options)

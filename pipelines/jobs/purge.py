@@ -113,9 +113,9 @@ class PurgedShards:
 class _Group:
     """Segments of one vocabulary, some with shards to purge.
 
-    sources : all segments, with the segments subtracted from them
-    dropped : segments with these shards alone
-    `purged`, `kept` : records in the other segments: those to subtract, and those that stay
+    sources : all segments of the group, including those that are subtracted
+    dropped : ids of segments that contain only shards to purge
+    `purged`, `kept` : records of the other segments: to subtract, and to keep
     """
 
     sources: tuple[SegmentReference, ...]
@@ -163,7 +163,7 @@ def look_for_purged(
         for name in names_among(url, known, storage_options):
             names.add(name)
             if first_byte(name) is not None:
-                unread.append(name)  # the time without a file shows that it is not being written
+                unread.append(name)  # of a part of a growing file, only the name is searched
                 continue
             try:
                 shard = Shard(name, 0, read_at=url if is_signed(url) else "")
@@ -309,7 +309,7 @@ def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list
 
 
 def _there(plan: PurgePlan, records: Sequence[ShardRecord], run: Run) -> dict[str, Shard]:
-    """Counted shards that exist unchanged, by name."""
+    """Find the counted shards that exist unchanged, by name."""
     if not records:
         return {}
     looked = [(record, plan.read_at.get(record.url, "")) for record in records]
@@ -325,7 +325,7 @@ def _look(
 
 
 def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
-    """Other shards of the group, which must be recounted."""
+    """Find the other shards of the group, which must be recounted."""
     found = looked_for(group.kept, run)
     missing = [
         f"{record.url} {why}"

@@ -175,7 +175,7 @@ def refit_rows(
     held, joining = 2, 0
     if foundation.by_length:
         if isinstance(options, TopicOptions):
-            # before the memory, since a larger budget would not help
+            # check this before the memory, because a larger budget would not help
             require_columns(options.topics, cast("Any", foundation).basis)
         totals = counted_lengths(store)
         held = blocks_held(totals.whole)

@@ -118,7 +118,7 @@ def _files(place: str, run: Run) -> Set[str]:
 
 
 def _is(url: str, files: Set[str]) -> bool:
-    """Whether a shard, or the file of which it is a part, is among files."""
+    """Whether files contain a shard, or the file that it is a part of."""
     if url.endswith("/"):
         return any(file.startswith(url) for file in files)
     return whole_of(url) in files

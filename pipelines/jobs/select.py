@@ -74,7 +74,7 @@ from streaming_moments.statistics.counts.whitening import (
 )
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-_ROW_COPIES = 3  # copies of the topic rows: the parts, their union, and the topics
+_ROW_COPIES = 3  # copies of the topic rows that are held: the parts, their union, and the topics
 
 
 @renamed_arguments("0.3.0", "0.4.0", topics="n_topics")
@@ -181,7 +181,7 @@ def select(
 def _known_alphas(
     rows: OnCluster, given: Sequence[TopicOptions], numbers: Sequence[int], run: Run
 ) -> list[float]:
-    """Each alpha0, found with the most topics among `numbers` that the statistics identify."""
+    """Find each alpha0 with the most topics among `numbers` that the statistics identify."""
     refused: NotIdentifiable | None = None
     for topics in reversed(numbers):
         try:
@@ -194,7 +194,7 @@ def _known_alphas(
 
 @dataclass(frozen=True, eq=False)
 class _Refining:
-    """Rows of the pair counts, the rounds of each model, and those of halves."""
+    """Rows of the pair counts, the rounds of each model, and the rounds of its halves."""
 
     pairs: Rows
     halves: HalfRows | None
@@ -202,7 +202,7 @@ class _Refining:
     seed: int
 
     def __call__(self, model: Any) -> tuple[Any, float]:
-        """Handle of the refined model with its held-out scores, and the seconds."""
+        """Return a handle of the refined model with its held-out scores, and the seconds."""
         started, rounds = time.perf_counter(), self.rounds
         if rounds == "auto":
             assert self.halves is not None
@@ -252,7 +252,7 @@ def _planned(
     held: int,
     refine: int | Literal["auto"],
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
-    """Plan for the most topics within basis and memory, and the reason for the others."""
+    """Plan for the most topics within basis and memory; say why larger numbers do not fit."""
     plans: list[RefitPlan] = []
     refused: dict[int, StreamingMomentsError] = {}
     for k in numbers:
@@ -281,7 +281,7 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """For each form, the whitening on the workers, and the positive eigenvalues."""
+    """Whiten on the workers for each form; return also the positive eigenvalues."""
     cores = rows.each("reading row blocks", core_rows)
     spaces: list[tuple[Future[Any], int]] = []
     if not rows.whole_core:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from streaming_moments.errors import (
     ShardError,
     SumExceeded,
     printable,
+    short,
 )
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
@@ -32,6 +34,7 @@ from streaming_moments.pipelines.jobs.listed.moved import (
 from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.parts import first_byte
+from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.kinds.registry import may_grow
 from streaming_moments.storage.log.forgotten import ShardsForgotten
 from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.aggregation.group_runner import Gathered
 
 _SHOWN = 20
+_IN_COMMAND = 3  # shards in a command that a message gives
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class UpdateResult:
     def tokeniser_share(self) -> float | None:
         """Share of the reading time that the tokeniser took; None for the default, or no time."""
         cutting, reading = self.seconds
-        if not cutting:  # a store of another kind has no policy, and no such time
+        if not cutting:  # a store of another kind has no tokeniser, and so no time of it
             return None
         policy = self.store.policy
         return None if policy is None or policy.is_compiled else round(cutting / reading, 3)
@@ -153,7 +157,7 @@ def update(
             f"{url}: its last {nbytes:,} bytes are not a whole line yet; a later update counts them"
         )
     if compared.changed and old is None:
-        raise _all_changed([(record, mark) for _, record, mark in compared.changed])
+        raise _all_changed(store, [(record, mark) for _, record, mark in compared.changed])
     left, forgotten = compared.new, Reasons()
     if not include_forgotten:
         left, forgotten = without_forgotten(store.commit.forgotten, compared.new, run)
@@ -209,7 +213,8 @@ def _updated(
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
-    # a group with overlapping pieces, or too large for the sums, is read again in halves first
+    # Split a group into groups of half its size if its pieces overlap or its counts exceed the
+    # sums. Read these before the next group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]
@@ -309,7 +314,7 @@ def _without_room(
     if not gathering.keep_going:
         raise SumExceeded(
             remedy("{url}: {full}", url=printable(shard.url), full=full),
-            "{update.skip_bad_shards} leaves out shards without room",
+            "{update.skip_bad_shards} leaves out shards that do not fit into the sums",
         ) from full
     return _committed(result, Gathered(None, (), (*bad, NoRoom(shard.url, *full.args)))), ()
 
@@ -339,19 +344,28 @@ def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -
         if record is not None and record.fingerprint != mine[url]
     ]
     if changed:
-        raise _all_changed(changed)
+        raise _all_changed(store, changed)
 
 
-def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
+def _all_changed(store: MomentStore, changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     lines = "; ".join(
-        f"{record.url} was counted as {record.fingerprint} and is now {mark}"
+        f"{record.url} was counted as {short(record.fingerprint)} and is now {short(mark)}"
         for record, mark in changed[:_SHOWN]
     )
     more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+    shards = [record.url for record, _ in changed[:_IN_COMMAND]]
+    command = shlex.join(
+        ["streaming-moments", "update", shard_name(store.url), *shards, "--replace"]
+    )
+    others = ", and the others in the same way" if len(changed) > _IN_COMMAND else ""
     return InvalidInput(
         f"counted with other content: {of_number(len(changed), 'shard')}: {lines}{more}.",
-        "Put the old content back or give new content a new name, or count it instead "
-        "with {update.replace}",
+        remedy(
+            "Put the old content back or give new content a new name, or count it instead "
+            "with `{command}`{others}",
+            command=command,
+            others=others,
+        ),
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -53,7 +53,20 @@ from streaming_moments.storage.formats import ReadLimits
 
 @dataclass(frozen=True, config=STRICT)
 class CreateSection(KindOptions, CountingOptions, PilotOptions):
-    """Options for creating the store on the first night; keys as the options of `create`."""
+    """Options for creating the store on the first night; keys as the options of `create`.
+
+    given : keys that the file has, which need not differ from the defaults
+    """
+
+    given: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_keys(cls, value: Any, make: Callable[[Any], CreateSection]) -> CreateSection:
+        made = make(value)
+        if isinstance(value, Mapping):
+            object.__setattr__(made, "given", frozenset(value))
+        return made
 
     @field_validator("*")
     @classmethod
@@ -160,7 +173,7 @@ class GrowthSection:
 
 # Defaults of a night without this section, where no one watches the size of the vocabulary.
 _GROWTH = GrowthSection(outside_rise=0.02)
-MOST_TIMES = 2  # relative to the vocabulary size that the store was created with
+MOST_TIMES = 2  # largest vocabulary, in multiples of the size that the store was created with
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -245,12 +245,12 @@ class _Bounds:
 
     @property
     def held_out(self) -> tuple[str, ...]:
-        """Given bounds on held-out values."""
+        """Keys of the given bounds on held-out values."""
         return tuple(one.key for one in self.given if one.held_out)
 
     @property
     def coherences(self) -> tuple[str, ...]:
-        """Given bounds on coherences."""
+        """Keys of the given bounds on coherences."""
         return tuple(one.key for one in self.given if one.coherence)
 
     def require_known(self, refit: RefitSection) -> None:

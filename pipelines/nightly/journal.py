@@ -43,8 +43,8 @@ class Journal:
 
         def keep() -> None:
             while not over.wait(self.lock.expiry.total_seconds() / _BEATS / 2):
-                # tried again; the run notices a lost lock at its next commit, or when it releases
-                # the lock
+                # The renewal is tried again. The run notices a lost lock at its next commit, or
+                # when it releases the lock.
                 with suppress(StoreError):
                     self.beat()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
+from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.models.alpha0 import AUTO, WITHOUT_HALVES
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import states_of
@@ -31,7 +32,13 @@ from streaming_moments.pipelines.nightly.report import (
     filed_after,
     undecided_model,
 )
+from streaming_moments.pipelines.nightly.steps.found_shards import found_shards
 from streaming_moments.pipelines.nightly.steps.merge import merged
+from streaming_moments.pipelines.nightly.steps.unused_keys import (
+    changed_keys,
+    left_out_topics,
+    unused_options,
+)
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.outside_words import slow_tokeniser
@@ -43,8 +50,6 @@ from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.files.noted_options import without_effect
-from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.log.locks import Lock, LockHeld
@@ -97,11 +102,16 @@ def nightly(
     output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
     for place in (folder, output):
         place.require_bucket()
+    missing = config.create is not None and CommitLog(folder).latest_version() is None
+    if missing and not output.names(""):
+        # nothing is written, because the command may run in the wrong folder
+        found_shards(config, None).require_data(config, folder)
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            if output.is_local:  # not for a bucket, whose rights only a written file can show
-                output.require_room()  # now, because otherwise the night would fail at its end
+            if output.is_local:  # skip a bucket: only a written file shows its permissions
+                # check now, because otherwise the night would fail at its end
+                output.require_room()
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
@@ -116,7 +126,11 @@ def nightly(
             failed = replace(begun, error=text, exit_code=code)
             # another run took over from this one, and its report will be later
             latest = not isinstance(error, LockHeld)
-            write_night(_ended(failed, journal, history), config, history, latest)
+            begun_at = monotonic()
+            url = write_night(_ended(failed, journal, history), config, history, latest)
+            # no step of the journal, which would need the lock that may be lost
+            written = {"url": url, "outcome": failed.outcome}
+            tell(StepReport("report", round(monotonic() - begun_at, 3), written))
             raise
         with journal.step("report") as found:
             ended = _ended(report, journal, history)
@@ -137,14 +151,19 @@ def _night(
     history: NightHistory,
 ) -> NightReport:
     with journal.step("list") as found:
-        lines = list[str]()
-        listed = _listed(config, folder, lines.append)
-        # a new service has no documents yet, which is no mistake in the pattern
-        own = f"{config.store.rstrip('/')}{SEALED}"
-        empty = [line for line in lines if line.startswith(own)]
-        warnings = [*unused_options(config), *(line for line in lines if line not in empty)]
-        found |= {"shards": len(listed), "warnings": warnings}
-        found |= {"told": ["the service has no documents yet"]} if empty else {}
+        there = _opened(config) if CommitLog(folder).latest_version() is not None else None
+        finding = found_shards(config, there)
+        if there is None:
+            finding.require_data(config, folder)
+        listed = finding.shards
+        warnings = [
+            *unused_options(config),
+            *left_out_topics(config, there),
+            *(() if there is None else changed_keys(config.create, there)),
+            *finding.warnings,
+        ]
+        found |= {"shards": len(listed), "warnings": warnings, "unmatched": [*finding.unmatched]}
+        found |= {"told": ["the service has no documents yet"]} if finding.inbox_is_empty else {}
     report = replace(report, warnings=tuple(warnings))
     before = _store(config, folder, listed, run, journal)
     if before is None:
@@ -251,70 +270,6 @@ def _night(
         ),
         store,
     )
-
-
-SEALED = "-inbox/sealed/"  # documents of the service, behind the URL of its store
-
-
-def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:
-    if not config.shards:
-        return ()  # this store is a hub that only merges
-    there = CommitLog(folder).latest_version() is not None
-    store = _opened(config) if there else None
-    for line in left_out_topics(config, store):
-        told(line)
-    kind = None if config.create is None else config.create.format
-    return list_shards(
-        config.shards,
-        config.storage_options,
-        kind if store is None else store.form.kind,
-        none_is_fine=True,
-        tell=told,
-        apart=lambda name: store is None or store.ledger().find(name) is None,
-    )
-
-
-def unused_options(config: NightlyConfig) -> Iterator[str]:
-    """Yield a warning if [storage_options] has keys, but all paths of the night are local."""
-    merged = () if config.merge is None else config.merge.from_
-    places = (config.store, config.output, *config.shards, *merged)
-    if line := without_effect("[storage_options]", config.storage_options, places):
-        yield line
-
-
-def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:
-    """Say which numbers of topics the basis of a store is too small for.
-
-    Raises InvalidInput if no number fits, or if one is above the `max_topics` of a new store.
-    """
-    numbers, made = config.refit.topics, config.create
-    if not config.refit.topical:
-        return
-    if store is None and made is not None and max(numbers) > made.max_topics:
-        beyond = [number for number in numbers if number > made.max_topics]
-        raise InvalidInput(
-            f"[refit] topics has {_listing(beyond)}, more than [create] max_topics "
-            f"({made.max_topics}); raise max_topics or lower topics"
-        )
-    if store is None or store.kind != config.refit.family.kind:
-        return
-    most = store.basis.columns
-    beyond = [number for number in numbers if number > most]
-    remedy = f"ask for at most {most}, or create a new store with a larger [create] max_topics"
-    if len(beyond) == len(numbers):
-        raise InvalidInput(
-            f"[refit] topics is {_listing(beyond)}, but the basis of the store has {most} columns; "
-            f"{remedy}"
-        )
-    if beyond:
-        yield (
-            f"Left out {_listing(beyond)} of [refit] topics, because the basis of the store has "
-            f"{most} columns; {remedy}."
-        )
-
-
-def _listing(numbers: Sequence[int]) -> str:
-    return ", ".join(f"{number:,}" for number in numbers)
 
 
 def _opened(config: NightlyConfig) -> MomentStore:

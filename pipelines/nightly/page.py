@@ -81,6 +81,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         version=report.version,
         diff=_diff(report, history),
         links=tuple(_links(report, history)),
+        at=report.file_name(".html"),
     )
     if store is None or name is None or model is None:
         return page
@@ -181,6 +182,7 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
     before = [night.page for night in history.nights if night.page]
     if before:
         yield "Night before", before[-1]
+    yield "This night", report.file_name(".html")
     yield "All nights", INDEX
     yield "Data (JSON)", report.file_name(".json")
 
@@ -206,7 +208,7 @@ def _with_changes(
     history: NightHistory,
     bars: Sequence[float | None],
 ) -> ReportPage:
-    """Topics, with what happened to them since the model that was published before."""
+    """Return the topics with their changes since the model that was published before."""
     matching = report.matching
     assert matching is not None
     night = _before(report, history)
@@ -230,7 +232,7 @@ def _with_changes(
 
 
 def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> ShareOverTime:
-    """Weights of the topics of a model, in it and in the models published before it.
+    """Return the weights of the topics of a model, in this and earlier published models.
 
     A number may have belonged to another topic some nights ago. So topics are followed from each
     model to the one published before it.

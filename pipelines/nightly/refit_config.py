@@ -27,7 +27,7 @@ from streaming_moments.pipelines.nightly.keys import (
     Topics,
 )
 from streaming_moments.pipelines.quantities import Number, Seed, Share
-from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of, with_booleans_marked
+from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of, with_misplaced_marked
 from streaming_moments.quality.matching import MatchingRule
 from streaming_moments.statistics.registry import KINDS
 
@@ -112,7 +112,7 @@ class RefitSection:
             given = {"alpha0": MODELS[name].Options(topics=1).alpha0} | given
         further = {key: given[key] for key in given if key in own - _TRIED}
         try:
-            checked = with_booleans_marked(MODELS[name].Options, {"topics": 1, **further})
+            checked = with_misplaced_marked(MODELS[name].Options, {"topics": 1, **further})
             TypeAdapter(MODELS[name].Options).validate_python(checked)
         except ValidationError as error:
             raise ValueError("; ".join(problems_of(error, MODELS[name].Options))) from error

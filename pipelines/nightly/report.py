@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LATEST = "latest"
 INDEX = "index.html"
 NO_STORE_YET = "no store yet: the first night that finds shards creates it"
-_SHOWN = 5  # left-out shards
+_SHOWN = 5  # number of left-out shards that are listed
 _IN_NAMES = "%Y%m%dT%H%M%S%fZ"
 
 

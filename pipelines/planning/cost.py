@@ -69,7 +69,7 @@ class MemoryNeed:
 
     @property
     def peak(self) -> int:
-        """The largest peak."""
+        """Largest peak of the three jobs."""
         return max(self.create, self.update, self.refit)
 
 
@@ -199,7 +199,8 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     slots = 1 if here else workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)
     if not job.of_documents:
-        # pairs, slices and special work of models, for the whole and for both halves
+        # Each block is read for pairs, slices and special work of models: once for the whole, and
+        # once for each half.
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
         tasks = 3 * _SWEEPS * job.row_blocks

@@ -55,7 +55,7 @@ def try_out_any(
         shards,
         Reading(counting.form, policy_of(shards, counting), storage_options),
         options,
-        n_topics or options.max_topics,
+        n_topics,
         threads,
         counting.codocuments,
         counting.halves,

@@ -32,6 +32,7 @@ from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.memory import BATCH_BYTES, LIMITS
 from streaming_moments.pipelines.counting_options import (
     MOST_TIMES,
+    MOST_TOPICS,
     PILOT_DOCUMENTS,
     PilotOptions,
 )
@@ -102,7 +103,7 @@ def try_out(
     shards: Sequence[Shard],
     reading: Reading,
     options: PilotOptions,
-    n_topics: int,
+    n_topics: int | None,
     threads: int,
     codocuments: bool = True,
     halves: bool = True,
@@ -120,8 +121,8 @@ def try_out(
         How it is read.
     options : PilotOptions
         Options as in `create`.
-    n_topics : int
-        k of the refit.
+    n_topics : int, optional
+        k of the refit; by default the most topics of the store.
     threads : int
         Threads of a worker; all are busy during the measurement.
     codocuments : bool
@@ -156,7 +157,7 @@ def try_out(
                 corpus,
                 store.counts,
                 store.row_blocks,
-                n_topics,
+                n_topics or options.max_topics or pilot.topics or MOST_TOPICS,
                 options.pilot_documents,
                 pilot.room,
             )
@@ -233,7 +234,7 @@ def _pilot(
 def read_some(
     sampled: Sequence[Shard], store: MomentStore, reading: Reading, pool: ThreadPoolExecutor
 ) -> tuple[list[_Piece], float]:
-    """Read one batch of each shard on all threads; also the seconds of the smallest shard."""
+    """Read one batch of each shard on all threads; return also the time of the smallest shard."""
     options = reading.storage_options
     tiny = replace(LIMITS, batch_bytes=_WARM_BYTES)
 
@@ -372,7 +373,7 @@ def _swept(
 
 
 def _refined(rows: Timed, model: TopicModel) -> float:
-    """Seconds to update the topics after a round; those of blocks are counted with the rows."""
+    """Seconds to update the topics after a round; `rows` count the seconds of the blocks."""
     start = PairTopics(model.topics, model.pair_weights, model.word_probabilities, rows.basis.core)
     held = pair_rows(rows)
     begin = begun(start)

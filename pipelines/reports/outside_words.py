@@ -25,7 +25,7 @@ def share_outside(store: MomentStore) -> float | None:
 
 
 def share_line(share: float | None) -> str:
-    """Format that share as a sentence; empty if it is unknown.
+    """Format the share of tokens outside as a sentence; empty if it is unknown.
 
     Examples
     --------
@@ -113,15 +113,37 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
 
 
 def language_line(store: MomentStore) -> Remedy | None:
-    """Return a remark on languages, tokeniser and phrases of the pilot; None without one."""
+    """Return a remark on languages, tokeniser, phrases and topics of the pilot, or None."""
     drawn = drawn_of(store)
     findings = (
         _stop_words_found(store, drawn),
         _tokeniser_found(store, drawn),
         _phrases_found(drawn),
+        fewer_topics(drawn.get("max_topics")),
     )
     found = {f"finding{place}": one for place, one in enumerate(findings) if one is not None}
     return remedy(" ".join(f"{{{name}}}" for name in found), **found) if found else None
+
+
+def fewer_topics(most: int | None) -> Remedy | None:
+    """Say that a basis is for fewer topics than by default, if it is.
+
+    Examples
+    --------
+    >>> str(fewer_topics(26))
+    'Fits can have up to 26 topics instead of 32, because there are 26 core words.'
+    """
+    # imported here for the same reason as in `_asked`
+    from streaming_moments.pipelines.counting_options import MOST_TOPICS
+
+    if most is None or most >= MOST_TOPICS:
+        return None
+    return remedy(
+        "Fits can have up to {most} topics instead of {usual}, because there are {most} core "
+        "words.",
+        most=most,
+        usual=MOST_TOPICS,
+    )
 
 
 def _phrases_found(drawn: Mapping[str, Any]) -> Remedy | None:

@@ -301,6 +301,7 @@ class ReportPage:
     since : time of that model, ISO 8601
     diff : command that shows what the store gained since
     links : names and relative URLs of other pages
+    at : the one of these URLs that is this page; empty without one
     each : URL prefix of the pages of topics by number; empty without such pages
     what : name of the parts: "topic", "cluster", "factor", or "state" if there are `states`
     counted : (str, str, str), names of the counts in the ledger: documents, tokens, and tokens
@@ -344,6 +345,7 @@ class ReportPage:
     since: str = ""
     diff: str = ""
     links: tuple[tuple[str, str], ...] = ()
+    at: str = ""
     each: str = ""
     what: str = "topic"
     counted: tuple[str, str, str] = ("documents", "tokens", "outside")

@@ -44,6 +44,6 @@ def change_said(periods: Sequence[PeriodShares], names: Sequence[str]) -> str:
 def changes_said(
     origins: Mapping[str, Sequence[PeriodShares]], names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Describe the change at each origin of a hub, without those of one period."""
+    """Describe the change at each origin of a hub that has several periods."""
     found = ((origin or "(own)", change_said(one, names)) for origin, one in origins.items())
     return tuple(f"{origin}: {text[0].lower()}{text[1:]}" for origin, text in found if text)

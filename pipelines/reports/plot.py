@@ -11,6 +11,7 @@ from typing import Any
 from streaming_moments import plots
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+from streaming_moments.printing.extras import needs
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.files.local_files import write_whole
@@ -113,6 +114,4 @@ def _matplotlib(module: str) -> Any:
     try:
         return importlib.import_module(f"matplotlib.{module}")
     except ImportError as error:
-        raise InvalidInput(
-            "--plot needs matplotlib; install it with `pip install 'streaming-moments[plot]'`"
-        ) from error
+        raise InvalidInput(needs("--plot", "matplotlib", "plot")) from error

@@ -27,7 +27,7 @@ from streaming_moments.storage.store.store import MomentStore
 _SHARDS = 8
 _LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
 _TOKENS = 20  # a document with this many known words shows its subject
-_SHOWN = 280  # characters
+_SHOWN = 280  # characters of a passage that are shown
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
 _BEGINS = 4  # words by which a passage is found in its document
 

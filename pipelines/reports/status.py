@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 ERROR_DELTA = 0.05  # probability of an error beyond the radius
 # The error radius of M3 is 0.09 at this number. 77 whole speeches (5 effective documents) gave poor
-# topics, and their passages (2,147 effective documents) gave good ones.
+# Status warns of fewer effective documents. The error radius of M3 is 0.09 at this number. 77 whole
+# speeches (5 effective documents) gave poor topics, and their passages (2,147 effective documents)
+# gave good ones.
 FEW_DOCUMENTS = 1000
 _SHOWN = 3  # names in a message
 
@@ -147,7 +149,7 @@ def size_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def size_row(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Format these for people."""
+    """Format the facts of `size_facts` for people."""
     size = f"{mebibytes(facts['state_bytes'])} in {of_number(facts['row_blocks'], 'row block')}"
     return "statistics", size
 
@@ -180,7 +182,7 @@ def kept_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def kept_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Format these for people."""
+    """Format the facts of `kept_facts` for people."""
     return [
         ("models", ", ".join(facts["models"]) or "none"),
         ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
@@ -276,7 +278,7 @@ def stale_models(store: MomentStore) -> tuple[Staleness, ...]:
 
 
 def stale_line(stale: Staleness) -> str:
-    """Describe what a model lacks, or still contains; empty if it matches.
+    """Describe the documents that a model lacks or still contains; empty if it matches.
 
     Examples
     --------
@@ -431,7 +433,7 @@ def skipped_rows(forgotten: Sequence[str], purged: int) -> list[tuple[str, str]]
 
 
 def days_text(days: tuple[str, str] | None) -> str:
-    """Format the days after a text about shards."""
+    """Format days as the end of a text about shards; empty without days."""
     return "" if days is None else f", documents of {' to '.join(days)}"
 
 

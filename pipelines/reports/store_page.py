@@ -28,8 +28,6 @@ from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-_LEDGER_ROWS = 200
-
 
 def write_page(
     store: MomentStore,
@@ -154,7 +152,7 @@ def _written(
     return found
 
 
-def ledger_rows(store: MomentStore) -> Iterator[LedgerRow]:
-    """Return the latest 200 shards of a version."""
-    for record in list(store.ledger())[: -_LEDGER_ROWS - 1 : -1]:
+def ledger_rows(store: MomentStore, most: int = 200) -> Iterator[LedgerRow]:
+    """Return the latest shards of a version, by name."""
+    for record in sorted(list(store.ledger())[-most:], key=lambda one: one.url):
         yield LedgerRow(record.url, record.documents, record.tokens, record.outside)

@@ -15,7 +15,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 _WORDS = 30
 _IN_A_NAME = 2
-_BAR = "error bar"  # has a field of its own
+_BAR = "error bar"  # name of the measure that has a field of its own in the report
 
 
 def topics_of(

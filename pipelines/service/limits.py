@@ -15,11 +15,11 @@ from streaming_moments.pipelines.nightly.keys import STRICT, Positive, Size
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 
-BODIES = 4  # number of bodies of the largest size that the memory holds
-NESTED = (
-    20  # lists and objects for each document; an empty list of two bytes needs hundreds in memory
-)
-HARMLESS = 200_000  # bound for bodies with few documents
+BODIES = 4  # number of bodies of the largest size that fit into the memory
+# Most lists and objects for each document: an empty list has two bytes in JSON and needs hundreds
+# in memory.
+NESTED = 20
+HARMLESS = 200_000  # most lists and objects of a body with few documents
 
 
 @checked_dataclass(frozen=True, config=STRICT)

@@ -18,7 +18,7 @@ from streaming_moments.pipelines.service.tracking import Tracker
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.group_commit import GroupCommit
 
-_READERS = 8  # threads
+_READERS = 8  # number of threads
 
 
 @dataclass(frozen=True)

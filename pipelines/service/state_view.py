@@ -189,7 +189,7 @@ class Current:
     ) -> None:
         for name in sorted(names):
             if after.get(name) != before.get(name):
-                self._tell(f"{name}: {after.get(name, 'looked at again')}")
+                self._tell(f"{name}: {after.get(name, 'can be checked again')}")
 
     def _keep(self, look: Callable[[], object]) -> None:
         while not self._over.wait(self._config.refresh.total_seconds()):

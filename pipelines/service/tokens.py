@@ -22,7 +22,7 @@ from streaming_moments.storage.files.backends import remedy_of
 from streaming_moments.storage.files.local_files import sync, write_whole
 from streaming_moments.storage.log.layout import require_name
 
-_PREFIX = "sm_"  # so that scanners for secrets find a leaked one
+_PREFIX = "sm_"  # beginning of each token, by which scanners for secrets find a leaked one
 _BYTES = 32
 
 
@@ -143,7 +143,8 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
 
 def remove_token(path: str | Path, name: str) -> None:
     """Remove a token; errors as in `add_token`, and InvalidInput for an unknown name."""
-    _content(path)  # before the lock file is created, because the folder may be missing
+    # read this first, because the lock file cannot be created if its folder is missing
+    _content(path)
     with _locked(path):
         tokens = read_tokens(path)
         left = tuple(token for token in tokens if token.name != name)

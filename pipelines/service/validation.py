@@ -17,7 +17,7 @@ from streaming_moments.storage.inbox.records import LIGHT
 from streaming_moments.storage.shards import as_shard
 from streaming_moments.storage.store.store import MomentStore
 
-# The part of a sum that one document may fill: shards of fewer documents never pass 2^62.
+# A document may fill one part in 16,384 of a sum, so shards of fewer documents never pass 2^62.
 DOCUMENTS_OF_ROOM = 1 << 14
 _MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
 

@@ -208,8 +208,8 @@ def settled(
         return sample, policy
     terms = sample.terms
     if not policy.phrases:
-        # passages are cut as by a policy with phrases; with given phrases the sample is already cut
-        # this way
+        # A policy with phrases cuts passages this way. With given phrases the sample is already cut
+        # so.
         terms = tuple(map(without_separator, terms))
     found = found_phrases(terms, sample.order, policy.phrase_words, least_often)
     # given phrases are already words of the sample, and are not parts of other phrases

@@ -14,6 +14,8 @@ from typing import Any, Literal
 import fsspec
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.extras import needs
+from streaming_moments.storage.files.client_options import option_remedy
 from streaming_moments.storage.lazy_libraries import pa
 
 
@@ -37,6 +39,7 @@ class Backend:
     errors : modules and names of errors other than OSError for failed reads and writes. All back
         ends raise FileNotFoundError for a missing file, and PermissionError for a forbidden one
     remedies : remedy of an error, by the beginning of its name or of its text
+    needs : package of the client, and the extra that installs it
     """
 
     protocols: frozenset[str] = frozenset()
@@ -48,6 +51,7 @@ class Backend:
     connections: tuple[str, Mapping[str, Any]] | None = None
     errors: tuple[tuple[str, str], ...] = ()
     remedies: tuple[tuple[str, str], ...] = ()
+    needs: tuple[str, str] | None = None
 
     @property
     def is_local(self) -> bool:
@@ -65,8 +69,8 @@ _S3_KEYS = (
     "a cluster"
 )
 _SILENT = ("no answer from", "EndpointConnectionError", "ConnectTimeoutError")
-_ENDPOINT = "check the endpoint in AWS_ENDPOINT_URL or the storage options, and that it is running"
-_OPTIONS = "correct or remove this option in --storage-options or [storage_options]"
+_GIVEN = "in AWS_ENDPOINT_URL or the storage options"
+_ENDPOINT = f"check the endpoint {_GIVEN}, its http or https, and that it is running"
 BACKENDS = (
     Backend(
         frozenset({"file", "local"}),
@@ -77,6 +81,7 @@ BACKENDS = (
     Backend(
         frozenset({"s3", "s3a"}),
         "condition",
+        needs=("s3fs", "s3"),
         buckets=True,
         content_type="ContentType",
         parts_at_once="max_concurrency",
@@ -93,12 +98,17 @@ BACKENDS = (
             ("ProfileNotFound", "set AWS_PROFILE to a profile of ~/.aws/config, or unset it"),
             *((name, _ENDPOINT) for name in _SILENT),
             ("Invalid endpoint", "begin AWS_ENDPOINT_URL with http:// or https://"),
-            ("AioSession.__init__() got an unexpected keyword", _OPTIONS),
+            ("PlainHttp", f"begin the endpoint {_GIVEN} with http://"),
+            (
+                "UntrustedCertificate",
+                "set AWS_CA_BUNDLE to a file with the certificate of its authority",
+            ),
         ),
     ),
     Backend(
         frozenset({"gs", "gcs"}),
         "condition",
+        needs=("gcsfs", "gcs"),
         buckets=True,
         content_type="content_type",
         in_chunks=True,
@@ -111,13 +121,13 @@ BACKENDS = (
     Backend(
         frozenset({"az", "abfs", "abfss"}),
         "condition",
+        needs=("adlfs", "azure"),
         buckets=True,
         errors=(("azure.core.exceptions", "AzureError"),),
     ),
     Backend(
         frozenset({"http", "https"}),
         errors=(("aiohttp", "ClientError"),),
-        remedies=(("ClientSession._request() got an unexpected keyword", _OPTIONS),),
     ),
 )
 _ANY_OTHER = Backend()
@@ -171,6 +181,18 @@ s3://BUCKET/FOLDER, here perhaps s3://corpus/a.txt
     raise InvalidInput(f"{url} names no bucket; write {protocol}://BUCKET/FOLDER{perhaps}")
 
 
+def lacks_client(protocol: str) -> str | None:
+    """Return what to install for a protocol whose client is missing; None for unknown protocols.
+
+    Examples
+    --------
+    >>> str(lacks_client("gs")).partition(";")[0]
+    'gs:// needs gcsfs, which is not installed'
+    """
+    found = (one.needs for one in BACKENDS if protocol in one.protocols and one.needs)
+    return next((needs(f"{protocol}://", *one) for one in found), None)
+
+
 def client_options(protocol: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a client: those given, with connections for many small files.
 
@@ -203,7 +225,7 @@ def remedy_of(error: BaseException) -> str | None:
     for begin, remedy in (pair for one in BACKENDS for pair in one.remedies):
         if type(error).__name__ == begin or str(error).startswith(begin):
             return remedy
-    return None
+    return option_remedy(error)
 
 
 def _permissions(error: PermissionError) -> str:

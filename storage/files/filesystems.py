@@ -20,10 +20,12 @@ from streaming_moments.storage.files.backends import (
     backend_of,
     client_options,
     is_local,
+    lacks_client,
     remedy_of,
     require_bucket_name,
     storage_errors,
 )
+from streaming_moments.storage.files.client_options import unknown_option
 from streaming_moments.storage.files.listings.finding import find_each
 from streaming_moments.storage.files.noted_options import NotedOptions
 from streaming_moments.storage.files.silence import watched
@@ -113,9 +115,10 @@ def open_file_system(
     try:
         fs, path = url_to_fs(url, **options)
     except (ImportError, ValueError) as error:
+        missing = lacks_client(get_protocol(url)) if isinstance(error, ImportError) else None
         reason = f"cannot be opened ({one_line(error, storage_options)}); check the protocol"
-        failure = ShardError(shard_name(url), f"{reason} and that its package is installed")
-        _raise_from(error, url, failure)
+        told = missing or f"{reason} and that its package is installed"
+        _raise_from(error, url, ShardError(shard_name(url), told))
     return watched(fs), path
 
 
@@ -182,7 +185,7 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
     except FileNotFoundError as error:
         why, absent = error.__cause__, isinstance(error.__cause__, FileNotFoundError)
         if _is_web(url) and isinstance(why, Exception) and not (absent or _is_404(why)):
-            # the client of the web says so of every error, such as a refused connection
+            # the HTTP client reports every error as a missing file, such as a refused connection
             reason = f"cannot be read ({one_line(why, storage_options)})"
             do = remedy_of(why) or "check the URL, and that its server answers"
             _raise_from(why, url, ShardError(name, f"{reason}; {do}"))
@@ -236,6 +239,8 @@ def one_line(error: Exception, storage_options: Mapping[str, object] | None = No
     if isinstance(error, OSError) and error.strerror and error.errno in _OF_THE_DISK:
         # the error can name a temporary file; the message around it names the shard
         return error.strerror
+    if (option := unknown_option(error)) is not None:
+        return f"unknown option {option!r}"
     lines = str(error).strip().splitlines()
     line = lines[0] if lines else type(error).__name__
     for secret in _texts(storage_options or {}):

@@ -25,6 +25,7 @@ from streaming_moments.storage.files.backends import (
     remedy_of,
     require_bucket_name,
 )
+from streaming_moments.storage.files.client_options import unknown_option
 from streaming_moments.storage.files.filesystems import (
     one_line,
     open_file_system,
@@ -318,7 +319,7 @@ class Folder:
             local_files.create_whole(place, content)
         elif how == "step":
             mine = MemoryFile(fs, place, content)
-            if fs.store.setdefault(place, mine) is not mine:  # one atomic step
+            if fs.store.setdefault(place, mine) is not mine:  # `setdefault` is atomic
                 raise FileExistsError(place)
         elif how == "condition":
             whole = {"chunksize": len(content) + 1} if self._backend.in_chunks else {}
@@ -350,11 +351,13 @@ class Folder:
     def explain(self, error: BaseException) -> str:
         """Return an error's type and first line, without the values of the storage options.
 
-        A refusal of the disk has no type, nor has silence.
+        A refusal of the disk has no type, nor have silence and an unknown option.
         """
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
-        known = isinstance(error, NoAnswer) or (
-            isinstance(error, OSError) and text == error.strerror
+        known = (
+            isinstance(error, NoAnswer)
+            or unknown_option(error)
+            or (isinstance(error, OSError) and text == error.strerror)
         )
         return text if known else f"{type(error).__name__}: {text}"
 

@@ -6,22 +6,32 @@ import asyncio
 import errno
 import logging
 import socket
+import ssl
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 import fsspec
 
-SILENCE = "streaming_moments.storage.silence"  # the log of these lines
-SAID_AFTER = 2.0  # seconds
-FIRST_ANSWER = 6.0  # seconds; an endpoint that has answered is asked as long as the client does
-_ATTEMPTS = 5  # of botocore for a connection, unless the user sets others
+SILENCE = "streaming_moments.storage.silence"  # name of the log of these lines
+SAID_AFTER = 2.0  # seconds without an answer after which a line is logged
+FIRST_ANSWER = 6.0  # seconds to wait for a first answer; later the client decides how long it waits
+_ATTEMPTS = 5  # attempts of botocore to connect, unless the user sets another number
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")  # by OpenSSL's versions
 _NAME = "streaming-moments"
 _DEFAULT = {"mode": "legacy"}  # retries of botocore if no user has set them
 
 
 class NoAnswer(ConnectionError):
     """An endpoint has not answered any request."""
+
+
+class PlainHttp(NoAnswer):
+    """An endpoint whose URL begins with https:// speaks http."""
+
+
+class UntrustedCertificate(NoAnswer):
+    """The certificate of an endpoint is of an unknown authority, or of another host."""
 
 
 @dataclass
@@ -57,10 +67,12 @@ class _Watch:
     def failed(self, caught_exception: Exception | None, **_: Any) -> float | None:
         """Return the seconds until a request is sent again; None if the client decides.
 
-        Raises NoAnswer if the first answer takes too long.
+        Raises NoAnswer if the first answer takes too long, or cannot come.
         """
         if not isinstance(caught_exception, _unreachable()):
             return None
+        if not self.answered:
+            self._require_handshake(caught_exception)
         self._wait()
         self.reason = _reason(caught_exception)
         if self.answered or self.limit is None or self.since is None:
@@ -68,8 +80,17 @@ class _Watch:
         waited = monotonic() - self.since
         if waited >= FIRST_ANSWER:
             raise NoAnswer(f"no answer from {self.endpoint} for {waited:.0f} s{self.reason}")
-        # the last of the attempts is when the time is over
+        # the last attempt is made when the time is over
         return min(FIRST_ANSWER / (_ATTEMPTS - 1), FIRST_ANSWER - waited)
+
+    def _require_handshake(self, error: Exception) -> None:
+        """Raise NoAnswer if TLS fails in a way that no later attempt mends."""
+        found = _of_system(error)
+        if isinstance(found, ssl.SSLCertVerificationError):
+            why = found.verify_message
+            raise UntrustedCertificate(f"the certificate of {self.endpoint} is refused: {why}")
+        if isinstance(found, ssl.SSLError) and found.reason in _NOT_TLS:
+            raise PlainHttp(f"{self.endpoint} speaks http instead of https")
 
     def _wait(self) -> None:
         if self.since is None:
@@ -138,9 +159,14 @@ def _unreachable() -> tuple[type[Exception], ...]:
     )
 
 
-def _reason(error: Exception) -> str:
+def _of_system(error: Exception) -> Any:
+    """Return the error of the system within an error of botocore."""
     inner = getattr(error, "kwargs", {}).get("error")
-    of_system = getattr(inner, "os_error", None) or inner
+    return getattr(inner, "os_error", None) or inner
+
+
+def _reason(error: Exception) -> str:
+    of_system = _of_system(error)
     if isinstance(of_system, socket.gaierror):
         return " (its host is unknown)"
     if getattr(of_system, "errno", None) == errno.ECONNREFUSED:

@@ -197,7 +197,7 @@ class Csv(Format):
         if table.num_rows != len(fields):
             raise ShardError(
                 url,
-                f"{records.place(0)} begins {len(fields)} records, but Arrow reads "
+                f"{len(fields)} records begin at {records.place(0)}, but Arrow's parser finds "
                 f"{table.num_rows}; write the shard again, with quotes around its texts",
             )
         return {

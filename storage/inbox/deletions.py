@@ -229,7 +229,7 @@ class Deletions:
         old = f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"
         found = folder.find(one.path)
         if found is None and one.after is None:
-            return old, None  # a process deleted it and died before it finished
+            return old, None  # an earlier process deleted the file and died before it finished
         content = folder.read(one.path) if found is None else found
         if _sha256(content) == one.before:
             create_once(folder, old, content)

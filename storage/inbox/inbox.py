@@ -97,8 +97,8 @@ class Inbox(Claims):
         folder = inbox.folder
         if not folder.creates_exclusively:
             raise StoreError(
-                f"the storage of {folder.url} cannot create a file only if it is missing; put the "
-                "inbox on a local disk, s3, gs or az"
+                f"the storage of {folder.url} does not support atomic create-if-absent, which an "
+                "inbox needs; put the inbox on a local disk, s3, gs or az"
             )
         content = seal({"format": FORMAT, **({} if owner is None else named(owner))})
         there = create_once(folder, FORMAT_FILE, content)

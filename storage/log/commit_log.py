@@ -248,7 +248,7 @@ class CommitLog:
     def _require_writer(self) -> None:
         if not (self.folder.creates_exclusively or self.single_writer):
             raise StoreError(
-                f"the storage of {self.folder.url} cannot create a file only if it is missing; use "
+                f"the storage of {self.folder.url} does not support atomic create-if-absent; use "
                 "a local disk, s3, gs or az, or create the store with single_writer=True if there "
                 "is a single writer"
             )

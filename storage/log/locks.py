@@ -243,7 +243,7 @@ def _latest(folder: Folder) -> int:
 
 
 def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timedelta) -> bool:
-    """Whether the holder of a note from the future has not renewed it for the expiry.
+    """Whether a note that is dated in the future was not renewed for its whole expiry.
 
     If the clock was set back, the time of the note is useless. A mark beside the note records
     when the note was first seen, by the present clock.

@@ -15,7 +15,7 @@ from streaming_moments.storage.lazy_libraries import pa, pc, pq
 
 COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
 _SEGMENT = "segment"  # name of the column with the segment of each record
-_FEW = 1 << 14  # number of URLs
+_FEW = 1 << 14  # most URLs that are compared without Arrow's compute module
 _HTTP = "(?i)^https?://"
 
 

@@ -121,7 +121,7 @@ def without_copies(
     segments that subtract its shards. `ledger` has the records of the segments, by the names here.
     """
     groups = linked_groups(segments, ledger)
-    # shards without documents do not decide
+    # shards without documents do not decide which segments are left out
     tables = [_with_documents(ledger.of_segments(group).table) for group in groups]
     if not tables:
         return frozenset(), ()

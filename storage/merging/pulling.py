@@ -262,9 +262,8 @@ def _taken_over(
     # pulls are refused before anything is copied
     purged = _merged(store, head, incoming, known, message)[1]
     if purged:
-        erase_unnamed(
-            store.folder, purged.shards
-        )  # checked before there are copies that no version names
+        # before copying, because no version names the copies yet
+        erase_unnamed(store.folder, purged.shards)
     written = [
         copy_segment(one.source.other.folder, part, store.folder, identity)
         for one in incoming
@@ -349,7 +348,7 @@ def _merged(
     rest = [part for part in head.segments if not any(map(part.is_of, names))]
     before = [_held(head, one.source) for one in incoming]
     news = [
-        # keeps the previous order of segments if none are new
+        # keeps the previous order of segments if there are no new ones
         theirs if _keys(one.parts) == _keys(theirs) else one.parts
         for one, theirs in zip(incoming, before, strict=True)
     ]

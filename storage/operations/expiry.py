@@ -35,7 +35,7 @@ class Expiry:
 def plan_expiry(
     store: MomentStore, keep: int, older_than: timedelta, models: bool = False
 ) -> Expiry:
-    """Return the result that `expire` would have; arguments and errors as there."""
+    """Return the result that `expire` would have; arguments and errors as for `expire`."""
     log = store.latest().log()
     found = _expiry(log[0], keep, _long_past(store.folder, older_than), models)
     dropped = set(found.versions)

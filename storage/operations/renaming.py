@@ -100,7 +100,7 @@ def commit_renaming(
     renaming: Renaming,
     message: str,
 ) -> MomentStore:
-    """Replace groups of segments, each by its sum, whose shards have new names, in one commit.
+    """Replace each group of segments by its sum, with new names of the shards, in one commit.
 
     Errors as in `commit_compaction`.
     """

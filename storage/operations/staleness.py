@@ -31,7 +31,7 @@ class Staleness:
 
     @property
     def is_stale(self) -> bool:
-        """Whether documents were counted or forgotten since, or that is unknown."""
+        """Whether documents were counted or forgotten since the fit; True if that is unknown."""
         return self.counted is None or bool(self.counted or self.forgotten)
 
 

@@ -231,8 +231,9 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
         raise InvalidInput(_not_counted(record.url))
     if counted.fingerprint != record.fingerprint:
         raise InvalidInput(
-            f"{record.url} was counted as {counted.fingerprint} and is now {record.fingerprint}; "
-            "only the counted content can be subtracted, so put the old content back"
+            f"{record.url} was counted as {short(counted.fingerprint)} and is now "
+            f"{short(record.fingerprint)}; only the counted content can be subtracted, so put the "
+            "old content back"
         )
     if counted != record:
         raise InvalidInput(

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.whitened import Components, WhitenedMoments
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# A fit stops when a sweep changes the explained share by less than the first value for the best
-# start, and by less than the second for all starts.
+# A fit stops when a sweep changes the explained share by less than this. The first value is for the
+# best start, the second for all starts.
 _TOLERANCE, _TOLERANCE_OF_ALL = 1e-12, 1e-8
 _NEARLY_EQUAL = 1e-6  # smallest singular value of the unit components
 

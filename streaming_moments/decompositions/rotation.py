@@ -9,7 +9,7 @@ from streaming_moments.decompositions.evidence import GapEvidence
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics import jacobi
 
-_TOLERANCE = 1e-10  # radians
+_TOLERANCE = 1e-10  # the sweeps end when all angles of rotation are smaller, in radians
 _MAX_SWEEPS = 200
 
 

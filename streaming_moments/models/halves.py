@@ -109,7 +109,7 @@ class HalfRows:
 
 
 def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]:
-    """The `pair_rows` and the halves, if there are any; `rows` itself if no round reads pairs.
+    """Return the `pair_rows` and any halves; return `rows` itself if no round reads pairs.
 
     If memory holds all of them, the statistics are read once.
     """
@@ -287,7 +287,7 @@ def pair_logarithms(
 def mean_logarithms(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> list[float]:
     """Mean log-likelihood of a pair for each share, from the `pair_logarithms` of all blocks."""
     sums = interleaved(parts).sum(axis=0)
-    # the same for all shares, as the weights of the topics are
+    # this logarithm is the same for all shares, because the weights of the topics are
     seen = state.pair_weights.sum(axis=0) @ state.topics[: state.core].sum(axis=0)
     found: list[float] = (sums[:-1] / sums[-1] - np.log(seen)).tolist()
     return found

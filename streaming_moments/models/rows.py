@@ -17,7 +17,8 @@ from streaming_moments.statistics.counts.weighted import Statistics
 _Item = TypeVar("_Item")
 
 FEWEST_STRIPS = 64
-_MOST_STRIP_SUMS = 128 << 20  # bytes of all sums, up to which there are more strips than that
+# more than `FEWEST_STRIPS` strips are made only while all their sums take at most this many bytes
+_MOST_STRIP_SUMS = 128 << 20
 
 
 class Rows(Protocol):

@@ -167,7 +167,7 @@ class TensorEvidence:
         return self.sums.n_topics
 
     def leading(self, n_topics: int) -> TensorEvidence:
-        """The same evidence for fewer topics, from the leading columns of the same whitening."""
+        """Select the evidence for fewer topics, from the leading columns of the same whitening."""
         return TensorEvidence(self.method, self.sums.leading(n_topics))
 
 

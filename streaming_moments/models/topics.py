@@ -74,8 +74,8 @@ from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
 _SMOOTHING = 1e-3  # share of M1 mixed into topics that read documents, by default
-# only the rows of the words are read if there are fewer entries than words of the model divided by
-# this
+# If a batch has fewer entries than the words of the model divided by this, only the rows of its
+# words are read.
 _FEW = 4
 
 

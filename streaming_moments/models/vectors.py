@@ -22,7 +22,7 @@ BY_SPECTRUM = 0
 """Value of an option: as many factors as the spectrum separates."""
 
 _LEAST_SHARE = 0.05  # share of the variance of a coordinate that is added to it
-_LEAST_NOISE = 1e-9  # share of the mean variance that is added to each
+_LEAST_NOISE = 1e-9  # least addition to each coordinate, as a share of the mean variance
 _ROWS = 4096  # rows read at a time
 _COPIES = 8  # copies of a third or fourth moment, and of covariances, that a fit holds
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-_NEGLIGIBLE = 1e-10  # share of the largest eigenvalue
+_NEGLIGIBLE = 1e-10  # sizes below this share of the largest eigenvalue are rounding errors
 
 
 def leading_eigenpairs(

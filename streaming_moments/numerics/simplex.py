@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_AT_A_TIME = 1 << 16  # numbers of a group of columns
+_AT_A_TIME = 1 << 16  # numbers in a group of columns
 
 
 def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,12 +1,13 @@
-"""Which known name an unknown one may mean, for messages that guess at it."""
+"""Finds the known name that an unknown one may mean, for messages that suggest it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-_ALIKE = 0.75  # two letters of eight that changed places; below it most guesses were wrong
-_SHORTEST = 3  # letters of a name at an end of a longer one
+# least similarity of a guess, that of eight letters with two swapped; below it most were wrong
+_ALIKE = 0.75
+_SHORTEST = 3  # fewest letters of a name that begins or ends a longer one
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:

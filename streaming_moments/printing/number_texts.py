@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-_DIGITS = (4, 6, 9, 17)  # significant ones below 1,000; all that a double has come last
+_DIGITS = (4, 6, 9, 17)  # significant digits to try below 1,000; the last shows a double exactly
 
 
 def short(value: float | None, digits: int = 4) -> str:

@@ -15,7 +15,7 @@ _LONG = 60  # most characters of a text
 
 
 def short_repr(value: Any) -> str:
-    """The facts of a value in one line, or else its fields without defaults, empty ones and None.
+    """Format the facts of a value in one line, or its fields that are neither defaults nor empty.
 
     A class can name its facts: its property `shown_facts` has them as texts, the first ones first.
 

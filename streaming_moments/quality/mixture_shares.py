@@ -11,7 +11,7 @@ from streaming_moments.models.topics import TopicModel
 _STEPS = 200
 _SETTLED = 1e-10  # Newton steps end when the log posterior per token changes by less
 _ROUNDING = 4 * np.finfo(float).eps
-_SHORTEST = 2.0**-40  # step
+_SHORTEST = 2.0**-40  # smallest fraction of a step that is tried
 _TO_THE_EDGE = 0.95  # largest fraction of the distance to a share of 0 in one step
 _SMOOTHING = 1e-3
 _ENOUGH = 5.0  # only words expected at least this often determine the dispersion of counts

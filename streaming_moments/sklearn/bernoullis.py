@@ -22,7 +22,7 @@ from streaming_moments.statistics.halves import odd_by_place
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.views.sketches import sketch_of
 
-_PILOT = 20_000  # rows
+_PILOT = 20_000  # rows of the pilot
 
 
 class MomentBernoulliMixture(SparseInput, MomentMixture):

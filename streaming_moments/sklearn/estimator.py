@@ -220,7 +220,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _counted(self, records: Any, first: int) -> Any:
-        """Statistics of records, of which the estimator has counted `first` before."""
+        """Statistics of records, after `first` records that the estimator counted before."""
         raise NotImplementedError
 
     def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:

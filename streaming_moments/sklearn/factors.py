@@ -123,7 +123,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         if values.shape[1] != self.mixing_.shape[1]:
             raise ForeignStatistics(
                 f"rows have {values.shape[1]} factors, but the model has {self.mixing_.shape[1]}; "
-                "give its number"
+                "give rows of that many"
             )
         return self.model_.rows_of(values)
 

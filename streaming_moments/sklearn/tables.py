@@ -28,7 +28,7 @@ from streaming_moments.statistics.halves import odd_by_place
 
 _NUMBERS = (2, 4, 8, 16, 32)  # most latent classes, if the fit chooses their number
 
-Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, mask of known ones
+Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, and a mask of the known ones
 
 
 class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  # type: ignore[misc]

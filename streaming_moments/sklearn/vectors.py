@@ -17,7 +17,7 @@ from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 _DTYPES = [np.float64, np.float32]
-_PILOT = 20_000  # rows
+_PILOT = 20_000  # rows of the pilot
 _A_COMPONENT = 1.5  # columns for each component
 _BESIDE = 2
 

@@ -24,7 +24,7 @@ from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 20_000  # records
+_PILOT = 20_000  # records of the pilot
 
 
 class MomentViews(SparseInput):
@@ -210,7 +210,7 @@ class MomentViews(SparseInput):
 
 
 def _apart(X: Any, sizes: Sequence[int]) -> list[Any]:
-    """The views of one matrix."""
+    """Cut one matrix into its views."""
     whole = rows_of(X)
     if len(sizes) != len(VIEWS) or min(sizes) < 1 or sum(sizes) != whole.shape[1]:
         raise InvalidInput(

@@ -39,7 +39,7 @@ class ExpectedSums(Protocol):
         """Empty sums."""
 
     def add(self, other: Self) -> Self:
-        """Sums including those of another, which are added in place."""
+        """Add the sums of another in place, and return the result."""
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
         """Arrays and numbers for `from_parts`."""
@@ -66,7 +66,7 @@ class IntegerSums:
     """
 
     counted: ClassVar[str] = "tokens"
-    """Plural of what `tokens` are."""
+    """Plural noun for the units that `tokens` counts."""
     largest: ClassVar[int] = UNIT
     """Largest value that a record, or one of its tokens, adds to a sum."""
 
@@ -94,7 +94,7 @@ class IntegerSums:
         return cls(**arrays, documents=numbers["documents"], tokens=numbers["tokens"])
 
     def add(self, other: Self) -> Self:
-        """Sums including those of another, which are added in place; raises as `counting`."""
+        """Add the sums of another in place, and return the result; raises as `counting`."""
         found = self.counting(other.documents, other.tokens)
         for name, own in self.arrays.items():
             np.add(own, getattr(other, name), out=own)

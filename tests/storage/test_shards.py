@@ -199,7 +199,9 @@ def test_a_folder_with_pattern_signs_is_that_folder(tmp_path: Path) -> None:
 def test_a_pattern_that_no_name_can_be(tmp_path: Path, pattern: str) -> None:
     write(tmp_path / "x.txt")
     told: list[str] = []
-    assert list_shards([f"{tmp_path}/{pattern}"], none_is_fine=True, tell=told.append) == []
+    assert (
+        list_shards([f"{tmp_path}/{pattern}"], missing=lambda error: told.append(str(error))) == []
+    )
     assert [line.endswith("matches nothing; check the pattern") for line in told] == [True]
     with pytest.raises(ShardError, match="is not a valid pattern"):
         list_shards([f"{tmp_path}/x**t"])
@@ -348,6 +350,28 @@ def test_chained_and_uninstalled_file_systems() -> None:
         list_shards(["simplecache::memory://a.txt"])
     with pytest.raises(ShardError, match="check the protocol and that its package is installed"):
         list_shards(["nowhere://a.txt"])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "package", "extra"),
+    [
+        ("s3", "s3fs", "s3"),
+        ("gs", "gcsfs", "gcs"),
+        ("az", "adlfs", "azure"),
+        ("abfs", "adlfs", "azure"),
+    ],
+)
+def test_a_missing_client_is_named_with_its_extra(
+    protocol: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(f"Install {package}")
+
+    monkeypatch.setattr("fsspec.core.get_filesystem_class", missing)
+    with pytest.raises(ShardError) as caught:
+        list_shards([f"{protocol}://bucket/a.txt"])
+    told = f"{protocol}:// needs {package}, which is not installed; run `pip install "
+    assert f"{told}'streaming-moments[{extra}]'` (" in str(caught.value)
 
 
 def test_fingerprints_are_of_the_content(tmp_path: Path, memory: str) -> None:

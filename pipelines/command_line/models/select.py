@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from shlex import quote
 from typing import Any
 
 import click
@@ -158,7 +159,7 @@ def select(
 
 
 def _of_states(model: Any, numbers: Sequence[int], given: dict[str, Any]) -> list[FitOptions]:
-    """Options of each number of states; options that are not given are those of `refit`."""
+    """Options of each number of states; options that are not given have the defaults of `refit`."""
     context = click.get_current_context()
     known = {one.name for one in fields(model.Options)}
     told = {
@@ -185,4 +186,4 @@ def _refit(store: str, one: Candidate, options: str, model: Any | None = None) -
     rounds = "" if one.refined == usual else f" --refine {one.refined}"
     alpha0 = f" --alpha0 {one.alpha0:g}" if model is None or one.alpha0 else ""
     told = f"--topics {one.n_topics}{alpha0}{rounds}{options}"
-    return f"streaming-moments refit {store} {told}"
+    return f"streaming-moments refit {quote(store)} {told}"

@@ -8,6 +8,7 @@ import sys
 import threading
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
+from shlex import quote
 from time import monotonic, sleep
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _LOOK = 0.2  # seconds between two checks whether to end
-_BY_SIGNAL = 128  # plus the number of a signal: exit code of shells for a process ended by it
+_BY_SIGNAL = 128  # shells report an end by a signal as this exit code plus the number of the signal
 
 
 @click.command(
@@ -107,7 +108,8 @@ def accumulate(
             for _, error in turn.failed:
                 raise error  # the first error; the log already has all of them
             return code
-        # only now, so that a signal during the start ends the process immediately
+        # handle signals only from here on, so that a signal during the start ends the process at
+        # once
         end.by_signals()
         threading.Thread(target=_await_end, args=(end,), daemon=True).start()
 
@@ -123,7 +125,7 @@ def accumulate(
 
 
 def _note_failed_start(wanted: ServiceConfig, error: Exception) -> None:
-    """Note in the inbox why no work begins; an inbox that cannot be used shows itself."""
+    """Note in the inbox why no work begins, unless the inbox itself cannot be used."""
     from streaming_moments.pipelines.service.ingest_worker.steps import note_failed_start
     from streaming_moments.storage.inbox.inbox import Inbox
     from streaming_moments.storage.inbox.owners import Owner
@@ -144,12 +146,13 @@ def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
     for note in aside:
         tell(f"set aside {note.path}, {of_number(note.documents, 'document')}: {note.reason}")
     if aside:
-        tell(f"`streaming-moments set-aside {config} --retry` counts shards that are set aside")
+        command = f"streaming-moments set-aside {quote(config)} --retry"
+        tell(f"`{command}` counts shards that are set aside")
     return ExitCode.BAD_SHARDS if aside or turn.left_out else ExitCode.DONE
 
 
 def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
-    """Let a process of its own accumulate, and end with its exit code."""
+    """Let a child process accumulate, and end with the exit code of the child."""
     from streaming_moments.pipelines.service.ingest_worker.children import watched
     from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard
 
@@ -168,7 +171,7 @@ class _End:
     number: int | None = None
 
     def by_signals(self) -> None:
-        """Let SIGTERM and SIGINT set it."""
+        """Let SIGTERM and SIGINT request the end."""
 
         def ended(number: int, frame: FrameType | None) -> None:
             self.asked, self.number = True, number

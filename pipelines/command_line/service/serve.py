@@ -19,6 +19,7 @@ from streaming_moments.pipelines.command_line.new_folders.service import write_f
 from streaming_moments.pipelines.command_line.new_folders.writing import files_of
 from streaming_moments.pipelines.service.config import night_of, read_service, unused_options
 from streaming_moments.pipelines.terminal import confirm, event_logger, say
+from streaming_moments.printing.extras import needs
 
 
 @click.command(
@@ -56,9 +57,7 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
     try:
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"{error.name} is not installed; pip install 'streaming-moments[serve]'"
-        ) from error
+        raise InvalidInput(needs("serve", error.name or "uvicorn", "serve")) from error
     from streaming_moments.pipelines.service.http.app import create_app
     from streaming_moments.pipelines.service.http.connections.serving import (
         require_certificate,
@@ -71,7 +70,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
 
     within = wanted.accumulate.within and not no_accumulate
     if within:
-        # before any request, because a failing counting process would be restarted without end
+        # check the night before any request, because a failing counting process would be restarted
+        # without end
         night_of(wanted)
     require_certificate(wanted.listen)
     require_free(wanted.listen)

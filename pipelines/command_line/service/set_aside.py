@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from shlex import quote
 
 import click
 
@@ -58,8 +59,8 @@ def set_aside(
     unknown = [path for path in shards if path not in known]
     if unknown:
         raise InvalidInput(
-            f"{unknown[0]} is not set aside; run `streaming-moments set-aside {config}` without "
-            "shards to see which are"
+            f"{unknown[0]} is not set aside; run `streaming-moments set-aside {quote(config)}` "
+            "without shards to see which are"
         )
     chosen = [note for note in notes if not shards or note.path in shards]
     paths = [note.path for note in chosen]

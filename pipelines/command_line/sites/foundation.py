@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
 import click
@@ -42,5 +43,5 @@ def foundation(
         return
     confirm(
         f"{output} holds the foundation of {opened.url}, of kind {opened.kind}.",
-        f"Next: streaming-moments create NEW --like {output}",
+        f"Next: streaming-moments create NEW --like {quote(output)}",
     )

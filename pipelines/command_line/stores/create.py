@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 
 import click
 
@@ -55,6 +56,8 @@ def with_kind(
     if "kind" in given:
         return shape, counting, ""
     found = recognised(shards, shape, counting, given, storage_options)
+    if found.warning:
+        tell(f"warning: {found.warning}")
     line = f"SHARDS are read as {found.what} (`{found.options}`); if that is wrong, give --kind."
     early = not json_output and (found.shape, found.counting) != (shape, counting)
     if early:
@@ -143,7 +146,7 @@ def _say_created(made: MomentStore, json_output: bool, read_as: str = "") -> Non
         *([] if drawing else [sampled]),
         *(str(line) for line in (drawing, read_as, language_line(made)) if line),
         *advice,
-        f"Next: streaming-moments update {made.url} SHARDS...",
+        f"Next: streaming-moments update {quote(made.url)} SHARDS...",
     )
     for line in details_text(sizes_of(made)), sampled if drawing else "":
         detail(line)

@@ -99,7 +99,7 @@ DRIFT_MEASURES = (
             "Captured spectrum", "smallest preserved share of an eigenvalue, 1 is best", 0, 1
         ),
         "captured_spectrum",
-        "Smallest share of an eigenvalue that the basis sees.",
+        "Smallest share of an eigenvalue that the basis preserves.",
         "captured spectrum",
         column=NightColumn(
             "captured", "share of the spectrum that the basis preserves, 1 is best", ".2f"

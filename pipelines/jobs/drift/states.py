@@ -28,7 +28,7 @@ from streaming_moments.storage.log.ledger import outside_of
 from streaming_moments.storage.store.store import MomentStore
 
 _READING = "reading row blocks for drift"
-_COPIES = 4  # the block, a segment while it is read, and core rows of two states
+_COPIES = 4  # copies held: the block, a segment while it is read, and core rows of two states
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from shlex import quote
 from typing import Any
 
 from streaming_moments.pipelines.cluster.memory import plan_reading
@@ -97,7 +98,7 @@ class Sight:
     def of_columns(cls, what: str, names: Iterable[str]) -> Sight:
         """Make a way to read columns by names, as `--columns` lists them."""
         columns = ",".join(names)
-        return cls(f"{what} {columns}", f"--columns {columns}", columns)
+        return cls(f"{what} {columns}", f"--columns {quote(columns)}", columns)
 
 
 def _no_sights(columns: Mapping[str, str], text_column: str) -> Sequence[Sight]:

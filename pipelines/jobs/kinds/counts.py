@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from shlex import quote
 from typing import Any
 
 from streaming_moments.errors import InvalidInput, ShardError
@@ -103,7 +104,8 @@ def _renewed(foundation: CountsFoundation) -> str:
 
 
 def _misfit(options: PilotOptions) -> str:
-    if options.max_topics <= min(options.core, options.vocabulary_size):
+    most = min(options.core, options.vocabulary_size)
+    if options.max_topics is None or options.max_topics <= most:
         return ""
     return (
         f"max_topics is {options.max_topics}, more than core ({options.core}) or vocabulary_size "
@@ -116,12 +118,12 @@ def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
     if columns.get(text_column) in ("text", "word"):
         return [Sight(f"documents in column {text_column}", usual=True)]
     found = [
-        Sight(f"documents in column {name}", f"--text-column {name}", changes={"text_column": name})
+        _in_column("documents", name, "text_column")
         for name, what in columns.items()
         if what == "text"
     ]
     found += [
-        Sight(f"token ids in column {name}", f"--ids-column {name}", changes={"ids_column": name})
+        _in_column("token ids", name, "ids_column")
         for name, what in columns.items()
         if what == "ids"
     ]
@@ -129,8 +131,13 @@ def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
     if len(words) >= FEWEST_COLUMNS and not found:
         named = ",".join(words)
         changes = {"categories": words}
-        found.append(Sight(f"a table of {named}", f"--categories {named}", changes=changes))
+        found.append(Sight(f"a table of {named}", f"--categories {quote(named)}", changes=changes))
     return found
+
+
+def _in_column(what: str, name: str, option: str) -> Sight:
+    flag = f"--{option.replace('_', '-')} {quote(name)}"
+    return Sight(f"{what} in column {name}", flag, changes={option: name})
 
 
 COUNTS = KindJobs(

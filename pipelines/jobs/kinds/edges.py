@@ -31,9 +31,11 @@ from streaming_moments.storage.counting.graphs.edge_batches import (
 from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.lazy_libraries import pa, pc
 
-_EDGES_EACH = 100  # edges of a pilot for each passage of a pilot of documents
+# number of edges that a pilot reads for each passage that a pilot of documents would read
+_EDGES_EACH = 100
 _COLUMNS = 22
-# In a graph most directions of a sketch are noise, which never converges; communities do by then.
+# Blocks of the eigensolver, by which communities have converged. Most other directions of the
+# sketch of a graph are noise and never converge.
 _BLOCKS = 10
 
 

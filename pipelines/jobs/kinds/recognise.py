@@ -12,12 +12,14 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.counting_options import CountingOptions
 from streaming_moments.pipelines.jobs.kinds.base import Sight
 from streaming_moments.pipelines.jobs.kinds.first_rows import first_rows
+from streaming_moments.pipelines.jobs.kinds.header_line import like_a_record
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shards import Shard
 
-_LOOKED_AT = 3  # number of shards
+_LOOKED_AT = 3  # number of shards whose columns are examined
+_SHOWN = 60  # characters of a value in a message
 _WORDS = 4.0  # mean length of a text in characters; shorter strings may be categories or names
 _CALLED = {KindOptions().kind: "documents"}
 # options besides those that only this kind accepts
@@ -32,6 +34,7 @@ class Recognised:
     options: str
     shape: KindOptions
     counting: CountingOptions
+    warning: str = ""
 
 
 def recognised(
@@ -54,14 +57,18 @@ def recognised(
     usual = [(kind, Sight(_CALLED.get(kind, kind))) for kind in sorted(kinds)]
     usual = [way for way in usual if way[0] == shape.kind] or usual
     found: dict[str, tuple[str, Sight]] = {}
+    warning = ""
     for shard in shards[:_LOOKED_AT]:
-        for kind, sight in _of_shard(shard, counting, kinds, storage_options) or usual:
+        sights, lacking = _of_shard(shard, counting, kinds, storage_options)
+        warning = warning or lacking
+        for kind, sight in sights or usual:
             way = kind, Sight(sight.what) if shape.columns else sight
             found.setdefault(_options(way), way)
     if len(kinds) == 1 or len(found) == 1:
-        return _by(next(iter(found.values())), shape, counting)
+        return replace(_by(next(iter(found.values())), shape, counting), warning=warning)
     ways = (f"`{options}` for {sight.what}" for options, (_, sight) in found.items())
-    raise InvalidInput(f"{shards[0].url} can be read in several ways: give {', or '.join(ways)}")
+    several = f"{shards[0].url} can be read in several ways: give {', or '.join(ways)}"
+    raise InvalidInput(f"{several}. {warning}" if warning else several)
 
 
 def _kinds_with(given: Set[str]) -> set[str]:
@@ -91,14 +98,21 @@ def _of_shard(
     counting: CountingOptions,
     kinds: Set[str],
     storage_options: Mapping[str, object] | None,
-) -> list[tuple[str, Sight]]:
-    """Return each kind and way to read a shard; usual names decide before types."""
+) -> tuple[list[tuple[str, Sight]], str]:
+    """Return each kind and way to read a shard, and a warning if it seems to lack its header.
+
+    Usual names decide before types.
+    """
+    warning = ""
     if FORMATS[counting.form.kind_of(shard.url)].holds(counting.form) == "vectors":
         columns = {"": "numbers"}
     else:
         table = first_rows(shard, counting.form, storage_options)
         if table is None:
-            return []
+            return [], ""
+        named = counting.text_column in table.column_names
+        if counting.form.kind_of(shard.url) in ("csv", "tsv") and not named:
+            warning = _without_header(shard, table)
         columns = {name: _what(table.column(name)) for name in _once(table.column_names)}
     found = [
         (kind, sight)
@@ -108,7 +122,24 @@ def _of_shard(
     ]
     usual = [way for way in found if way[1].usual]
     # a column of texts with the usual name is always documents
-    return next(([way] for way in usual if way[0] == KindOptions().kind), usual or found)
+    own = next(([way] for way in usual if way[0] == KindOptions().kind), usual or found)
+    return own, warning
+
+
+def _without_header(shard: Shard, table: pa.Table) -> str:
+    """Warn that the first line of a file seems to be a record; "" if it names columns."""
+    value = like_a_record(table)
+    if value is None:
+        return ""
+    value = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    alone = len(table.column_names) == 1
+    lines = "each line" if alone else "each line as a whole"
+    return (
+        f"{shard.url} seems to have no header line: its first line would name the columns, but "
+        f"{value!r} looks like a value. Add a line of names"
+        f"{', such as text,' if alone else ''} before it, or read {lines} as a text with "
+        "--format text"
+    )
 
 
 def _once(names: Sequence[str]) -> list[str]:

@@ -25,7 +25,8 @@ from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.storage.counting.symbols.sequences import SequencesForm
 from streaming_moments.storage.counting.symbols.symbol_samples import sample_symbols
 
-_SYMBOLS_EACH = 50  # symbols of a pilot for each passage of a pilot of documents
+# number of symbols that a pilot reads for each passage that a pilot of documents would read
+_SYMBOLS_EACH = 50
 
 
 def _form(shape: KindOptions) -> SequencesForm:

@@ -118,8 +118,8 @@ def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
             return sp.vstack(parts, format="csr")
         if own.shape[0] == 1:
             raise BoundExceeded(
-                f"the words of one record go together in more than {most:,} pairs, which take "
-                "more memory than a pilot may",
+                f"the words of one record form more than {most:,} pairs, which need more memory "
+                "than a pilot may use",
                 "raise {option.memory}, or lower {create.vocabulary_size}",
             )
         views = [one[::2] for one in views]

@@ -20,7 +20,7 @@ from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import PARTITIONS, Shard, ShardFormat, fingerprint
 from streaming_moments.storage.store.changes import require_apart
 
-# Read in less time than the start of a cluster takes.
+# Lists of at most this size are read in less time than a cluster takes to start.
 _FEW = 100  # number of shards
 _LITTLE = 64 << 20  # number of bytes
 _STEP = "checking counted shards"
@@ -85,7 +85,7 @@ def compare(
 def _grown(
     ledger: Ledger, listed: ShardTable, run: Run, form: ShardFormat | None
 ) -> tuple[ShardTable, ShardTable, tuple[tuple[str, int], ...]]:
-    """New parts of files, files with another beginning, and bytes of incomplete records."""
+    """Find new parts of files, files with another beginning, and bytes of incomplete records."""
     if form is None or not len(listed):
         return ShardTable.of([]), listed, ()
     nbytes = run.limits.document_bytes

@@ -80,7 +80,7 @@ def counted_or_forgotten(
             files,
             storage_options,
             store.form.kind,
-            none_is_fine=bool(names),
+            missing=(lambda error: None) if names else None,
             counted=lambda url: ledger.find(url) is not None,
             apart=lambda folder: ledger.find(folder) is None,
         )

@@ -101,11 +101,11 @@ def refusal_of_moved(moved: Sequence[Moved], store: str) -> InvalidInput:
 
 
 def _alike(ledger: Ledger, new: ShardTable) -> dict[int, set[str]]:
-    """Names of counted shards with the file name and size of new ones, by their places."""
+    """Find counted shards with the file name and size of a new one, by the index of the new one."""
     if not len(new) or not len(ledger):
         return {}
     table = ledger.table.select(["url", "size", "fingerprint"])
-    # by size first, as it leaves few of many counted shards
+    # filter by size first, because few of many counted shards have the size of a new one
     table = table.filter(pc.is_in(table["size"], pa.array(np.unique(new.sizes))))
     table = table.filter(pc.match_substring_regex(table["fingerprint"], OF_CONTENT))
     known = defaultdict[tuple[str, int], set[str]](set)
@@ -124,7 +124,7 @@ def _file_name(url: str) -> str:
 
 
 def _is_file(url: str) -> bool:
-    """Whether a name of the ledger is that of a whole file in a folder that can be listed."""
+    """Whether a name of the ledger names a whole file in a folder that can be listed."""
     beginnings = (PARTITIONS, STANDARD_INPUT, "http://", "https://")
     named = url.startswith(beginnings) or url.endswith("/") or is_of_origin(url)
     return not named and whole_of(url) == url
@@ -141,7 +141,9 @@ def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[s
         try:
             there = _names_in(folder, storage_options)
         except ShardError:
-            continue  # a place that cannot be listed may have them still: then they are copies
+            # a folder that cannot be listed may still have these shards; new ones then count as
+            # copies
+            continue
         gone |= {url for url in held if _file_name(url) not in there}
     return gone
 
@@ -156,7 +158,7 @@ def _names_in(folder: str, storage_options: Mapping[str, object] | None) -> set[
 
 
 def _places(counted: str, url: str) -> tuple[str, str]:
-    """The two folders that differ, above what the names have in common at their ends.
+    """Return the two folders that differ, without the end that both names share.
 
     Examples
     --------

@@ -109,7 +109,7 @@ def _require_same(note: OutputNote, by: WrittenBy, folder: Folder) -> None:
 
 
 def _replace(folder: Folder, by: WrittenBy, replace: bool) -> None:
-    """Delete the files of another model; also finishes what a killed run began."""
+    """Delete the files of another model; also finish the deletion that a killed run began."""
     with held(Folder.at(f"{folder.url}/{_LOCK}", folder.storage_options), _EXPIRY, _PATIENCE):
         note = read_note(folder)
         if note is not None and not replace:

@@ -18,9 +18,9 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.shards import Shard
 
 SCORES = ("log_probability", "chow_liu_log_probability")
-# Rows of a table that are completed together; each node of the tree holds the states of them all.
+# Rows of a table that are completed together; each node of the tree holds states for all of them.
 _ROWS = 2048
-_NODE_ARRAYS = 4  # beliefs, messages and distributions of a node, and one in transit
+_NODE_ARRAYS = 4  # copies held: beliefs, messages and distributions of a node, and one in transit
 
 
 def complete(job: OutputJob) -> Written:
@@ -46,7 +46,7 @@ def complete(job: OutputJob) -> Written:
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """Columns of the table, then results for each row, whose names begin with "_"."""
+    """Read the columns of the table, then columns of results, whose names begin with "_"."""
     first = 0
     for read in context.reading.read(shard):
         batch: Any = read.batch

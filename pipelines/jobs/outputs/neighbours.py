@@ -80,7 +80,7 @@ def neighbours(
     if not shards:
         raise InvalidInput("there are no shards with edges; give at least one")
     if parts is not None and not 1 <= parts <= _MOST_PARTS:
-        raise InvalidInput(f"{parts} parts are asked for; it must be 1 to {_MOST_PARTS}")
+        raise InvalidInput(f"{parts} parts are requested; give 1 to {_MOST_PARTS}")
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     stored = sum(shard.size for shard in shards)

@@ -51,7 +51,7 @@ def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[s
     before = written_before(context.output, provenance)
     if before is not None:
         return *before, True
-    reader = cast("CountReader", reading.reader)  # topics are those of documents
+    reader = cast("CountReader", reading.reader)  # only stores of documents have models of topics
     documents = read_named(
         shard, reader.form, reader.index, asked.id_column, reader.limits, options
     )

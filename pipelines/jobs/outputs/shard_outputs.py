@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-FOREIGN_BELOW = 0.2  # share of known words
+FOREIGN_BELOW = 0.2  # share of known words below which a document gets no topic
 _COPIES = 2  # copies of the model, one in transit
 
 

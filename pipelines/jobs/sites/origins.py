@@ -15,7 +15,7 @@ from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, Origin, SegmentReference
 from streaming_moments.storage.store.store import MomentStore
 
-_AT_ONCE = 8  # stores that are looked at together
+_AT_ONCE = 8  # number of stores that are read at the same time
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def _is_young(store: MomentStore, age: timedelta) -> bool:
 
 @dataclass(frozen=True)
 class Growth:
-    """Return the store after the words of a night were added, their number, and the reason."""
+    """Store after a night added words, the number of these words, and the reason."""
 
     store: MomentStore
     words: int = 0

@@ -192,7 +192,7 @@ def token_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts], Rows]:
-    """Make names and values from those facts, with the names of records and triples.
+    """Make names and values from `facts_of_triples`, with the nouns for records and triples.
 
     Records without a triple are `lacking`; a row says so if there are any.
     """

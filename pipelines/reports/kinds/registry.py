@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from types import MappingProxyType
 from typing import Any
 
@@ -64,12 +65,12 @@ def next_step(store: MomentStore, found: Any) -> str:
     """Return the command that the status of a store suggests."""
     facts = found if isinstance(found, dict) else vars(found)
     if not store.commit.documents:
-        return f"Next: streaming-moments update {store.url} SHARDS..."
+        return f"Next: streaming-moments update {quote(store.url)} SHARDS..."
     if store.models and not facts["stale_models"]:
-        return f"Next: streaming-moments topics {store.url}"
+        return f"Next: streaming-moments topics {quote(store.url)}"
     fitting = [one.name for one in models_of(store.kind)]
     model = "" if DEFAULT_MODEL in fitting else f" --model {fitting[0]} --topics auto"
-    return f"Next: streaming-moments refit {store.url}{model}"
+    return f"Next: streaming-moments refit {quote(store.url)}{model}"
 
 
 def record_noun(store: MomentStore) -> str:

@@ -12,7 +12,7 @@ from streaming_moments.quality.moves import with_moves
 from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.store.store import MomentStore
 
-_MOST = 30  # number of models
+_MOST = 30  # most models that a page compares
 
 
 def followed_in(store: MomentStore, name: str, model: Any, what: str) -> PreviousModel | None:

@@ -12,7 +12,7 @@ from streaming_moments.pipelines.reports.page import ReportPage, TopicReport
 from streaming_moments.pipelines.reports.states import shown_words, state_lines, visible
 from streaming_moments.storage.store.store import MomentStore
 
-_IN_A_REPORT = 10  # words of a view
+_IN_A_REPORT = 10  # number of words of each view in a report
 _ON_A_PAGE = 10
 
 

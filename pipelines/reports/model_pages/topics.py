@@ -60,7 +60,7 @@ def with_topics(page: ReportPage, asked: PageRequest) -> ReportPage:
 
 
 def facts_of(name: str, model: TopicModel) -> Facts:
-    """Describe their number, alpha0, the spectrum and the word pairs."""
+    """Describe the number of topics, alpha0, the spectrum and the word pairs."""
     facts: Facts = {"model": name, "topics": model.n_topics, "alpha0": model.alpha0}
     facts["captured spectrum"] = round(model.captured, 3)
     if model.implied_alpha0 is not None:

@@ -211,7 +211,7 @@ const drawRuns = (parent) => {
   drawPanels(parent, measured, ({ title, note }) => [title, note], ({ key, title, low, high, percent }, index, chart) => {
     const known = runs.map((run) => run[key]).filter((value) => value !== null);
     if (same(known)) {
-      const often = known.length === 1 ? "in the one run that measured it" : `in all ${known.length} runs that measured it`;
+      const often = known.length === 1 ? "in one run; a line needs two" : `in all ${known.length} runs`;
       line(chart, `${extent(known)} ${often}`);
       return;
     }

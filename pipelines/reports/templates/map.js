@@ -13,35 +13,33 @@ const widest = (words) => {
   return Math.max(...words.map((word) => pen.measureText(word).width));
 };
 
-// moves boxes apart, as little as possible, until no two overlap
-const partedIn = (boxes, width, height) => {
-  const within = (box) => {
-    box.x = Math.min(Math.max(box.x, box.across), width - box.across);
-    box.y = Math.min(Math.max(box.y, box.up), height - box.up);
-  };
-  for (let turn = 0; turn < 600; turn += 1) {
-    let moved = false;
-    // a row as wide as the map is jammed: then all go up or down
-    const jammed = turn >= 150;
-    for (const [index, one] of boxes.entries()) {
-      for (const other of boxes.slice(0, index)) {
-        const over = one.across + other.across - Math.abs(one.x - other.x);
-        const high = one.up + other.up - Math.abs(one.y - other.y);
-        if (over <= 0.5 || high <= 0.5) continue;
-        moved = true;
-        // of two boxes at the same place, the later one moves down
-        if (over < high && !jammed) {
-          const step = (one.x < other.x ? -1 : 1) * over / 2;
-          one.x += step; other.x -= step;
-        } else {
-          const step = (one.y < other.y ? -1 : 1) * high / 2;
-          one.y += step; other.y -= step;
-        }
+// The place nearest to that of a box where it lies on no placed box. Places below all others are
+// always free, so there is one: the map grows downwards.
+const freePlace = (box, placed, width) => {
+  const within = (x) => Math.min(Math.max(x, box.across), width - box.across);
+  const columns = new Set([box.x, ...placed.flatMap((one) => [one.x - one.across - box.across, one.x + one.across + box.across])].map(within));
+  let best = [Infinity];
+  for (const x of columns) {
+    if (Math.abs(x - box.x) >= best[0]) continue;
+    const blocked = placed.filter((one) => one.across + box.across - Math.abs(one.x - x) > 0.01)
+      .map((one) => [one.y - one.up - box.up, one.y + one.up + box.up]).sort((one, other) => one[0] - other[0]);
+    // between the blocked ranges of the column; one that begins in another extends it
+    let from = box.up;
+    for (const [begin, end] of [...blocked, [Infinity, Infinity]]) {
+      if (begin >= from) {
+        const y = Math.min(Math.max(box.y, from), begin), far = Math.hypot(x - box.x, y - box.y);
+        if (far < best[0]) best = [far, x, y];
       }
+      from = Math.max(from, end);
     }
-    boxes.forEach(within);
-    if (!moved) return;
   }
+  return best.slice(1);
+};
+
+// moves boxes apart until none lies on another; the first ones move least, and a drawing grows if they need it
+const movedApart = (boxes, svg, width, height) => {
+  boxes.forEach((box, index) => { [box.x, box.y] = freePlace(box, boxes.slice(0, index), width); });
+  svg.setAttribute("viewBox", `0 0 ${width} ${Math.max(height, ...boxes.map((box) => box.y + box.up))}`);
 };
 
 // A box around a circle and its name, which stands in the circle if there is room, else below it.
@@ -77,7 +75,7 @@ const drawMap = (place) => {
     box.y = y(above) + box.up - box.r;
   }
   boxes.sort((one, other) => other.topic.weight - one.topic.weight);
-  partedIn(boxes, width, height);
+  movedApart(boxes, svg, width, height);
   for (const box of boxes) {
     const { topic } = box, name = names.get(topic.topic);
     const link = shape(svg, "a", { id: `place-${topic.topic}`, href: `#topic-${topic.topic}`, "data-topic": topic.topic,

@@ -27,7 +27,7 @@ const drawPlane = (place) => {
       up: lines * words.length / 2 + 2, x: x(over), y: y(above) - Math.max(r, Math.min(unit * reach(ellipses[index])[1], 40)) - lines * words.length / 2 - 2 };
   });
   boxes.sort((one, other) => other.topic.weight - one.topic.weight);
-  partedIn(boxes, width, height);
+  movedApart(boxes, svg, width, height);
   for (const { topic, index, r } of boxes) {
     const [long, thin, angle] = ellipses[index], [over, above] = places[index];
     const name = names.get(topic.topic), at = [x(over), y(above)];

@@ -20,7 +20,7 @@ from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
-_GRACE = 1.0  # more seconds, so that a handler can report its own timeout first
+_GRACE = 1.0  # seconds beyond the time limit, so that a handler can report its own timeout first
 _SOON, _AGAIN, _LATER = 1, 5, 30  # seconds until another try may succeed
 
 
@@ -104,7 +104,7 @@ class Door:
     def _ended(self, task: asyncio.Task[Response]) -> None:
         self.within -= 1
         if not task.cancelled():
-            task.exception()  # no one else asks for its error
+            task.exception()  # read the error, because asyncio warns of errors that nothing reads
 
     def require_room(self) -> None:
         """Raise a Problem 503 while the largest number of calls is in progress."""
@@ -192,7 +192,8 @@ async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
     if written.done():
         written.result()
         return
-    written.add_done_callback(asyncio.Future.exception)  # no one else asks for its error
+    # reads the error, because asyncio warns of errors that nothing reads
+    written.add_done_callback(asyncio.Future.exception)
     raise Problem(
         503,
         f"the storage did not answer in {seconds:g} seconds and may still store these documents. "

@@ -147,7 +147,8 @@ class _Answers:
             with self.door.entered():
                 try:
                     if call.role is not None:
-                        # a browser sends to a linked page what it sent to the page with the link
+                        # a browser sends the same credentials to a linked page as to the page with
+                        # the link
                         linked = call.path == METRICS and prefers_page(request.scope)
                         of_people = linked or call.gives == PAGE
                         self.door.admit(request, call.role, of_people)

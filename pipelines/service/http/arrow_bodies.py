@@ -111,7 +111,7 @@ def _messages(content: bytes) -> Iterator[pa.Buffer]:
     while at < len(content):
         (size,) = struct.unpack_from("<I", content, at)
         start = at + 4
-        if size == _CONTINUATION:  # streams from before version 0.15 have none
+        if size == _CONTINUATION:  # streams from before Arrow 0.15 have no such mark
             (size,) = struct.unpack_from("<I", content, start)
             start += 4
         if size == 0:
@@ -139,7 +139,7 @@ def _require_plain(head: bytes, first: bool) -> None:
     if kind == _DICTIONARY:
         raise Problem(415, f"the stream holds dictionaries; {_PLAIN}", "Content-Type")
     if table is None or kind != (_SCHEMA if first else _RECORD_BATCH):
-        raise ValueError("a message is neither its schema nor a record batch")
+        raise ValueError("a message of the stream is neither a schema nor a record batch")
     if first:
         if _byte(head, table, _ENDIANNESS):
             raise Problem(415, "the numbers are big-endian; send little-endian", "Content-Type")

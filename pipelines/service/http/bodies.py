@@ -149,7 +149,7 @@ def _not_json(content: bytes, error: ValueError) -> str:
 
 
 def _named_once(found: object, content: bytes) -> object:
-    """Return what was parsed, with the reason in place of objects with a repeated name.
+    """Return the parsed value; an object with a repeated name is replaced by the reason.
 
     Parsers use one of the two values, and not all the same one, so the client would not know which
     one counts.

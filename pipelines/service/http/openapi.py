@@ -26,7 +26,7 @@ from streaming_moments.storage.inbox.records import RecordShape
 
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
-# of examples
+# text, fewest items of a list, and longest list in examples
 _TEXT, _FEW, _LONGEST = "the sea and a ship", 2, 16
 
 

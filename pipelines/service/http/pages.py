@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -55,8 +54,8 @@ _LONGEST = 100_000  # characters of a text to try
 _DEEPEST = (
     20  # largest depth of a path; no page is deeper, and this bounds the size of an error page
 )
-_SHOWN = 50  # versions and shards
-_RUNS = 10  # nights
+_SHOWN = 50  # versions and shards that a page shows
+_RUNS = 10  # nights that a page shows
 _GOOD = ("published", "nothing new")
 _WORDS = 8
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -153,7 +152,7 @@ async def health(service: Service, request: Request) -> Response:
             "reports": "" if reports is None else reports[0].url,
             "failed": runs[-1] if runs and runs[-1].outcome not in _GOOD else None,
             "since": _outside_since(service, view),
-            "ledger": list(islice(ledger_rows(store), _SHOWN)),
+            "ledger": list(ledger_rows(store, _SHOWN)),
         }
 
     told = await run_in_threadpool(found)
@@ -280,7 +279,7 @@ def _refit_of(service: Service) -> str:
 
 
 def root_of(scope: Mapping[str, Any]) -> str:
-    """Return the way from the page of a request to the first page.
+    """Return the relative URL from the page of a request to the first page.
 
     All links of pages are relative, so a proxy may show the service below any path.
 
@@ -326,7 +325,7 @@ def page(
 
 
 def frame_of(service: Service, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Links of a page, its own place among them, and the way to the first page."""
+    """Return the links of a page, its own among them, and the relative URL of the first page."""
     root = root_of(scope)
     at = root + scope["path"].removeprefix("/")
     return {"links": links_of(service.view, root), "at": at, "root": root}

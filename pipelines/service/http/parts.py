@@ -205,7 +205,8 @@ def _found(service: Service, view: View, published: Published) -> tuple[Mapping[
             config.documents,
             storage_options,
         )
-        if config.documents is None:  # these documents are from shards that are counted now
+        # without `documents`, all these documents come from shards that are still counted
+        if config.documents is None:
             return found, ""
         kept, gone = still_counted(view.store, published.name, found, storage_options)
         return kept, _LEFT_OUT if gone else ""

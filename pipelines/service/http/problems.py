@@ -16,7 +16,7 @@ from streaming_moments.storage.inbox.records import RecordRefused
 
 CONTENT_TYPE = "application/problem+json"
 _LONGEST = 1000  # shown characters of a message
-_AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds
+_AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds after which a client should try again
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the answer for an error; that for a fault reveals nothing internal.
+    """Return the answer for an error; the answer for a fault reveals nothing internal.
 
     Examples
     --------

@@ -51,7 +51,7 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-# the storage counts as silent after so many seconds, and so many missed updates of the view
+# seconds, and missed updates of the view, after which the storage counts as silent
 _SILENT, _SILENT_LOOKS = 60.0, 10
 
 

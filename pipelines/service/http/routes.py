@@ -66,14 +66,17 @@ class Parameter:
 RECEIPT = Parameter(
     "receipt",
     "path",
-    "as in the answer that named it",
+    "receipt, from the answer to the request that sent the documents",
     {"type": "string", "pattern": RECEIPT_FORM},
 )
 _TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
-RECEIPTS = Parameter("receipt", "query", "receipts; or give ids", _TEXTS)
+RECEIPTS = Parameter("receipt", "query", "receipts of documents; or give ids", _TEXTS)
 IDS = Parameter("id", "query", "ids of documents, as they were sent; or give receipts", _TEXTS)
 DELETION = Parameter(
-    "deletion", "path", "as it was answered", {"type": "string", "pattern": IDENTITY_FORM}
+    "deletion",
+    "path",
+    "id of the deletion, from the answer to the request for it",
+    {"type": "string", "pattern": IDENTITY_FORM},
 )
 KEY = Parameter(
     "Idempotency-Key",

@@ -51,8 +51,8 @@ from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
-_TURNS = 10  # checks of pending documents during `seal_after`
-_MOST_SEALS = 100  # shards of a cycle
+_TURNS = 10  # number of checks of pending documents during `seal_after`
+_MOST_SEALS = 100  # most shards that a cycle seals
 _ASKING = 10.0  # seconds between two checks of shards that are set aside
 _EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
 
@@ -201,7 +201,7 @@ class Accumulator:
             self.run = replace(self.run, cluster=now)
 
     def _sealed(self, journal: Journal) -> tuple[int, bool]:
-        """Seal pending documents; return their number, and whether all of the start are sealed."""
+        """Seal pending documents; return how many, and whether the earlier ones are all sealed."""
         waits = {batch.name for batch in self.seals.inbox.pending()}
         documents = 0
         for _ in range(_MOST_SEALS):
@@ -250,7 +250,7 @@ class Accumulator:
         return found
 
     def _lagging(self, journal: Journal) -> Turn:
-        """Count shards that others sealed; a process may have died before it wrote the last."""
+        """Count shards that other processes sealed, and finish the last seal if one died."""
         self.seals.finish(self.seals.latest())
         return self._counted(journal)
 

@@ -105,7 +105,7 @@ class _Watch:
             child = another
 
     def _ended(self, child: subprocess.Popen[bytes]) -> int:
-        """Wait until it ends, or kill it if it is silent for too long; return its exit code."""
+        """Wait until the child ends, or kill it if it is silent for too long; return its code."""
         assert child.stdout is not None
         assert child.stdin is not None
         until = math.inf

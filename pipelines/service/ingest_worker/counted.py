@@ -12,7 +12,7 @@ from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.log.schema import Count, checked
 
 COUNTED = "counted"
-_REACHED = "counted.json"  # all seals up to it are counted
+_REACHED = "counted.json"  # file with the number of a seal up to which all seals are counted
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# file with a version; no rollback up to it made the store count deleted documents again
+# File with a version up to which no rollback made the store count deleted documents again.
 _HONOURED = "deletions-honoured.json"
-_VERSIONS = 50  # seconds between two writes of that file
+_VERSIONS = 50  # number of versions between two writes of that file
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 

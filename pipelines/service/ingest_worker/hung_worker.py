@@ -38,7 +38,7 @@ class Heard:
         self._begun = monotonic()
 
     def silence(self) -> float:
-        """Seconds since the last report, also of a process before this one."""
+        """Seconds since the last report, even if an earlier process sent it."""
         return monotonic() - self._last
 
     def silence_of_process(self) -> float:

@@ -11,11 +11,11 @@ from streaming_moments.storage.inbox.seals import SEALED
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
-_LOOKED_AT = 5  # shards of a place whose contents are compared
+_LOOKED_AT = 5  # number of shards of a place whose contents are compared
 
 
 def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentStore, list[str]]:
-    """Rename what the store counted of this inbox at other places, and return these places.
+    """Rename shards that were counted while the inbox was at other places; return these places.
 
     An inbox at another place is this one if the latest of its counted shards that are here have the
     content that was counted. Errors as in `rename`.
@@ -29,7 +29,7 @@ def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentSt
 
 
 def _places(store: MomentStore, inbox: Folder) -> list[str]:
-    """Places of inboxes, by the names of counted shards, other than that of this inbox."""
+    """Find other places of inboxes in the names of counted shards."""
     own, between = inbox.shard(""), f"/{SEALED}/"
     sealed = (one.url for one in store.ledger() if one.url.endswith(SEALED_NAME))
     found = {url.rpartition(between)[0] for url in sealed if between in url}

@@ -35,7 +35,7 @@ from streaming_moments.storage.inbox.set_aside import (
 from streaming_moments.storage.shards import as_shard
 from streaming_moments.storage.store.store import MomentStore
 
-_RETRIED = 100  # shards of a cycle
+_RETRIED = 100  # most shards that a cycle tries again
 Reasons: TypeAlias = tuple[tuple[str, str], ...]
 
 
@@ -64,7 +64,7 @@ class Outcomes:
         return _named(inbox, self.refused), _named(inbox, self.aside)
 
     def require_none_failing(self, inbox: Inbox) -> None:
-        """Raise StoreError if something else than a shard failed, so that the cycle fails."""
+        """Raise StoreError if anything other than a shard failed, so that the cycle fails."""
         for path, reason in self.failing.items():
             raise StoreError(
                 f"{inbox.folder.shard(path)} was not counted ({reason}), although it is "
@@ -151,7 +151,7 @@ def due_again(log: SealLog) -> tuple[SealedShard, ...]:
 
 
 def is_there(inbox: Inbox, shard: SealedShard) -> bool:
-    """Whether there is anything to count; False if all of its documents were deleted."""
+    """Whether a shard has anything to count; False if all its documents were deleted."""
     return documents_left(inbox.folder, shard) > 0
 
 

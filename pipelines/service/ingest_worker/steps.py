@@ -21,7 +21,7 @@ from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.log.schema import Count, checked
 
 T = TypeVar("T")
-START = "start"  # of the process that takes the other steps
+START = "start"  # name of the step that starts the process of all other steps
 NAMES = (START, "look", "delete again", "count", "seal", "delete", "expire", "night", "compare")
 _NOTE = "steps.json"
 _LONGEST = 64  # pauses between two tries
@@ -124,7 +124,7 @@ class Steps:
         self._note(step)
 
     def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:
-        """Record the current state of one step, beside the notes of others."""
+        """Record the current state of one step, without changes to the notes of other steps."""
         try:
             before = read_steps(self.inbox)
             after = {one.step: one for one in before}

@@ -263,7 +263,7 @@ def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         numbers = np.asarray(times.cast(pa.float64()))
         if not (np.abs(numbers) < 2.0**62).all():
-            raise pa.ArrowInvalid("a number is too large for a place")
+            raise pa.ArrowInvalid("a number is too large for a position in a sequence")
         floor = np.floor(numbers)
         return floor.astype(np.int64), ((numbers - floor) * _FRACTIONS).astype(np.int64)
     if pa.types.is_date32(kind):

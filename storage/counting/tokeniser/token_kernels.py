@@ -36,8 +36,7 @@ _BEGINS, _HARD, _JOINS, _JOINED = (np.uint64(flag) for flag in (BEGINS, HARD, JO
 _NONE, _ONE, _TWO, _THREE, _SIX, _SEVEN, _HALF, _TOP, _TOP_SIX, _LAST = (
     np.uint64(number) for number in (0, 1, 2, 3, 6, 7, 32, 56, 58, 63)
 )
-# Marks of keys: a phrase continues the words of the key; they are a phrase; the word is a stop
-# word.
+# Marks of a key: a phrase begins with its words; its words are a phrase; its word is a stop word.
 LEADS, PHRASE, STOPS = 1, 2, 4
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 # Constants with a 1 in each byte, the top bit of each byte, and the index of each byte, highest
@@ -51,8 +50,8 @@ _PLACES = np.argsort([(0x03F79D71B4CB0A89 << place) % (1 << 64) >> 58 for place 
 
 @kernel(inline="always")
 def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
-    # Code point of at least two bytes, and the next place. Indices here and below are unsigned, as
-    # a signed index is first checked for being negative.
+    # Returns a code point of at least two bytes, and the place of the next one. Indices here and
+    # below are unsigned, because a signed index is first checked for being negative.
     place = np.uint64(at)
     lead = np.uint64(data[place])
     one = np.uint64(data[place + _ONE]) & _LAST
@@ -339,7 +338,7 @@ def _lane(spelled: NDArray[np.uint64], at: np.int64) -> Any:
 
 @kernel(inline="always")
 def _lowest(bits: np.uint64) -> Any:
-    # Place of the lowest bit: its product with a de Bruijn number has unique top bits.
+    # Returns the place of the lowest bit: its product with a de Bruijn number has unique top bits.
     return _PLACES[(bits & (~bits + _ONE)) * _DE_BRUIJN >> _TOP_SIX]
 
 

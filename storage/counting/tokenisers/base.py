@@ -95,7 +95,8 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     if len(whole) + len(listed) > most:
         raise TokeniserFailed(
             f"tokeniser {name} returned {of_number(len(listed), 'word')} of {len(whole):,} "
-            f"characters or more for {_named(text)}; words and characters may be {most:,} together"
+            f"characters or more for {_named(text)}; give at most {most:,} words and characters "
+            "together"
         )
     if "\0" in whole or not _is_valid(whole):
         raise TokeniserFailed(

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.extras import needs
 from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
 
 
@@ -17,8 +18,8 @@ def library(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise InvalidInput(
-            f"tokeniser {extra} needs {error.name or module}: install it with `pip install "
-            f"'streaming-moments[{extra}]'` on each machine that counts documents"
+            f"{needs(f'tokeniser {extra}', error.name or module, extra)} on each machine that "
+            "counts documents"
         ) from error
 
 

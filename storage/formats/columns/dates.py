@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from streaming_moments.errors import ShardError
 
 _DAY_CHARACTERS = 10
-# pattern of a date without a zone after it, whose day is the written one
+# pattern of a date without a time zone, whose day is used as it is written
 _PLAIN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[^Zz+\-]*$"
 
 

@@ -1,1 +1,1 @@
-"""Purges: what a store holds about some shards, how it is erased, and what is left of them."""
+"""Purges: find all data of some shards in a store, erase it, and search for remains."""

@@ -164,7 +164,7 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
     four = None if fourth is None else contracted(fourth, B, B, B, B)
     rotation = _rotation(third, four, order)
     unmixing = signal.whitening @ rotation
-    # for a projection of variance 1 + v, where v is the variance of its noise
+    # a factor's projection has variance 1 + v, where v is the variance of its noise
     sizes = 1 + np.square(unmixing).T @ signal.noise
     return _ordered(
         signal.loadings @ rotation, unmixing, sizes, third, four, rotation, order, moments.number,

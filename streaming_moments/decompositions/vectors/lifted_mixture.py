@@ -23,10 +23,10 @@ COVARIANCES: tuple[Covariance, ...] = ("spherical", "tied-spherical", "diag", "t
 
 _COMPLETIONS = 60
 _SETTLED = 1e-10
-_REMEMBERED = 6  # most rounds
+_REMEMBERED = 6  # most earlier rounds that are combined
 _SINGULAR = 1e-8
-_LEAST_ROOT = 1e-6  # relative to the weight of a component
-_LEAST_VARIANCE = 1e-3  # share of the mean variance of all components
+_LEAST_ROOT = 1e-6  # least square root of the weight of a component
+_LEAST_VARIANCE = 1e-3  # least variance, as a share of the mean variance of all components
 _LEAST_SHARE = (
     1e-9  # share of the variance of a coordinate, so that a component of equal rows has a density
 )

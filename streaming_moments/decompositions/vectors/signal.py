@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.vectors.central_moments import CentralMoments
 from streaming_moments.errors import NotIdentifiable
 
-_ROUNDING = 1e-12  # share of the largest eigenvalue; a direction below it is rounding error
-_LEAST_NOISE = 1e-9  # share of the mean variance of a coordinate
+_ROUNDING = 1e-12  # share of the largest value below which others are rounding errors
+_LEAST_NOISE = 1e-9  # least variance of noise, as a share of the mean variance of a coordinate
 _LEAST_SHARE = 0.01  # least share of noise in the variance of a coordinate
 _SETTLED = 1e-10
 _ROUNDS = 100
@@ -148,7 +148,7 @@ def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
         inner[np.diag_indices(free.size)] += _RIDGE
         step = np.zeros(logs.size)
         step[free] = -np.linalg.solve(inner, slope[free])
-        step /= max(1.0, np.abs(step).max())  # largest step of the logarithms
+        step /= max(1.0, np.abs(step).max())  # limits the step of each logarithm to 1
         for _ in range(_HALVINGS):
             tried = np.clip(logs + step, lower, upper)
             found = _misfit(C, tried, r)

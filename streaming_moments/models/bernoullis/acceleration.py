@@ -25,7 +25,7 @@ CLEAR = 0.01
 """Mean ambiguity of drawn rows, `1 - sum_h r_h^2`, below which a pass is not accelerated."""
 _BORDER = 4.0  # A probability comes at most this many times nearer to 0 or 1 than in both models.
 RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # smoothing rules by which later passes read rows
-_AT_A_TIME = 4096  # drawn rows; fewer of many features
+_AT_A_TIME = 4096  # rows drawn at a time; fewer if they have many features
 _CELLS = 1 << 22
 _LEAST = 1e-12
 
@@ -74,7 +74,7 @@ def _scales(
 def _missing_information(
     model: BernoulliMixture, chosen: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
-    """Missing information of drawn rows, features of one component after another, then weights.
+    """Missing information of drawn rows: of the features, component by component, then weights.
 
     The covariance, given a row, of the derivatives of its log-likelihood with its component known.
     None if components are well separated.

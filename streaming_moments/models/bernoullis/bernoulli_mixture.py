@@ -29,7 +29,7 @@ _SMOOTHING = (
     1e-3  # share of the mean of all rows that is mixed into the probabilities when rows are read
 )
 _LEAST = 1e-9
-_COPIES = 4  # copies of pairs and slices as floats
+_COPIES = 4  # copies held of pairs and slices as floats
 
 
 @takes_n_topics
@@ -125,7 +125,7 @@ class BernoulliMixture(StoredModel):
         NotIdentifiable
             The statistics identify fewer components; the message says how many.
         """
-        # rows with their halves, although each step then reads the blocks again
+        # read the halves together with the rows, although each step then reads the blocks again
         read = rows.prepared("reading row blocks", _itself, halves=True)
         blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))

@@ -25,8 +25,8 @@ _RANK_ROUNDS = 1000
 _RANK_SETTLED = 1e-6
 _MORE_DIRECTIONS = 5
 _ROWS = 64
-# Weight of the frequency of a feature: the mean over components equals it to a thousandth.
-# Measured, a weight of 1, as of a feature in all rows, gives equal or larger errors.
+# Weight of the equation that the mean over components is the frequency of a feature: it then holds
+# to a thousandth. Measured: weight 1, as for a feature in all rows, gives equal or larger errors.
 _FIRST = 1e3
 _LEAST = 1e-9
 

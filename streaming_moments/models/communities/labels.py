@@ -13,7 +13,7 @@ from streaming_moments.models.reading.inference import posteriors
 
 ROUNDS = 60
 _SETTLED = 1e-3  # rounds end when no share changes by more
-_BEGUN = 0.9  # initial share of its label for each node
+_BEGUN = 0.9  # initial share of each node in the community of its label
 _LEAST = 1e-9
 # Gain of degree correction above which it is used: twice the log-likelihood for each node, which is
 # 1 on average where all nodes of a community have the same expected degree.
@@ -133,7 +133,7 @@ def relabelled(
 
 
 def _scores(blocks: list[Blocks]) -> NDArray[np.float64]:
-    """(n, k) log-likelihood of each node in each community, up to a number for each node."""
+    """(n, k) log-likelihood of each node in each community, up to a constant for each node."""
     corrected = blocks[0].corrected
     scores = sum(one.scores(corrected) for one in blocks)
     if not corrected:

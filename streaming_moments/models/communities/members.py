@@ -135,8 +135,9 @@ def _of_members(
     memberships = np.empty_like(solved)
     memberships[known] = nearest_distributions((solved[known] / sums[known, None]).T).T
     memberships[~known] = memberships[known].mean(axis=0)
-    # sums over the nodes of each part, in the coordinates of the ends; memberships on the simplex
-    # are shrunk, which would raise the edge probabilities within communities
+    # Sum `solved` over the nodes of each part, in the basis of `ends`. Do not use `memberships`:
+    # projection onto the simplex shrinks them, which would inflate edge probabilities within
+    # communities.
     sketch: Any = foundation.sketch
     sides = []
     for part, frame in enumerate(ends.frames):

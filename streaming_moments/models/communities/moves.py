@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 else:
     sp = LazyModule("scipy.sparse")
 
-_ROUNDS = 10  # rounds with one community more
-_MERGED, _SHORT = (
-    10,
-    10,
-)  # number of merges that are tried, those with the smallest loss first, and their rounds
+_ROUNDS = 10  # number of rounds after a split, which adds a community
+# Number of merges that are tried, those with the smallest loss first, and their rounds.
+_MERGED, _SHORT = 10, 10
 _STEPS = 30  # iterations of the power method that splits a community
 _FEWEST = 4  # fewest members of a community that is split
 _GAIN = 0.5  # least gain of an exchange, in nats

@@ -27,7 +27,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.edges.ends import PARTS, part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# The part for the rows view, and those for its two sides.
+# Part of the nodes that is the rows view, and the parts that are its left and right side.
 _ROWS, _LEFT, _RIGHT = 2, 0, 1
 _STRIP = 512
 _ROUNDING = 1e-10

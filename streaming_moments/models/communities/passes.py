@@ -63,8 +63,8 @@ class LabelReader:
         """
         if foundation is not None and foundation.directed and not model.directed:
             raise InvalidInput(
-                "the model was fitted to directed edges by an earlier version, which did not say "
-                "so in the model; refit it, then polish"
+                "an earlier version fitted the model to directed edges, but did not record that "
+                "they are directed; refit it, then polish"
             )
         return cls(model)
 

@@ -31,7 +31,7 @@ _SMOOTH = 10.0
 # Fewest rows that show a score to be non-linear; with a linear score the likelihood cannot separate
 # two factors.
 _LINEAR = 50.0
-_LONGEST = 0.3  # most that a pass moves a factor towards another
+_LONGEST = 0.3  # largest step by which a pass moves a factor towards another
 _LEAST_SHARE = 0.01  # least share of a factor in the variance of its values; the rest is noise
 RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)  # version of the rules by which passes read rows
 
@@ -87,7 +87,8 @@ class FactorReader:
             )
         unmixing = model.unmixing / _spreads(model, grid)
         linear = unmixing * grid.step
-        reach = grid.radius + grid.dimension**0.5 + 1  # rounding of the coordinates
+        # the last two terms bound the rounding of the coordinates
+        reach = grid.radius + grid.dimension**0.5 + 1
         largest = reach * np.linalg.norm(linear, axis=0).max()
         object.__setattr__(self, "_linear", rounded_for_sums(linear, largest))
         object.__setattr__(self, "_constant", (grid.offset - model.mean) @ unmixing)
@@ -149,7 +150,7 @@ def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> Indepen
 
 
 def shape_of(model: IndependentFactors) -> tuple[int, int]:
-    """(rows, k) of arrays as large as the sums, the columns, and the values of a batch."""
+    """(rows, k) shape of an array as large as sums, columns and values of a batch together."""
     return 2 * (len(_ENDS) + 1) * model.n_topics + 2 * model.dimension, model.n_topics
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-_ROW, _STEP, _LEFT, _WIDTH = 22, 90, 20, 180  # pixels
+# height of a row, distance of levels, left margin and width of names, in pixels
+_ROW, _STEP, _LEFT, _WIDTH = 22, 90, 20, 180
 
 
 def as_json(model: Any) -> list[dict[str, Any]]:
@@ -95,7 +96,7 @@ def as_svg(model: Any) -> str:
 
 
 def _names(model: Any) -> dict[int, str]:
-    """Name of each node: that of its column, or h0, h1, ... for hidden nodes in order."""
+    """Name of each node: its column, or h0, h1, ... for hidden nodes in order."""
     hidden = [node for node in model.order if node >= model.table.number]
     named = {node: f"h{place}" for place, node in enumerate(hidden)}
     return named | dict(enumerate(model.table.names))

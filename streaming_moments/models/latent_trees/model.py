@@ -158,10 +158,10 @@ class LatentTree(StoredModel):
         "latent_tree": all inner nodes are hidden; "mixed_tree": some are columns; "chow_liu": all
         are; "latent_classes": one hidden node is between all columns.
     shape_scores : mapping
-        Mean log-probability, in nats, of a column given the two that tell most of it, in one half
-        of the rows under a tree of the other half, of each shape.
+        Held-out score of each shape: mean log-probability in nats of a column given its two most
+        informative columns. The tree is fitted on the other half.
     held_out : HeldOut, optional
-        The same score, of the chosen shape; None if the statistics have no halves.
+        Score of the chosen shape; None if the statistics have no halves.
     vocabulary, basis : str
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional

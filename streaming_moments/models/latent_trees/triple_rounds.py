@@ -28,7 +28,7 @@ def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -
 
 
 def with_tables(tree: DirectedTree, sums: tuple[NDArray[np.float64], ...]) -> DirectedTree:
-    """Tree of maximum likelihood of expected rows, with own rows added to each state.
+    """Tree that makes expected rows most likely, after adding `OWN_ROWS` to each state.
 
     A state without rows keeps its row of a table. No probability is 0, as one more row is spread
     over all states of a node.

@@ -220,7 +220,8 @@ class GaussianMixture(StoredModel):
     @classmethod
     def _trial_of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Trial:
         whole, k = joined_blocks(blocks), options.topics
-        mixture_components(VectorMoments.of(whole), k, options.covariance)  # raises if not allowed
+        # raises an error if the rows separate fewer components
+        mixture_components(VectorMoments.of(whole), k, options.covariance)
         held_out = held_out_rows(whole, k - 1, options.covariance.endswith("diag"))
         halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))
         if halves is None:
@@ -359,12 +360,13 @@ class GaussianMixture(StoredModel):
         begun = len(said)
         if k > separable:
             said.append(
-                f"the spectrum separates {self.n_separable}: the other components are noise, or "
-                "their means are in the span of others"
+                f"the spectrum separates {of_number(self.n_separable, 'component')}: the others "
+                "are noise, or their means are in the span of others"
             )
         elif k < separable:
             said.append(
-                f"the spectrum separates {self.n_separable}: some components hold several of them"
+                f"the spectrum separates {of_number(self.n_separable, 'component')}, so some "
+                "fitted ones hold several of them"
             )
         if self.n_clipped > _MANY * max(1, self.documents - self.n_missing):
             said.append(

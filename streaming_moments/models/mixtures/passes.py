@@ -124,7 +124,8 @@ class MixtureReader:
         precisions = self.grid.step**2 / self.model.variances
         means = (self.model.means - self.grid.offset) / self.grid.step
         turned = means * precisions
-        reach = self.grid.radius + self.grid.dimension**0.5 + 1  # rounding of the coordinates
+        # the last two terms bound the rounding of the coordinates
+        reach = self.grid.radius + self.grid.dimension**0.5 + 1
         with np.errstate(divide="ignore"):
             constant = np.log(self.model.weights) - (np.square(means) * precisions).sum(axis=1) / 2
         alike = self.grid.dimension / precisions.shape[1]
@@ -259,6 +260,6 @@ def polished(
 
 
 def shape_of(model: GaussianMixture) -> tuple[int, int]:
-    """(rows, k) of arrays as large as the means, the variances, and the rows read at a time."""
+    """(rows, k) shape of an array as large as means, variances and rows in memory together."""
     k, d = model.means.shape
     return 2 * d + _ROWS * (d + k) // k, k

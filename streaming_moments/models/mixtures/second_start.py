@@ -21,7 +21,8 @@ _STEPS = 5  # passes after a split, and after the removal of a component
 _BEFORE = 10  # passes before the first split
 _LEAST = -1e300  # logarithm of the density of a component without weight
 _PASSES = 20
-_ORDINARY = 0.97  # Share of rows. If the grid clips more rows, they are not outliers.
+# Least share of rows within the radius. If the grid clips more rows, they are not outliers.
+_ORDINARY = 0.97
 _FEWEST = 2.0  # fewest rows of the pilot for a component
 _WORTH = 4.0  # least gain of a split in nats, over all rows; a smaller gain can be noise
 
@@ -144,7 +145,7 @@ def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[G
 
 
 def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
-    """Mixture after splits of wide components; each replaces a component hardly needed.
+    """Mixture after splits of wide components; each split removes a hardly needed component.
 
     A split stays if it makes the rows more likely.
     """

@@ -20,7 +20,7 @@ from streaming_moments.statistics.counts.basis import Basis
 
 # The first number shows whether more than one topic improves the score.
 TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
-DOCUMENTS_EACH = 10  # documents without which a topic is mostly chance
+DOCUMENTS_EACH = 10  # with fewer documents for each topic, topics are mostly chance
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 """Numbers of states, components or communities to try."""
 # A gain below this share of the mean gain so far is small.
@@ -215,7 +215,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
 
 
 def require_search(how: str, name: str = "how", number: bool = False) -> None:
-    """Refuse a word that is neither "auto" nor "predict"; maybe the argument can be a number.
+    """Refuse a word other than "auto" and "predict"; `number`: whether numbers are allowed.
 
     Examples
     --------
@@ -419,7 +419,7 @@ def telling(curve: Mapping[int, HeldOut]) -> int | None:
 
 
 def _is_enough(curve: Mapping[int, HeldOut], number: int) -> bool:
-    """Whether no larger number gains more than a little per topic, counted from this one."""
+    """Whether every larger number gains only a little per topic over this one."""
     first = min(curve)
     so_far = curve[number].gain(curve[first])[0] / max(number - first, 1)
     return all(_gain(curve, number, more) <= _LITTLE * so_far for more in curve if more > number)

@@ -68,7 +68,7 @@ class SecondStart:
         return self.better(model, records, foundation, seed, passes == AUTO)
 
 
-_FEWEST = 2  # number of records of a pilot
+_FEWEST = 2  # fewest records of a pilot
 
 ACCELERATED = 2
 """Number of first passes that may be accelerated; later passes never make the records less likely.

@@ -95,7 +95,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     topics = columns_of(expected.counts, model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
     if not (model.refined and model.alpha0):
-        changed["pair_weights"] = np.empty((0, 0))  # they belong to the old weights
+        changed["pair_weights"] = np.empty((0, 0))  # they belong to the old topic weights
     prior = expected.prior.astype(np.float64)
     if not model.alpha0 and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]
@@ -106,7 +106,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     elif alpha and prior[-1] > 0:
         steps = model.alpha0 * prior[:-1] / prior[-1]
         changed |= {"alpha0": float(steps.sum()), "weights": steps / steps.sum()}
-    return replace(model, **changed).without_coherence()  # it belongs to the old topics
+    return replace(model, **changed).without_coherence()  # the coherence is of the old topics
 
 
 def require_alpha(model: TopicModel, alpha: bool) -> None:

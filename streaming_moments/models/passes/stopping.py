@@ -11,10 +11,11 @@ AUTO = "auto"
 bars.
 """
 MOST_PASSES = 20
-"""Of "auto"."""
+"""Most passes of "auto"."""
 MOST_OF_CHAINS = 100
-# Shares of the error bars. Topics are nearest to the planted ones after one or two passes, other
-# models after convergence. Baum-Welch makes many passes with small changes.
+# Passes stop when a pass changes the model by less than this share of its error bars. Topics are
+# nearest to the planted ones after one or two passes, other models after convergence. Baum-Welch
+# makes many passes with small changes.
 OF_DOCUMENTS, OF_EM, OF_CHAINS = 0.5, 0.05, 0.01
 _MOVED = 0.01  # largest change by a pass if there are no error bars
 _AS_BARS = 0.1  # error bars that are assumed for models without bars, if this gives a smaller limit

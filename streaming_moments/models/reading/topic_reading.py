@@ -90,7 +90,7 @@ def expected_counts(
         `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` for each topic, and
         `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
     """
-    # a loop, as in other kernels, because NumPy sums pairwise, in another order
+    # `cumsum` adds one by one, as kernels do; `sum` adds pairwise, in another order
     alpha0 = float(np.cumsum(alpha)[-1])
     _expected_counts(
         read_only(indptr),
@@ -133,7 +133,8 @@ def _expected_counts(
             for j in range(k):
                 totals[words[entry], j] += np.int64(shares[entry - first, j] * unit + 0.5)
         for j in range(k + 1):
-            # for each topic alpha and N; last, for all topics, alpha0 and the tokens
+            # the row of a topic has its alpha and N; the last row, for all topics, has alpha0 and
+            # the tokens
             alpha, tokens = alpha0, total
             if j < k:
                 alpha, tokens = prior[j], room[0, j] - prior[j]

@@ -11,7 +11,7 @@ from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.models.three_view.triples_em import AnyHidden, after_rounds, spread
 
 FEWEST, MOST = 3, 24  # random starts besides the spectral ones
-# Work of a start, as triples times states times rounds; a second suffices for about 10^8.
+# Triples times states times rounds that all starts together may cost; 10^8 take about a second.
 _WORK = 1e8
 # Number of steps of all rounds, about two thirds of a second; halves get a third of them.
 _MOST_WORK = 1.5e9

@@ -100,7 +100,7 @@ def _on_simplex(
     k = weights.size
     sides = (
         np.linalg.pinv(root.T) @ around
-    )  # same solution, as the residuals outside their span are constant
+    )  # this has the same least-squares solution, because residuals outside the span are constant
     one = _SUM * max(1.0, float(np.abs(root).max()))
     design = np.vstack([root, np.eye(k), np.full((1, k), one)])
     own = len(root) + np.arange(k), np.arange(k)

@@ -10,7 +10,7 @@ from streaming_moments.numerics.kernel import kernel
 # Allows other orders of summation and fused products, so that the compiler can use vector
 # instructions.
 _REORDERED = {"reassoc", "contract", "nsz"}
-# Limits of a step from round to round.
+# Smallest and largest ratio of an entry to its earlier value that is extrapolated.
 _LEAST, _MOST = 1e-3, 1e3
 
 

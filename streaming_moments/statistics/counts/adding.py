@@ -46,7 +46,7 @@ class BlockSums:
     block: RowBlock
     arrays: Arrays
     _fields: pair_kernels.CellFields = field(init=False)
-    _closed: NDArray[np.bool_] = field(init=False)  # which rows have their pairs in cells
+    _closed: NDArray[np.bool_] = field(init=False)  # whether the pairs of each row are in cells
     _gained: NDArray[np.int64] = field(init=False)  # upper bound of the sums of products in cells
 
     def __post_init__(self) -> None:

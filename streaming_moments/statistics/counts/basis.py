@@ -197,7 +197,8 @@ class Basis:
         if max_topics > core:
             raise InvalidInput(
                 f"{max_topics} topics cannot be separated by {core} core words",
-                "give a smaller {create.max_topics}, or a larger {create.vocabulary_size}",
+                f"give at most {core} by {{create.max_topics}}, or count more words by "
+                "{create.vocabulary_size}, {create.core} or {create.min_documents}",
             )
         if length_weights not in WEIGHTINGS:
             raise InvalidInput(

@@ -65,7 +65,7 @@ def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, afte
 
 
 def pair_difference(one: PairRows, other: PairRows, before: int, after: int) -> float:
-    """Contribution of one row block to `pair_distance`; raises as there."""
+    """Contribution of one row block to `pair_distance`, with the same errors."""
     if one.basis != other.basis:
         raise ForeignStatistics(
             f"the states have bases {short(one.basis)} and {short(other.basis)}; only states "
@@ -78,6 +78,7 @@ def pair_difference(one: PairRows, other: PairRows, before: int, after: int) -> 
         )
     if one.total > before or other.total > after:
         raise InvalidInput(
-            "a row block has more pairs than its state; give the sums of all row blocks"
+            "a row block has more pairs than the total `before` or `after`; these must be sums "
+            "over all row blocks"
         )
     return float(np.abs(one.pairs / before - other.pairs / after).sum() / 2)

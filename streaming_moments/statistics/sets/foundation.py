@@ -164,7 +164,7 @@ class SetsFoundation:
         return self._counted.prepared(own)
 
     def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:
-        """None, as rows without features count too."""
+        """Return None, because rows without features count, too."""
         return None
 
     def tokens_below(self, bound: float, most: int) -> int:

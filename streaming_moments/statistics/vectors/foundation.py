@@ -272,7 +272,7 @@ class VectorsFoundation:
         return {**whole, **even}
 
     def compresses(self, name: str) -> bool:
-        """True, as the leading bytes of sums are zeros."""
+        """Return True, because the leading bytes of sums are zeros."""
         return True
 
     def totals(self, tables: Arrays, rows: int | None = None) -> VectorTotals:
@@ -301,7 +301,7 @@ class VectorsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """`most`, as a row adds a bounded number to each sum."""
+        """Return `most`, because a row adds a bounded number to each sum."""
         return most
 
     def require_bounded(self, bound: float) -> None:

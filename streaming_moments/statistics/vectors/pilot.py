@@ -41,7 +41,7 @@ _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
 # Number of vectors a store should hold before an entry of its sums could exceed 2^62.
 _VECTORS = 2 * 10**9
 _PASSES, _TOLERANCE = 15, 1e-2
-# share of the median variance that is the least noise: a coordinate without noise would dominate
+# least noise, as a share of the median variance: a coordinate without noise would dominate
 _LEAST_NOISE = 1e-3
 _DRAWS = 10
 # Number of (d, d) arrays that are held while directions are computed; measured 7.

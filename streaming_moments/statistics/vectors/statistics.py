@@ -91,7 +91,7 @@ class VectorStatistics(AdditiveStatistics):
     __repr__ = short_repr
 
     def flat(self, name: str) -> NDArray[np.int64]:
-        """(entries,) a sum as in the table, for statistics of all rows.
+        """(entries,) the sum of this name as one array, for statistics of all rows.
 
         Raises
         ------

@@ -33,7 +33,7 @@ _PANEL = 256
 # Number of rows of a product: with fewer, additions take most of the time; more do not fit in the
 # cache.
 _CHUNK = 2048
-# Number of rows at a time if products of columns are held as well, and number of these columns.
+# Most rows of a chunk while products of pairs of columns are held, and columns in a panel of them.
 _FEW, _PAIRED = 512, 8
 
 

@@ -142,7 +142,7 @@ class ViewsFoundation(ThreeViews):
         return PreparedRecords.of(batch, self.bases, self.halves)
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Tokens of all views; their product is largest if all views have the same number."""
+        """Return tokens of all views; their product is largest if all views have equally many."""
         return min(most, 3 * int((bound / PEAK) ** (1 / 3)))
 
     def rejection_reason(self, totals: ViewTotals) -> str | None:

@@ -83,7 +83,7 @@ class ThreeViews:
         require_same_foundation(self, statistics)
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """`most`, as a token adds a bounded number to each sum of these records."""
+        """Return `most`, because a token adds a bounded number to each sum of these records."""
         return most
 
     def require_bounded(self, bound: float) -> None:

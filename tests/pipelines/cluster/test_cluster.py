@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from distributed.comm.core import CommClosedError
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster import cluster as clusters
 from streaming_moments.pipelines.cluster.cluster import (
     SchedulerLost,
     closed_in_time,
@@ -88,6 +90,22 @@ def test_a_cluster_without_workers_is_refused_in_the_end():
         connect(local.scheduler_address, worker_timeout=0.1),
     ):
         pass
+
+
+def test_a_silent_scheduler_is_reported_before_it_is_given_up(monkeypatch):
+    monkeypatch.setattr(clusters, "SAID_AFTER", 0.05)
+    monkeypatch.setattr(clusters, "_FIRST_ANSWER", 0.5)
+    told = []
+    with socket.socket() as held:
+        # a port at which no one listens, and no one else can
+        held.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{held.getsockname()[1]}"
+        with (
+            pytest.raises(InvalidInput, match=f"no scheduler answers at {address}"),
+            connect(address, on_wait=told.append),
+        ):
+            pass
+    assert told == [f"no answer yet from {address}; trying for up to 0.5 s"]
 
 
 def test_the_workers_are_known_at_any_time():

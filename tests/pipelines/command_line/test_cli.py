@@ -422,7 +422,7 @@ def test_storage_options_that_no_path_uses_are_named_and_their_values_are_not(ru
     # a client got them, whatever it made of them
     code, _, err = run("plan", "http://127.0.0.1:9/a.txt", "--topics", 2, *options)
     assert code == 2
-    assert "got an unexpected keyword argument 'key'); correct or remove this option" in err
+    assert "(unknown option 'key'); correct or remove this option" in err
     code, _, err = run("plan", "http://127.0.0.1:9/a.txt", "--topics", 2)
     assert code == 2
     assert re.search(r"Cannot connect .*; check the URL, and that its server answers\n$", err)

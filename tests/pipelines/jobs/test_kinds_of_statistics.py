@@ -476,5 +476,5 @@ def test_pairs_of_a_pilot_are_those_of_as_many_records_as_there_is_room_for():
     enough = 4 * np.count_nonzero(counted(1))
     assert (pairs_of(views, 1, enough).toarray() == counted(1)).all()
     assert (pairs_of(views, 1, enough - 4).toarray() == counted(2)).all()
-    with pytest.raises(BoundExceeded, match="words of one record go together in more than 0 pairs"):
+    with pytest.raises(BoundExceeded, match="words of one record form more than 0 pairs"):
         pairs_of(views, 1, 0)

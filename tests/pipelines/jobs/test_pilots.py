@@ -1,12 +1,13 @@
 """Pilots that go on until they have the words asked for, and what is said of words left out."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from streaming_moments import create_store, open_store
+from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs import create as pilots
 from streaming_moments.pipelines.jobs.create import PilotOptions, create, draw_words, next_draw
@@ -311,3 +312,32 @@ def test_a_plan_has_the_words_of_a_pilot_that_goes_on(titles, run):
     )
     assert exact < 0.9 * ASKED
     assert planned == pytest.approx(ASKED, rel=0.02)
+
+
+def few_words(words):
+    """A sample of 40 documents with two to all of some words each."""
+    counts = np.random.default_rng(2).poisson(1.0, (40, words)) + np.eye(40, words, dtype=int)
+    return TermSample(tuple(map(spelled, range(words))), CountBatch.from_csr(counts), 40)
+
+
+@pytest.mark.parametrize(("words", "topics"), [(2, 2), (26, 26), (40, 32)])
+def test_a_small_vocabulary_has_as_many_topics_as_core_words_unless_a_number_is_given(
+    words, topics
+):
+    options = PilotOptions(min_documents=1, max_document_fraction=1)
+    found = pilots.choose([few_words(words)], None, options)
+    assert found.drawn["max_topics"] == topics
+    given = replace(options, max_topics=topics)
+    same = pilots.choose([few_words(words)], None, given)
+    np.testing.assert_array_equal(found.basis.matrix, same.basis.matrix)
+    assert "max_topics" not in same.drawn
+    with pytest.raises(InvalidInput, match=f"; give at most {words} by `create --max-topics`"):
+        pilots.choose([few_words(words)], None, replace(options, max_topics=words + 1))
+
+
+def test_python_prints_for_how_many_topics_a_small_vocabulary_is(capsys):
+    texts = ["sea ship storm", "law court tax"] * 20
+    pilot = PilotOptions(max_document_fraction=1)
+    store = create_store("memory://few-words", texts, source="texts", pilot=pilot, verbose=1)
+    assert "up to 6 topics instead of 32, because there are 6 core words" in capsys.readouterr().out
+    assert pilot_of(store.snapshot).max_topics is None

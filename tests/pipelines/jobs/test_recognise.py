@@ -90,6 +90,71 @@ def test_csv_and_formats_without_columns_are_recognised(tmp_path):
     assert found(tmp_path / "e.parquet").options == "--kind counts"
 
 
+TITLES = ("deep belief networks", "hidden markov models for speech", "a court and the law")
+
+
+def warned(path):
+    """The warning of shards, or why they are refused."""
+    try:
+        return found(path).warning
+    except InvalidInput as refused:
+        return str(refused)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "value"),
+    [
+        ("one.csv", "\n".join(TITLES), "deep belief networks"),
+        (
+            "three.tsv",
+            "\n".join(f"{one}\ttrain\t{at % 2}" for at, one in enumerate(TITLES)),
+            "train",
+        ),
+        ("numbers.csv", "0.5,1.25\n0.1,2.0\n", "0.5"),
+        ("long.csv", f"{'a' * 90}\n{'b' * 90}\n", f"{'a' * 60}…"),
+    ],
+)
+def test_a_first_line_that_looks_like_a_record_is_warned_of(tmp_path, name, content, value):
+    (tmp_path / name).write_text(content)
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+    for path in (tmp_path / name, tmp_path / f"{name}.gz"):
+        warning = warned(path)
+        told = "seems to have no header line: its first line would name the columns, but "
+        assert f"{told}{value!r} looks like a value. Add a line of names" in warning
+        assert warning.endswith("--format text")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "title\n" + "\n".join(TITLES),
+        "the title of the paper,text\nsea,ship\n",  # a usual name
+        "label\ttitle\n" + "\n".join(f"{at}\t{one}" for at, one in enumerate(TITLES)),
+        "0\t1\n1\t1\n0\t0\n",  # as pandas numbers columns
+        "a,b\n1,2\na,b\n3,4\n",  # files with a header, one after another
+    ],
+)
+def test_a_header_line_is_no_record(tmp_path, content):
+    path = tmp_path / ("a.tsv" if "\t" in content else "a.csv")
+    path.write_text(content)
+    assert "no header line" not in warned(path)
+
+
+def test_options_are_quoted_and_the_warning_is_printed(tmp_path):
+    (tmp_path / "a b.tsv").write_text("\n".join(["the sea and a ship\ttrain\t1"] * 40))
+    store = tmp_path / "my store"
+    shards = str(tmp_path / "a b.tsv")
+    ran = CliRunner().invoke(cli, ["create", str(store), shards, "--max-document-fraction", "1"])
+    assert ran.exit_code == 0, ran.output
+    assert ran.stderr.startswith(f"warning: {shards} seems to have no header line: ")
+    assert "'the sea and a ship' looks like a value" in ran.stderr
+    assert "(`--kind counts --text-column 'the sea and a ship'`)" in ran.stderr
+    assert f"Next: streaming-moments update '{store}' SHARDS..." in ran.stdout
+    path = written(tmp_path, {"my tags": [["a", "b"], ["b"]]})
+    with pytest.raises(InvalidInput, match="--columns 'my tags'` for"):
+        found(path)
+
+
 def test_options_that_one_kind_takes_decide(tmp_path):
     path = written(tmp_path, SEVERAL["lists"][0])
     assert found(path, {"symbols"}).options == "--kind sequences --columns tags"

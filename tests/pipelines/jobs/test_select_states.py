@@ -159,7 +159,7 @@ def test_select_says_which_number_predicts(run, stores, tmp_path, kind, model):
         "refit", stores / kind, *model_options, "--name", f"found-{kind}", "--topics", "auto"
     )
     assert code == 0, err
-    assert ": the most that are found in both halves of the data" in err
+    assert ": the largest number found in both halves of the data" in err
     assert (told["best"], told["plot"]) == (None, None)
 
 

@@ -86,8 +86,11 @@ def test_a_shard_changed_since_it_was_counted_is_an_error(tmp_path, embedded, pl
     store = new_store(tmp_path / "store", shard, embedded)
     store = update(store, list_shards([str(shard)]), Run(embedded)).store
     shard.write_text("\n".join(planted[1:51]))
-    with pytest.raises(InvalidInput, match=r"a\.txt was counted as sha256:\w+ and is now sha256:"):
+    changed = r"a\.txt was counted as sha256:\w{12} and is now sha256:\w{12}\. Put the old"
+    command = f"`streaming-moments update {tmp_path}/store {shard} --replace`"
+    with pytest.raises(InvalidInput, match=changed) as caught:
         update(store, list_shards([str(shard)]), Run(embedded))
+    assert str(caught.value).endswith(f"count it instead with {command}")
     assert store.latest().version == store.version
 
 

@@ -89,6 +89,22 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
             r"\[cluster\] memory: 'much' is not a size",
         ),
         ({**LEAST, "lock_expiry": "soon"}, "lock_expiry: .*'soon' is not a time"),
+        ({**LEAST, "wait": 10}, 'wait: 10 has no unit of time; write for example "10m" for min'),
+        ({**LEAST, "wait": "10"}, 'wait: 10 has no unit of time; write for example "10m" for min'),
+        ({**LEAST, "wait": 1.5}, "wait: 1.5 has no unit of time"),
+        # numbers in quotes, in sections, lists, options of models and beside words
+        (with_section("gates", max_held_out_drop="0.05"), r"max_held_out_drop is '0.05': write a"),
+        (with_section("gates", min_documents="100"), r"min_documents is '100': write a whole"),
+        (with_section("create", max_topics="8"), r"\[create\] max_topics is '8': write a whole"),
+        (with_section("create", passage_words="8"), r"passage_words is '8': write a whole"),
+        (with_section("refit", topics="5"), r"topics is '5': write a whole number"),
+        (with_section("refit", topics=["5", 6]), r"topics is '5': write a whole number"),
+        (with_section("refit", alpha0="0.1"), r"alpha0 is '0.1': write a number or 'auto'"),
+        (with_section("refit", polish="2"), r"polish is '2': write a whole number or 'auto'"),
+        (with_section("refit", refine="3"), r"refine is '3': write a whole number or 'auto'"),
+        (with_section("refit", half_life_days="3"), r"half_life_days is '3': write a number"),
+        (with_section("update", compact_after="9"), r"compact_after is '9': write a whole"),
+        (with_section("growth", outside_above="1e-1"), r"outside_above is '1e-1': write a number"),
         ({**LEAST, "shards": []}, "shards: .* at least 1"),
         (with_section("merge", **{"from": []}), r"\[merge\] from: "),
         (with_section("merge", form=["a"]), r"\[merge\] has no key 'form'; did you mean 'from'"),
@@ -102,6 +118,15 @@ def test_what_is_wrong_is_named_with_the_nearest_key(content, said):
     with pytest.raises(InvalidInput, match=rf"^n\.toml: .*{said}") as told:
         config_of(content, "n.toml")
     assert "\n" not in str(told.value)
+
+
+def test_texts_that_look_like_numbers_stay_texts():
+    config = config_of(
+        {**LEAST, "store": "7", "cluster": {"memory": "1024"}, "create": {"stop_words": ["8"]}},
+        "n.toml",
+    )
+    assert (config.store, config.cluster.memory) == ("7", 1024)
+    assert config.create.stop_words == ("8",)
 
 
 def test_a_hub_may_count_nothing_itself():

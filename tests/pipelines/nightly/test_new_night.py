@@ -68,6 +68,27 @@ def test_shards_and_results_may_be_anywhere(run, here):
     assert (config.store, config.shards) == (f"{here}/results/store", ("documents/*.jsonl",))
 
 
+def test_a_new_night_says_which_patterns_match_nothing_now(run, here):
+    Path("a.txt").write_text("a ship in the harbour")
+    code, out, err = run("nightly", "--init", "some", "--shards", "*.txt", "--shards", "b/*.txt")
+    assert code == 0
+    assert err == (
+        f"warning: no file matches b/*.txt (relative to {here}) now; correct shards in "
+        "some/night.toml, or write the documents before the first night\n"
+    )
+    assert out.startswith("Wrote a night to some")
+    assert "gone.txt: does not exist" in run("nightly", "--init", "no", "--shards", "gone.txt")[2]
+    assert run("nightly", "--init", "far", "--shards", "s3://bucket/*.txt")[2] == ""
+
+
+@pytest.mark.parametrize("files", [("b.txt",), ("b.txt", "c.txt"), ("b.txt", "c.txt", "d.txt")])
+def test_a_pattern_without_quotes_is_named_as_such(run, here, files):
+    # the shell has put the names in place of the pattern
+    code, out, err = run("nightly", "--init", "new", "--shards", "a.txt", *files)
+    assert (code, out, os.listdir()) == (2, "", [])
+    assert "put the pattern of --shards in quotes, such as --shards 'documents/*.jsonl'" in err
+
+
 def stubbed(monkeypatch, folder):
     """A command that writes its arguments and an environment variable into a file beside it."""
     folder.mkdir()
@@ -132,7 +153,7 @@ def test_a_folder_of_reports_that_cannot_be_written_ends_the_night_at_once(run, 
     made = builtins.open
 
     def closed(path, *how, **named):
-        if "reports" in str(path):
+        if f"{here}/reports" in str(path):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return made(path, *how, **named)
 

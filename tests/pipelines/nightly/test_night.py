@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from datetime import timedelta
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -32,8 +33,11 @@ from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.config import RefitSection, config_of
 from streaming_moments.pipelines.nightly.gates import GatesSection, judged, reasons_of
-from streaming_moments.pipelines.nightly.night import left_out_topics, unused_options
 from streaming_moments.pipelines.nightly.steps.chosen_model import chosen_model
+from streaming_moments.pipelines.nightly.steps.unused_keys import (
+    left_out_topics,
+    unused_options,
+)
 from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -280,8 +284,13 @@ def configured(place, more="", create=CREATE):
 
 
 def night(capsys, *arguments, **choices):
+    return again(capsys, configured(*arguments, **choices))
+
+
+def again(capsys, config):
+    """A night of a configuration that is there."""
     with pytest.raises(SystemExit) as ended:
-        main(["nightly", configured(*arguments, **choices)])
+        main(["nightly", str(config)])
     printed = capsys.readouterr()
     return ended.value.code or 0, printed.out, printed.err
 
@@ -311,19 +320,95 @@ def test_a_store_that_is_not_there_needs_a_create_table(place, capsys):
     assert [step["step"] for step in report["steps"]] == ["list"]
 
 
-def test_a_bucket_that_is_empty_yet_is_no_error(place, capsys):
+def test_a_first_night_that_finds_nothing_fails_and_writes_nothing(place, capsys, monkeypatch):
     (place / "2026-11-20.txt").unlink()
     code, out, err = night(capsys, place)
-    assert (code, out) == (10, "nothing new; 0 shards counted; 1 warning\n")
-    assert "no store yet: the first night that finds shards creates it" in err
-    report, line = latest(place), f"{place}/2026*.txt: matches nothing; check the pattern"
+    assert (code, out) == (2, "")
+    said = f"no pattern of shards matches anything: {place}/2026*.txt; correct shards, or run"
+    assert err.count("\n") == 1
+    assert f"error: there is no store at {place}/store, and {said}" in err.replace("file://", "")
+    # not even a lock or a report, because the command may run in the wrong folder
+    assert sorted(path.name for path in place.iterdir()) == ["night.toml"]
+    # relative patterns are those of the folder of the command
+    config = place / "night.toml"
+    config.write_text(config.read_text().replace(f"{place}/2026", "2026"))
+    monkeypatch.chdir(place)
+    code, out, err = again(capsys, config)
+    assert (code, out) == (2, "")
+    assert f"matches anything: 2026*.txt (relative to {place}); correct shards" in err
+    # a report where others are
+    (place / "reports").mkdir()
+    (place / "reports" / "night-20260501T031500000000Z.html").write_text("a night before")
+    code, out, err = again(capsys, config)
+    assert (code, out, "warning" in err) == (2, "", False)
+    report, [page] = latest(place), re.findall(r"^page: (.*)$", err, re.MULTILINE)
+    assert (report["outcome"], report["exit_code"], report["version"]) == ("failed", 2, None)
+    assert "matches anything: 2026*.txt" in report["error"]
+    assert "matches anything: 2026*.txt" in Path(page.removeprefix("file://")).read_text()
+    # the inbox of a new service is empty, which is no mistake
+    for inbox in ("store-inbox/sealed/**/*.jsonl", "mail/sealed/**/*.jsonl"):
+        text = config.read_text()
+        config.write_text(re.sub("^shards = .*", f'shards = "{inbox}"', text, flags=re.MULTILINE))
+        code, out, err = again(capsys, config)
+        assert (code, out) == (10, "nothing new; 0 shards counted\n")
+        assert "the service has no documents yet" in err
+        assert "no store yet: the first night that finds shards creates it" in err
+
+
+def test_a_later_night_whose_patterns_match_nothing_says_so_first(place, planted, capsys):
+    code, _, _ = night(capsys, place)
+    assert code == 0
+    (place / "2026-11-20.txt").unlink()
+    code, out, err = night(capsys, place)
+    first = "no pattern of shards matches anything: "
+    assert (code, out) == (10, f"{first}nothing new; 0 shards counted; 1 warning\n")
+    report, line = latest(place), f"{first}{place}/2026*.txt; check the patterns"
     assert f"  warning: {line}" in err
-    assert (report["version"], report["warnings"]) == (None, [line])
+    assert (report["outcome"], report["warnings"]) == ("nothing new", [line])
     for name in ("latest.html", "index.html"):
         page = (place / "reports" / name).read_text()
         assert f" {line}</" in page
-        assert "</span> nothing new" in page
-        assert "✓" not in page
+        assert "</span> nothing new, with a warning" in page
+    # of several patterns only some match
+    (place / "2026-11-21.txt").write_text("\n".join(planted[200:260]))
+    config = place / "night.toml"
+    text = config.read_text().replace('2026*.txt"', f'2026*.txt", "{place}/b/*.txt"]')
+    config.write_text(text.replace("shards = ", "shards = ["))
+    code, out, err = again(capsys, config)
+    assert (code, out.startswith("no pattern")) == (0, False)
+    assert latest(place)["warnings"] == [f"{place}/b/*.txt: matches nothing; check the pattern"]
+    # the bar and the outcome of that night agree
+    index = (place / "reports" / "index.html").read_text()
+    assert 'class="bar low"' in index
+    assert index.count("published, with a warning") >= 2
+    shown = (place / "reports" / "latest.html").read_text()
+    assert shown.count('aria-current="page">This night<') == 1
+
+
+def test_keys_of_create_that_the_store_was_not_made_with_are_named_once(place, capsys):
+    assert night(capsys, place)[0] == 0
+    edited = CREATE.replace("max_topics = 4", "max_topics = 3") + (
+        'text_column = "body"\npassage_words = 99\nhalves = true\nmin_length = 2\n'
+        'languages = ["auto"]\nstop_words = ["harbour"]\n'
+    )
+    code, out, err = night(capsys, place, create=edited)
+    assert (code, out) == (10, "nothing new; 0 shards counted; 1 warning\n")
+    [line] = latest(place)["warnings"]
+    assert line == (
+        "[create] has no effect on a store that exists, and these keys differ from it: "
+        'max_topics (3, was 4), text_column ("body", was "text"), '
+        'passage_words (99, was not set), stop_words (["harbour"], was []); '
+        f"`streaming-moments rebase {place}/store --max-topics 3` counts all again; text_column, "
+        "passage_words, stop_words need a new store"
+    )
+    assert err.count(line) == 1
+    # defaults that the file does not write are no edits
+    assert night(capsys, place, create="[create]\nmin_documents = 2\n")[1].endswith("counted\n")
+    # a default that the file writes is one
+    night(capsys, place, create="[create]\nmax_topics = 32\nhalves = false\n")
+    [line] = latest(place)["warnings"]
+    assert "max_topics (32, was 4), halves (false, was true); `" in line
+    assert line.endswith("/store --max-topics 32 --no-halves` counts all again")
 
 
 def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, monkeypatch):

@@ -114,7 +114,7 @@ def test_the_page_holds_the_night_and_the_one_before(nights, place):
         [1.0] * len(report.topics)
     )
     assert page["facts"]["alpha0 that pairs imply"] >= 0
-    assert [row["shard"][-14:] for row in page["ledger"]] == ["2026-11-21.txt", "2026-11-20.txt"]
+    assert [row["shard"][-14:] for row in page["ledger"]] == ["2026-11-20.txt", "2026-11-21.txt"]
     assert page["spectrum"] == list(report.spectrum)
     assert [step["step"] for step in page["steps"]] == [
         in_words(step.step) for step in report.steps
@@ -310,13 +310,15 @@ def test_a_page_leads_to_the_night_before_to_all_and_to_its_data(nights, place, 
     links = page.locator(".elsewhere a")
     assert [link.get_attribute("href") for link in links.all()] == [
         f"{own[1]}.html",
+        f"{own[2]}.html",
         "index.html",
         f"{own[2]}.json",
     ]
+    assert page.locator('.elsewhere a[aria-current="page"]').text_content() == "This night"
     links.nth(0).click()
     page.wait_for_selector(".card")
     assert page.locator("#changes tbody tr").count() == len(nights[1].report.topics)
-    page.locator(".elsewhere a").nth(1).click()
+    page.locator(".elsewhere a:text('All nights')").click()
     page.wait_for_selector("h1:text('All nights')")
     examined(page, "nights")
     assert page.locator('.elsewhere a[aria-current="page"]').text_content() == "All nights"
@@ -326,7 +328,7 @@ def test_a_page_leads_to_the_night_before_to_all_and_to_its_data(nights, place, 
     assert page.locator("tbody tr").nth(0).text_content().count("nothing new") == 1
     page.locator("tbody a").nth(4).click()
     page.wait_for_selector(".card")
-    assert page.locator(".elsewhere a").count() == 2, "there was no night before the first"
+    assert page.locator(".elsewhere a").count() == 3, "there was no night before the first"
 
 
 def test_the_changes_are_from_the_model_that_was_published_before(nights, run):

@@ -143,6 +143,10 @@ def test_the_answer_comes_first_and_details_if_asked_for(shards, monkeypatch):
     assert len(ran.stdout.splitlines()) == len(names)
     assert "no, this machine has 512 MiB of memory; --memory 307MiB plans for it" in ran.stdout
     assert "--verbose prints the details" in ran.stderr
+    # of few core words, unless a number of topics is given
+    monkeypatch.setattr(command, "fewer_topics", lambda core: f"only {core} core words")
+    assert "core words" not in ran.stderr
+    assert f"only {measured[0][0].basis.core} core words\n" in plan(*arguments[:3]).stderr
 
 
 def test_the_command_prints_one_json_object(shards):

@@ -116,13 +116,16 @@ def test_the_page_says_first_what_there_is_to_know(visit):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("copies", [1, 4])
-def test_no_circle_and_no_name_of_the_map_lies_upon_another(visiting, tmp_path, copies, width):
+@pytest.mark.parametrize(("copies", "far"), [(1, False), (4, False), (3, True)])
+def test_no_circle_and_no_name_of_the_map_lies_upon_another(visiting, tmp_path, copies, far, width):
     given = full_page()
     many = copies * TOPICS
     topics = [replace(given.topics[one % TOPICS], topic=one) for one in range(many)]
     # copies of a topic lie at one place
     distances = np.tile(given.distances, (copies, copies))
+    if far:  # all others lie in a corner
+        distances *= 0.03
+        distances[-1, :-1] = distances[:-1, -1] = 1.0
     path = tmp_path / "page.html"
     only = {"correlations": (), "shares": ShareOverTime(), "periods": ShareOverTime()}
     distances = tuple(map(tuple, distances.tolist()))
@@ -230,7 +233,9 @@ def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
         replace(run, until="2026-05-07", drift=replace(run.drift, outside_share=0.0))
         for run in given.runs
     )
-    others = (replace(run, drift=replace(run.drift, pair_distance=0.02)) for run in others)
+    others = (
+        replace(run, drift=replace(run.drift, pair_distance=0.02, captured=None)) for run in others
+    )
     runs = (first, *others)
     half = tuple((0.5 + number / 100) * value for number, value in enumerate(given.exact_spectrum))
     page = replace(given, spectrum=half, shares=one_day, runs=runs, tried=given.tried[:1])
@@ -242,8 +247,9 @@ def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
     )
     assert seen.locator("#shares .line").text_content().startswith("Only 2026-05-01 so far")
     assert seen.locator("#drift .line").all_text_contents() == [
-        "0 in all 7 runs that measured it",
-        "0.02 in all 6 runs that measured it",
+        f"{first.drift.captured:g} in one run; a line needs two",
+        "0 in all 7 runs",
+        "0.02 in all 6 runs",
     ]
     assert seen.locator("#coherence .line").text_content().startswith("Only 5 topics were tried")
     assert seen.locator("#spectrum .mark, #shares .mark, #coherence .mark").count() == 0

@@ -313,7 +313,7 @@ def test_messages_are_handed_on_whole_and_in_their_order():
         schema + schema,
         batches[0] + schema,
     ):
-        with pytest.raises(Problem, match="neither its schema nor a record batch") as refused:
+        with pytest.raises(Problem, match="neither a schema nor a record batch") as refused:
             list(documents_of_stream(wrong))
         assert refused.value.status == 400
     with pytest.raises(Problem, match="it is empty"):

@@ -46,7 +46,7 @@ def test_what_a_rollback_counts_no_more_is_uncounted_until_an_update(serve, accu
         assert told(client, first) == ("counted", 3, "")
         state, version, reason = told(client, second)
         assert (state, version) == ("uncounted", None)
-        assert "version 4 counted them, but version 5 does not" in reason
+        assert "version 4 counted the documents, but version 5 does not" in reason
         # nor does what comes then bring it back, nor that it is sent again
         client.send([{"text": planted[0]}], "k")
         third = client.send([{"text": planted[3]}]).json()["receipt"]

@@ -122,7 +122,7 @@ def test_what_cannot_be_looked_at_stays_as_it_was_and_is_told_once(look_at, monk
     ]
     assert looked.current.look().problems == {}
     assert looked.lines[3:] == [
-        f"{part}: looked at again" for part in ("counting", "inbox", "store")
+        f"{part}: can be checked again" for part in ("counting", "inbox", "store")
     ]
 
 
@@ -227,7 +227,7 @@ def test_tokens_that_cannot_be_read_are_none(look_at, tmp_path):
     path.write_bytes(whole)
     current.look_at_tokens()
     assert (dict(current.view.problems), len(current.view.tokens.several)) == ({}, 1)
-    assert looked.lines[1:] == ["tokens: looked at again"]
+    assert looked.lines[1:] == ["tokens: can be checked again"]
     add_token(path, "you", Role.READER)
     assert len(current.look().tokens.several) == 2
     without = look_at("counts_2").current

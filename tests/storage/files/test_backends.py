@@ -79,7 +79,9 @@ def test_an_error_of_the_environment_names_the_variable_to_set(
 
 
 def test_an_unknown_option_of_the_client_is_named_with_the_place_to_correct_it():
-    with pytest.raises(StoreError, match="'endpoint_ur'.*; correct or remove this option"):
+    with pytest.raises(
+        StoreError, match="'endpoint_ur'.*'endpoint_url'.*correct or remove this option"
+    ):
         Folder.at("s3://bucket/store", {"endpoint_ur": "x"}).find("a.txt")
 
 

@@ -3,6 +3,8 @@
 import json
 import logging
 import socket
+import ssl
+from threading import Thread
 
 import pytest
 from command_runs import exit_code_of
@@ -10,6 +12,7 @@ from s3_server import S3Server, with_bucket
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files import silence
+from streaming_moments.storage.files.backends import remedy_of
 from streaming_moments.storage.files.folders import Folder
 
 KEYS = {"key": "testing-key", "secret": "testing-key"}
@@ -41,6 +44,50 @@ def test_a_command_says_that_nobody_answers_and_gives_up(closed, monkeypatch, ca
     assert f"(no answer from {url} for 0 s (the connection is refused)); check the end" in error
     assert exit_code_of(*command, "--quiet") == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.fixture
+def plain():
+    """The port of a server that answers each connection in http."""
+
+    def answer():
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        answering = Thread(target=answer)
+        answering.start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+        answering.join()
+
+
+def test_an_endpoint_that_speaks_http_is_named_at_once(plain, monkeypatch):
+    url = f"https://127.0.0.1:{plain}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    with pytest.raises(StoreError) as caught:
+        Folder.at("s3://bucket", KEYS | {"default_block_size": plain}).read("a")
+    assert f"({url} speaks http instead of https); begin the endpoint in" in str(caught.value)
+    assert str(caught.value).endswith("the storage options with http://")
+
+
+def test_a_refused_certificate_is_named_at_once():
+    from botocore.exceptions import SSLError
+
+    refused = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    refused.verify_message = "self-signed certificate"
+    watch = silence._Watch("https://s3", 5, 11.0)
+    with pytest.raises(
+        silence.UntrustedCertificate, match="of https://s3 is refused: self-signed certificate"
+    ) as caught:
+        watch.failed(SSLError(endpoint_url="https://s3", error=refused))
+    assert "AWS_CA_BUNDLE" in remedy_of(caught.value)
 
 
 @pytest.mark.usefixtures("impatient")

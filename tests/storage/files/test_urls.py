@@ -157,3 +157,37 @@ def test_an_endpoint_that_a_client_refuses_is_no_fault_of_the_package(monkeypatc
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
     with pytest.raises(StoreError, match="Invalid endpoint.*begin AWS_ENDPOINT_URL with http://"):
         Folder.at("s3://corpus/store").require_bucket()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "told"),
+    [
+        ("http://localhost:abc", "the port of the endpoint is not a number up to 65535: correct"),
+        ("http://localhost:99999", "the port of the endpoint is not a number up to 65535: correct"),
+        (
+            "http://localhost:9000?a=1",
+            "write the endpoint as http://HOST:PORT in AWS_ENDPOINT_URL or the storage",
+        ),
+    ],
+)
+def test_an_endpoint_with_a_wrong_port_is_named(endpoint, told, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    with pytest.raises(StoreError, match=told):
+        Folder.at("s3://corpus/store", {"key": "k", "secret": "k", "token": endpoint}).read("a")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"endpont_url": "x"}, r"\(unknown option 'endpont_url'\); did you mean 'endpoint_url'\?"),
+        (
+            {"client_kwargs": {"endpont_url": "x"}},
+            "did you mean 'endpoint_url'.* Otherwise correct or remove",
+        ),
+        ({"config_kwargs": {"read_timeot": 3}}, "did you mean 'read_timeout'"),
+        ({"fish": 3}, r"\(unknown option 'fish'\); correct or remove this option"),
+    ],
+)
+def test_a_misspelt_option_of_a_client_is_named_with_the_nearest(options, told):
+    with pytest.raises(StoreError, match=told):
+        Folder.at("s3://corpus/store", {"key": "k", "secret": "k"} | options).read("a")

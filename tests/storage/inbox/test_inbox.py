@@ -301,7 +301,7 @@ def test_an_inbox_is_there_after_a_power_cut_and_its_folders_never_are_empty(tmp
 
 def test_a_storage_that_cannot_refuse_a_second_writer_is_refused():
     with pytest.raises(
-        StoreError, match="cannot create a file only if it is missing; put the inbox on a"
+        StoreError, match="create-if-absent, which an inbox needs; put the inbox on a"
     ):
         Inbox.open("http://127.0.0.1:9/inbox")
 

@@ -91,13 +91,13 @@ def test_a_bucket_that_is_not_there_is_no_missing_store(s3):
         require_absent(Folder.at("s3://absent/store", s3))
 
 
-@pytest.mark.parametrize("none_is_fine", [False, True])
+@pytest.mark.parametrize("missing", [None, bool])
 @pytest.mark.parametrize("shard", ["/*.txt", "/a.txt", "/texts/", "//a.txt", ""])
-def test_shards_in_a_bucket_that_is_not_there_name_it(s3, shard, none_is_fine):
+def test_shards_in_a_bucket_that_is_not_there_name_it(s3, shard, missing):
     with pytest.raises(ShardError, match="the bucket 'absent' does not exist; create it"):
-        list_shards([f"s3://absent{shard}"], s3, none_is_fine=none_is_fine)
-    if none_is_fine:
-        assert list_shards(["s3://bucket/*.txt"], s3, none_is_fine=True) == []
+        list_shards([f"s3://absent{shard}"], s3, missing=missing)
+    if missing is not None:
+        assert list_shards(["s3://bucket/*.txt"], s3, missing=missing) == []
 
 
 @pytest.fixture(params=["local", "memory", "s3"])

@@ -20,12 +20,12 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 LINGERS = "lingers"  # key in the scope of an answered request whose body is still being read
 _CLOSES = (b"connection", b"close")
 _TIMES = 4  # multiple of the largest accepted body up to which a body is read
-_SILENT = 2.0  # seconds without a byte
+_SILENT = 2.0  # seconds without a byte after which reading ends
 
 
 @dataclass(frozen=True)
 class Lingering:
-    """An application that reads unread bodies on after the whole answer, and drops them.
+    """Application that keeps reading an unread body after the whole answer, and drops it.
 
     body : bytes of the largest accepted body; the connection closes after four times as many
     seconds : time after which the connection closes; a silent client has two
@@ -52,7 +52,7 @@ class Lingering:
             if message["type"] == "http.response.start":
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
-                # the client knows the length, so for the client the answer is complete
+                # the client has read the length, so for the client the answer is complete
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 

@@ -127,7 +127,7 @@ def require_certificate(listen: ListenSection) -> None:
                 f"[listen] {name} {path} cannot be read ({error.strerror}); {remedy}"
             ) from error
     if "ENCRYPTED" in contents["key"]:
-        return  # the server asks for the password
+        return  # loading it here would ask for the password, as the server does later
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except OSError as error:
@@ -146,7 +146,7 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
     """
 
     class Patient(H11Protocol):
-        since = 0.0  # when it began to wait for a head
+        since = 0.0  # time at which the connection began to wait for the head of a request
         _waits: asyncio.TimerHandle | None = None
         _stuck: asyncio.TimerHandle | None = None
 
@@ -186,7 +186,7 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
                 self._rest()
 
         def send_400_response(self, msg: str) -> None:
-            """Answer what is not HTTP as other calls, where the library answers plain text."""
+            """Answer an invalid request in JSON, like other errors, instead of plain text."""
             problem = Problem(400, _NOT_HTTP, headers={"Connection": "close"})
             # no handler sees this request, and no log line has its id
             body = to_json(problem.content(uuid.uuid4().hex))

@@ -18,7 +18,7 @@ from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 # Entries ahead of its use at which a document is prefetched: without it a third of the time was
 # waiting.
 _AHEAD = 4
-_LINE = 8  # cells
+_LINE = 8  # cells in a line of the cache
 _prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
 
 

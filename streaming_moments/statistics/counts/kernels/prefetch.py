@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_LINE = 64  # bytes
+_LINE = 64  # bytes in a line of the cache
 
 
 def prefetching(lines: int) -> Any:
@@ -29,7 +29,7 @@ def prefetching(lines: int) -> Any:
         ask = builder.module.declare_intrinsic(
             "llvm.prefetch", [data], ir.FunctionType(ir.VoidType(), [data, number, number, number])
         )
-        # for reading, into all levels of the cache, data rather than code
+        # arguments of the intrinsic: for reading, into all levels of the cache, data and not code
         how = [ir.Constant(number, value) for value in (0, 3, 1)]
         for line in range(lines):
             builder.call(ask, [builder.gep(begin, [ir.Constant(number, _LINE * line)]), *how])

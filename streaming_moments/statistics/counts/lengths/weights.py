@@ -50,8 +50,9 @@ class LengthWeights:
         table = np.asarray(self.table)
         if table.dtype != np.int64 or table.ndim != 1 or not table.size or table.min() < 1:
             raise InvalidInput(
-                f"length weights are a table of int64, at least 1, got {table.shape} of "
-                f"{table.dtype}{f' down to {table.min()}' if table.size else ''}"
+                "length weights must be a non-empty one-dimensional int64 array with all values at "
+                f"least 1; got shape {table.shape}, type {table.dtype}"
+                f"{f', smallest value {table.min()}' if table.size else ''}"
             )
         # stores the shortest table of the same weights, so that equal weights compare equal
         last = int(np.flatnonzero(table != table[-1])[-1]) + 1 if (table != table[-1]).any() else 0

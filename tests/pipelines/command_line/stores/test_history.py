@@ -134,10 +134,10 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
     assert run("update", store.url, a, b)[0] == 0
     shutil.copy(a, copy)
     a.write_text("\n".join(planted[100:130]))
-    version = store.latest().version
+    version, there = store.latest().version, tmp_path / "store"
     for arguments, said in (
         (("forget", store.url, a), "was counted as sha256:"),
-        (("update", store.url, a, b), "with `update --replace`"),
+        (("update", store.url, a, b), f"with `streaming-moments update {there} {a} --replace`"),
         (("update", store.url, a, b, "--replace"), "the old content of 1 changed shard is needed"),
         (("update", store.url, a, "--replace", "--old", b), "no segment holds it alone"),
         (("update", store.url, a, "--old", copy), "give both"),

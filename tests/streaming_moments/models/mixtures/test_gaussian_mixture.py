@@ -208,9 +208,12 @@ def test_row_blocks_are_one_whole(drawn) -> None:
 
 def test_the_number_asked_for_is_held_against_the_spectrum(drawn) -> None:
     few, _ = fitted(drawn, 7)
-    assert "the spectrum separates 10: some components hold several" in few.described().sentence
+    assert (
+        "the spectrum separates 10 components, so some fitted ones hold several"
+        in few.described().sentence
+    )
     many, _ = fitted(drawn, 12)
-    assert "the spectrum separates 10: the other components" in many.described().sentence
+    assert "the spectrum separates 10 components: the others" in many.described().sentence
 
 
 def test_what_is_asked_for_wrongly_is_named(drawn) -> None:
