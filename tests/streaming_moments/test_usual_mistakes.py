@@ -77,7 +77,7 @@ def refused_basis():
         (lambda: MomentTopics(None).fit(COUNTS), "^n_components is None; give a whole number"),
         (
             lambda: Basis.from_pilot(CountBatch.from_csr(COUNTS), 400),
-            "smaller max_topics of Basis.from_pilot, or a larger vocabulary$",
+            "at most 30 by max_topics of Basis.from_pilot, or count more words by vocabulary",
         ),
     ],
 )
