@@ -228,7 +228,10 @@ def finds_number(model: Any, option: str) -> bool:
 
 def options_table() -> str:
     """Return all options of all models as a Markdown table for the documentation."""
-    lines = ["| option of `refit` | default | of the models | meaning |", "| --- | --- | --- | --- |"]
+    lines = [
+        "| option of `refit` | default | of the models | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
     for holders in _every_option().values():
         one = next(iter(holders.values()))
         choices = ", ".join(f"`{choice}`" for choice in one.metadata.get("choices", ()))

@@ -71,7 +71,7 @@ NO_TIMES = (*("", "soon", "h", "-5h", "nan", "nans", "infd", "1e400s", "99999999
 
 @pytest.mark.parametrize("value", NO_TIMES, ids=str)
 def test_what_is_no_time_is_refused(value):
-    with pytest.raises(click.BadParameter, match=r"not a time .*write for example 7d"):
+    with pytest.raises(click.BadParameter, match="(a|of) time.*write for example"):
         read(Duration(), value)
 
 
