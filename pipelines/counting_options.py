@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
+from streaming_moments.arguments import checked
 from streaming_moments.models.base import option
-from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed
+from streaming_moments.pipelines.quantities import (
+    Count,
+    Number,
+    PositiveShare,
+    Seed,
+    require_ranges,
+)
+from streaming_moments.printing.remedies import of_commands
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
@@ -36,6 +45,7 @@ _SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
 _SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
 
 
+@partial(checked, spell=of_commands)
 @dataclass(frozen=True)
 class CountingOptions:
     """Options that define a document and its counts; the help of each field explains it."""
@@ -122,6 +132,9 @@ class CountingOptions:
         sections=_SUMS,
     )
 
+    def __post_init__(self) -> None:
+        require_ranges(self)
+
     @property
     def form(self) -> ShardFormat:
         """Where documents are in a shard."""
@@ -148,6 +161,7 @@ class CountingOptions:
         return DateSource(self.date_column, self.date_pattern)
 
 
+@partial(checked, spell=of_commands)
 @dataclass(frozen=True)
 class PilotOptions:
     """Options for vocabulary and basis from a pilot; the help of each field explains it."""
@@ -185,3 +199,6 @@ class PilotOptions:
         sections=_SUMS,
     )
     seed: Seed = option("Seed of the sample and the basis.", 0, sections=_SAMPLE)
+
+    def __post_init__(self) -> None:
+        require_ranges(self)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from numbers import Real
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from annotated_types import Interval
 
@@ -21,6 +22,23 @@ Count = Annotated[int, Interval(ge=1, le=_MOST)]
 Seed = Annotated[int, Interval(ge=0, le=(1 << 64) - 1)]
 Share = Annotated[float, Interval(ge=0, le=1)]
 PositiveShare = Annotated[float, Interval(gt=0, le=1)]
+
+
+def require_ranges(options: Any) -> None:
+    """Raise InvalidInput for a number in a dataclass that is outside the range of its type."""
+    for name, hint in get_type_hints(type(options), include_extras=True).items():
+        value = getattr(options, name)
+        if isinstance(value, bool) or not isinstance(value, Real):
+            continue
+        for one in (hint, *get_args(hint)):
+            for bounds in getattr(one, "__metadata__", ()):
+                least = bounds.ge if bounds.gt is None else bounds.gt
+                if not least <= value <= bounds.le or value == bounds.gt:
+                    at = "at least" if bounds.gt is None else "above"
+                    raise InvalidInput(
+                        f"{name} of {type(options).__name__} is {value}; give {at} "
+                        f"{least} and at most {bounds.le:,}"
+                    )
 
 
 def size_of(value: Any) -> int:

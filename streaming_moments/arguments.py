@@ -73,7 +73,9 @@ def _naming_arguments(function: Callable[..., Any], spell: Spell) -> Callable[..
             error.spell = spell
             raise
         except Exception as error:
-            if isinstance(error, TypeError) and (unknown := unknown_argument(function, named)):
+            if isinstance(error, TypeError) and (
+                unknown := unknown_argument(function, named, args)
+            ):
                 raise TypeError(unknown) from None
             typed = isinstance(error, _OF_TYPES) or type(error).__module__.startswith("numba.")
             refusal = _refusal(function, args, named) if typed else None
@@ -84,7 +86,9 @@ def _naming_arguments(function: Callable[..., Any], spell: Spell) -> Callable[..
     return called
 
 
-def unknown_argument(function: Callable[..., Any], named: Iterable[str]) -> str:
+def unknown_argument(
+    function: Callable[..., Any], named: Iterable[str], args: tuple[Any, ...] = ()
+) -> str:
     """Message for the first name that is not an argument of a function; else empty.
 
     For a field of an options class, such as `text_column`, the message shows the call that sets it.
@@ -106,8 +110,14 @@ def unknown_argument(function: Callable[..., Any], named: Iterable[str]) -> str:
             if name in held or near is None:
                 field = _nearest(name, held)
                 near = near if field is None else held[field]
-            what = near or f"one of {', '.join(known)}"
-            return f"{_called(function)} has no argument {name}; give {what}"
+            wider = f"{function.__name__}_by"  # such as fit_by of fit
+            if near is None and name in _parameters(
+                getattr(function, "__globals__", {}).get(wider)
+            ):
+                what = f"call {wider}, which takes it"
+            else:
+                what = f"give {near or 'one of ' + ', '.join(known)}"
+            return f"{_called(function, args)} has no argument {name}; {what}"
     return ""
 
 
@@ -155,13 +165,22 @@ def _refusal(
             what = f"of type {type(value).__name__}"
             if isinstance(value, str) and _choices(hint):
                 what = repr(value)
-            return f"{name} is {what}; {_called(function)} takes {_in_words(hint)}"
+            return f"{name} is {what}; {_called(function, args)} takes {_in_words(hint)}"
     held = (one for value in given.values() for one in _each(value))
     return next(filter(None, map(_refused_field, held)), None)
 
 
-def _called(function: Callable[..., Any]) -> str:
-    return function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
+def _parameters(function: Any) -> Collection[str]:
+    return inspect.signature(function).parameters if callable(function) else ()
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...] = ()) -> str:
+    """Name of a function, of a method with the class of its object."""
+    name = function.__qualname__.rpartition("<locals>.")[2]
+    owner, _, own = name.rpartition(".")
+    if args and owner in [one.__name__ for one in type(args[0]).__mro__]:
+        name = f"{type(args[0]).__name__}.{own}"
+    return name.removesuffix(".__init__")
 
 
 def _each(value: object) -> Iterable[object]:
@@ -180,6 +199,8 @@ def _refused_field(one: Any) -> str | None:
     for name in (field.name for field in fields(one)):
         value, hint = getattr(one, name, None), hints.get(name, Any)
         if not fits(value, hint):
+            if isinstance(value, str) and typing.get_origin(hint) is tuple:
+                return f"{name} of a {kind} is {value!r}; give {(value,)!r}"
             what = type(value).__name__
             return f"{name} of a {kind} is of type {what}; {kind} takes {_in_words(hint)}"
     return None
@@ -252,6 +273,8 @@ def _in_words(hint: Any) -> str:
         return f"a class of {_in_words(inner[0])}"
     if inspect.isclass(origin) and issubclass(origin, Sequence) and origin is not tuple:
         return f"a list of {_in_words(inner[0])}"
+    if origin is Callable:
+        return "a function"
     if isinstance(hint, type) and not inner:
         return hint.__name__
     return str(hint).replace("typing.", "").replace("collections.abc.", "")

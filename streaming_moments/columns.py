@@ -100,8 +100,7 @@ class Column:
 
     def to_arrow(self) -> Any:
         """An Arrow array, with nulls where values are unknown."""
-        import pyarrow as pa
-
+        pa = _pyarrow()
         array, unknown = self.array, self.unknown
         if self.texts is not None:
             places = pa.array(array.astype(np.int32), mask=unknown)
@@ -176,21 +175,24 @@ class Columns(Mapping[str, Any]):
 
     def to_arrow(self) -> Any:
         """An Arrow array of structs."""
-        import pyarrow as pa
-
+        pa = _pyarrow()
         parts = [one.to_arrow() for one in self.columns.values()]
         return pa.StructArray.from_arrays(parts, names=[*self.columns])
 
     def to_table(self) -> Table:
         """An Arrow table; lists of one width stay lists.
 
+        Raises
+        ------
+        ModuleNotFoundError
+            pyarrow is not installed; the message has the command that installs it.
+
         Examples
         --------
         >>> Columns.of(topic=np.array([1, 0])).to_table().column_names
         ['topic']
         """
-        import pyarrow as pa
-
+        pa = _pyarrow()
         return pa.table({name: one.to_arrow() for name, one in self.columns.items()})
 
     def to_frame(self, index: str = "row") -> DataFrame:
@@ -236,6 +238,17 @@ def _framed(column: Column, pandas: Any) -> Any:
     if column.array.dtype.kind in "iu":
         return pandas.array(column.plain(), dtype="Int64")
     return np.where(column.unknown, np.nan, column.array)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "an Arrow table needs pyarrow, which is not installed; run `pip install pyarrow`",
+            name="pyarrow",
+        ) from error
+    return pyarrow
 
 
 def _pandas() -> Any:

@@ -26,6 +26,7 @@ _ACROSS = 3  # panels in a row
 _WIDTH = 9.6  # width of a figure, in inches
 _SMALL = 8  # size of small text, in points
 _MOST_NUMBERS = 8  # states whose transitions are written as numbers
+_ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)  # widths of maps, in those of the places of circles
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 
 
@@ -170,18 +171,39 @@ def plot_map(
     Names that would overlap are moved up, with a line to their circles.
     """
     axis = _axis(ax)
-    axis.scatter(places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4)
+    circles = axis.scatter(places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4)
     drawn: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
     drawn |= {"fontsize": _SMALL, "arrowprops": {"arrowstyle": "-", "linewidth": 0.5}}
     labels = []
     for place, name in zip(places, names, strict=True):
         labels.append(axis.annotate(name, tuple(place), (0, 0), **drawn))
         labels[-1].set_parse_math(False)
+        labels[-1].set_in_layout(False)  # else a later layout would move circles below labels
     axis.set_aspect("equal", adjustable="datalim")
-    axis.margins(0.2)
     axis.set(xticks=[], yticks=[], title="near topics have similar words")
-    _move_apart(labels)
+    middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)
+    widths = np.maximum(widths, widths.max() / 10 or 1.0)
+    for zoom in _ZOOMS:
+        # as data, because an equal aspect takes from the margins
+        axis.update_datalim([middle - zoom * widths / 2, middle + zoom * widths / 2])
+        axis.autoscale_view()
+        _move_apart(labels)
+        if _all_within(axis, circles, labels):
+            break
     return axis
+
+
+def _all_within(axis: Axes, circles: Any, labels: Sequence[Any]) -> bool:
+    """Whether the frame of the axes contains all circles and labels, as they were laid out."""
+    from matplotlib.text import Text
+
+    frame, points = axis.get_window_extent(), axis.figure.dpi / 72
+    centres = axis.transData.transform(circles.get_offsets())
+    reach = np.sqrt(circles.get_sizes())[:, None] / 2 * points
+    boxes = [Text.get_window_extent(label) for label in labels]
+    lows = [*(centres - reach), *(box.min for box in boxes)]
+    highs = [*(centres + reach), *(box.max for box in boxes)]
+    return bool((np.array(lows) >= frame.min).all() and (np.array(highs) <= frame.max).all())
 
 
 def _move_apart(labels: Sequence[Any]) -> None:
@@ -190,6 +212,8 @@ def _move_apart(labels: Sequence[Any]) -> None:
         return
     from matplotlib.text import Text
 
+    for label in labels:
+        label.set_position((0, 0))
     figure = labels[0].figure.canvas.figure
     # lays out the axes, because the positions of labels depend on it
     figure.draw_without_rendering()

@@ -6,13 +6,22 @@ import errno
 import sys
 import traceback
 
-import click
+try:
+    import click
 
-from streaming_moments.errors import StreamingMomentsError, Unfinished
-from streaming_moments.pipelines.command_line.every_command import DEBUG, UNTIL_CLOSED, cli
-from streaming_moments.pipelines.exit_codes import ExitCode
-from streaming_moments.pipelines.terminal import event_logger, shown, tell
-from streaming_moments.printing.remedies import of_commands
+    from streaming_moments.errors import StreamingMomentsError, Unfinished
+    from streaming_moments.pipelines.command_line.every_command import DEBUG, UNTIL_CLOSED, cli
+    from streaming_moments.pipelines.exit_codes import ExitCode
+    from streaming_moments.pipelines.terminal import event_logger, shown, tell
+    from streaming_moments.printing.remedies import of_commands
+except ModuleNotFoundError as error:
+    lacked = (error.name or "").partition(".")[0]
+    if lacked in ("", "streaming_moments"):
+        raise
+    sys.exit(
+        f"error: the command line needs the package {lacked}, which is not installed; run "
+        "`pip install streaming-moments` without --no-deps"
+    )
 
 # errors of paths, disks and limits of the system, which are not bugs of the package
 _OF_THE_MACHINE = (

@@ -25,6 +25,7 @@ from streaming_moments.pipelines.interface.partitions import (
     windows,
 )
 from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.interface.running import warn_caller
 from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex, Typed, Whole
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult
 from streaming_moments.printing.plural import of_number
@@ -163,8 +164,9 @@ def given_as(
         if parts:
             yield Given.of(parts, own_index_of(documents, fields))
         return
+    own = own_index_of(documents, fields)
     for window in windows(documents, source, fields, by):
-        yield Given.of(window, own_index_of(documents, fields))
+        yield Given.of(window, own)
 
 
 def require_same_cut(source: str, by: Period | None, ledger: Ledger) -> None:
@@ -209,6 +211,12 @@ def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
     own = documents.index if fields.id is None else documents[fields.id]
     if lazy:
         return Typed(own.dtype, own.name)
+    if fields.id is None and not own.is_unique:
+        warn_caller(
+            f"the index repeats: {of_number(own.nunique(), 'value')} of "
+            f"{of_number(len(own), 'document')}, so a join by it would multiply rows; give "
+            "documents.reset_index(drop=True), or id_column"
+        )
     # a row without an id is named by its position
     known = fields.id is None or bool(own.notna().all())
     return Whole(own if isinstance(own, pd.Index) else pd.Index(own)) if known else None

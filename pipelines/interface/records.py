@@ -51,6 +51,16 @@ class Fields:
         return _TAKEN_AS_LISTS if len(self.columns) == 1 else _TAKEN_AS_ROWS
 
     @property
+    def chosen_by(self) -> str:
+        """Name the arguments that choose the columns."""
+        if not self.columns:
+            return "text_column or date_column of CountingOptions, or id_column"
+        return (
+            'KindOptions(KIND, "NAMES") (of a table, by CountingOptions(categories=...)), '
+            "date_column of CountingOptions, or id_column"
+        )
+
+    @property
     def id_key(self) -> str:
         """Key of the id in a line; it differs from the keys of the text and the date."""
         return f"id of {self.text} {self.date}"
@@ -162,7 +172,7 @@ def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
             raise ShardError(
                 name,
                 f"has {what} {missing[0]!r}, it has {columns}; rename one, or choose another by "
-                "text_column or date_column of CountingOptions, or id_column",
+                f"{fields.chosen_by}",
             )
         if isinstance(documents, _TABLES):
             table = documents.select(fields.names)
@@ -211,8 +221,8 @@ def _require_keys(record: Mapping[Any, Any], fields: Fields, name: str, where: s
         if key not in record:
             raise ShardError(
                 name,
-                f"{where} has no {key!r}; it has {list(record)[:20]}: choose one by text_column or "
-                "date_column of CountingOptions, or id_column",
+                f"{where} has no {key!r}; it has {list(record)[:20]}: choose one by "
+                f"{fields.chosen_by}",
             )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 from distributed import Client
 
 from streaming_moments.arguments import require_fitting
+from streaming_moments.decompositions.methods import OwnRotation
 from streaming_moments.deprecation import renamed_arguments
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.alpha0 import WITHOUT_HALVES
@@ -421,7 +422,7 @@ class Store:
         alpha0: float | Literal["auto"] = "auto",
         *,
         client: Client | None = None,
-        method: Method = "joint",
+        method: Method | OwnRotation = "joint",
         seed: int = 0,
         refine: int | Literal["auto"] = ROUNDS,
         alpha: Literal["given", "auto"] = "given",
@@ -441,7 +442,8 @@ class Store:
             Sum of the Dirichlet parameters; 0 is one topic for each document. "auto" chooses the
             best held-out log-likelihood, without halves 0.1.
         method, seed
-            As in `pipelines.refit`.
+            As in `fit_by`. A model by a function of your own is stored with the name of the
+            function.
         refine : int or "auto"
             Rounds of refinement; "auto" stops when the held-out log-likelihood no longer rises.
         alpha : {"given", "auto"}
@@ -463,16 +465,18 @@ class Store:
         told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
         require_fitting(Store.refit, n_topics=n_topics, alpha0=alpha0, **told)
         self._require_documents("refit_as")
+        # the type in options is that of commands, which give names; fits call functions as well
+        called = cast("str", method)
         with self._running(client, memory, verbose) as run:
             if n_topics == "auto" and refine != "auto" and not self.snapshot.halves:
                 known = WITHOUT_HALVES if alpha0 == "auto" else alpha0
-                n_topics = most_coherent(self.snapshot, known, run, method, seed, refine)
+                n_topics = most_coherent(self.snapshot, known, run, called, seed, refine)
             asked = {"topics": n_topics, "refine": refine}
             auto = {option: value for option, value in asked.items() if isinstance(value, str)}
             options = TopicOptions(
                 topics=1 if isinstance(n_topics, str) else n_topics,
                 alpha0=alpha0,
-                method=method,
+                method=called,
                 seed=seed,
                 refine=ROUNDS if refine == "auto" else refine,
                 alpha=alpha,
@@ -841,7 +845,12 @@ class Store:
             As in `storage.operations.labels.label`, with the same errors.
         """
         require_fitting(Store.label, topic=topic, text=text, model=model)
-        return dataclasses.replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
+        labelled = label(self.snapshot.latest(), topic, text, model)
+        labels = labelled.models[model_called(labelled.commit, model)].labels
+        same = [one for one, other in labels.items() if text and other == text and one != topic]
+        if same:
+            warn_caller(f"topic {same[0]} has the label {text!r}, too; give each topic its own")
+        return dataclasses.replace(self, snapshot=labelled)
 
     def foundation(self, output: str) -> None:
         """Write words, basis and rules of this version as a file, for `create_store(like=...)`.

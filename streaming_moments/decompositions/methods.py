@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -149,7 +150,13 @@ def decompose(
     NotIdentifiable
         M2 has fewer than k positive eigenvalues, or the method cannot separate the k states.
     InvalidInput
-        An unknown method, k below 1, a negative seed, or a rotation of another shape.
+        An unknown method, k below 1, a negative seed, or a rotation of another shape or
+        without full rank.
+
+    Warns
+    -----
+    UserWarning
+        A rotation of your own explains less than half of the tensor that "joint" explains.
 
     Examples
     --------
@@ -183,4 +190,27 @@ def _along_own(
             f"the function given as method returned an array of shape {found.shape}; return a "
             f"({k}, {k}) array of finite columns that are not 0"
         )
-    return Components.along(moments.tensor, found)
+    along = Components.along(moments.tensor, found)
+    if (rank := int(np.linalg.matrix_rank(along.vectors))) < k:
+        raise InvalidInput(
+            f"the function given as method returned a matrix of rank {rank}; return {k} linearly "
+            "independent columns"
+        )
+    tensor = moments.symmetrized().tensor
+    own, joint = (
+        _explained(tensor, one) for one in (along.vectors, by_joint_diagonalization(tensor))
+    )
+    if own < joint / 2:
+        warnings.warn(
+            f"the columns that the function given as method returned explain {own:.0%} of the "
+            f'whitened tensor, those of "joint" {joint:.0%}; check the function',
+            stacklevel=2,
+        )
+    return along
+
+
+def _explained(tensor: NDArray[np.float64], unit: NDArray[np.float64]) -> float:
+    """Share of the squared norm of a symmetric tensor in the span of `v_j^(x)3`."""
+    along = Components.along(tensor, unit).values
+    fitted = np.linalg.lstsq((unit.T @ unit) ** 3, along, rcond=None)[0]
+    return float(along @ fitted / (tensor**2).sum())

@@ -146,7 +146,9 @@ def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered
             "ask for fewer topics or add documents"
         )
     topics = nearest_distributions(raw)
-    weights = shares / shares.sum()
+    total = shares.sum()
+    # documents that repeat a few texts can have topics at right angles to the mean
+    weights = shares / total if total else np.full_like(shares, 1 / shares.size)
     # equal weights differ by rounding: order these topics by their top words
     order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
     return Recovered(

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.arguments import checked
 from streaming_moments.columns import Columns
 from streaming_moments.decompositions.methods import METHODS, decomposition_called
 from streaming_moments.decompositions.moments import require_topics
@@ -56,7 +57,7 @@ def takes_n_topics(options: C) -> C:
     The field itself is called `topics` like the option of commands and the key of `[refit]`. The
     repr shows options that differ from their defaults.
     """
-    made = options.__init__
+    made = checked(options.__init__)
 
     @functools.wraps(made)
     def init(self: object, *args: Any, **given: Any) -> None:

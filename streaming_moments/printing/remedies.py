@@ -106,6 +106,7 @@ _IN_MEMORY = MappingProxyType(
     {
         "max_topics": "max_components",
         "passes": "polish",
+        "vocabulary_size": "vocabulary",
         "passage_words": _ALONE,
         "halves": "halves=True",
     }
@@ -116,6 +117,7 @@ _OF_ARGUMENTS = MappingProxyType(
         "max_topics": "max_topics of Basis.from_pilot",
         "length_weights": "length_weights of Basis.from_pilot",
         "sketch_columns": "columns of the sketch",
+        "vocabulary_size": "vocabulary",
         "passage_words": _ALONE,
         "halves": "halves=True",
     }

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.communities.moves import likelier_labels
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
-from streaming_moments.sklearn.sparse_input import SparseInput, held_values
+from streaming_moments.sklearn.sparse_input import SparseInput, held_values, holds_texts
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, documents_repeated
 from streaming_moments.statistics.counts.statistics import MomentStatistics
@@ -132,6 +132,10 @@ class MomentCommunities(SparseInput, MomentTransformer):
         return -float(np.log(perplexity))
 
     def _begin(self, records: CountBatch) -> None:
+        if not records.words.size:
+            raise InvalidInput("the graph has no edges; give a matrix with 1 for each edge")
+        if not (records.lengths > 1).any():
+            raise InvalidInput("no node has two neighbours; add edges")
         own = np.repeat(np.arange(records.documents), np.diff(records.indptr))
         if records.documents == records.n_words and (own == records.words).any():
             node = int(own[own == records.words][0])
@@ -185,7 +189,13 @@ class MomentCommunities(SparseInput, MomentTransformer):
     def _fitted(self, statistics: MomentStatistics) -> Self:
         told: dict[str, Any] = {"alpha0": self.alpha0, "refine": self.refine}
         options = Communities.Options(topics=self._number(statistics, Communities, **told), **told)
-        self.model_ = Communities.fit(InMemory((statistics,)), options)
+        try:
+            self.model_ = Communities.fit(InMemory((statistics,)), options)
+        except NotIdentifiable as error:
+            raise NotIdentifiable(
+                f"the neighbours of the nodes do not separate {options.topics} communities; "
+                "ask for fewer, or add edges"
+            ) from error
         self.statistics_ = statistics
         self.components_ = np.ascontiguousarray(self.model_.topics.T)
         self.weights_ = self.model_.weights.copy()
@@ -195,10 +205,16 @@ class MomentCommunities(SparseInput, MomentTransformer):
 
     def _records(self, X: Any, first: bool = False) -> CountBatch:
         X = _adjacency(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
+        if holds_texts(X):
+            raise InvalidInput(
+                "X holds names of nodes, but an adjacency matrix holds 0 and 1; of a list of edges "
+                "give networkx.from_edgelist(X), of a frame networkx.from_pandas_edgelist(X, "
+                "*X.columns[:2])"
+            )
         checked = self._matrix(X, first, ensure_min_samples=2 if first else 1)
         if not np.isin(held_values(checked), (0, 1)).all():
             what = "give (X > 0), as weights of edges are not counted"
-            if checked.shape[1] == 2 < checked.shape[0]:
+            if checked.shape[1] == 2:
                 what = "if X is a list of edges, give networkx.from_edgelist(X)"
             raise InvalidInput(f"an adjacency matrix holds only 0 and 1; {what}")
         return CountBatch.from_csr(checked)

@@ -186,7 +186,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _require_components(self) -> None:
         for name, words in (("n_components", self._finds), ("max_components", ())):
             value = getattr(self, name, None)
-            if value is None or (isinstance(value, str) and value in words):
+            if (value is None and not words) or (isinstance(value, str) and value in words):
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
                 others = "".join(f', "{word}"' for word in words[:-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Tags
@@ -39,3 +40,11 @@ def held_values(matrix: Any) -> NDArray[Any]:
     """Stored values of a matrix: all of an array, the explicit ones of a sparse matrix."""
     values: NDArray[Any] = matrix.data if is_sparse(matrix) else matrix
     return values
+
+
+def holds_texts(X: Any) -> bool:
+    """Whether records are texts or lists of texts instead of numbers."""
+    one = X.to_numpy() if hasattr(X, "to_numpy") else X
+    while isinstance(one, (list, tuple, np.ndarray)) and len(one):
+        one = one[0]
+    return isinstance(one, str)

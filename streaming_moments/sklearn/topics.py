@@ -26,8 +26,8 @@ from streaming_moments.printing.short_repr import shown
 from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
-from streaming_moments.sklearn.sparse_input import SparseInput, held_values, is_sparse
-from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.sklearn.sparse_input import SparseInput, held_values, holds_texts, is_sparse
+from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
 from streaming_moments.statistics.counts.batch import CountBatch, documents_repeated
 from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
@@ -216,7 +216,7 @@ class MomentTopics(SparseInput, MomentTransformer):
             matplotlib is not installed; the message has the command that installs it.
         """
         require_fitting(MomentTopics.plot, number=number, names=names)
-        called = self._called(names)
+        called = self._called(names, "word ")
         return plot_topics(self.model_, called, number, figure=figure)
 
     def plot_map(
@@ -236,14 +236,20 @@ class MomentTopics(SparseInput, MomentTransformer):
         matplotlib.axes.Axes
             The axes; errors as of `plot`.
         """
-        words = [" ".join(one) for one in self.top_words(2, names)]
+        require_fitting(MomentTopics.plot_map, names=names)
+        called = self._called(names, "word ")
+        words = [", ".join(called[word] for word in row) for row in self.model_.top_words(2)]
         return plot_topic_map(self.model_, words, ax)
 
-    def _called(self, names: Sequence[str] | NDArray[Any] | None) -> list[str]:
-        """Names of the columns of X."""
+    def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
+        """Names of the columns of X; without any, their numbers with a text before them."""
         check_is_fitted(self)
         if names is None:
-            names = getattr(self, "feature_names_in_", [*map(str, range(self.n_features_in_))])
+            names = getattr(
+                self,
+                "feature_names_in_",
+                [f"{before}{word}" for word in range(self.n_features_in_)],
+            )
         if len(names) != self.n_features_in_:
             raise InvalidInput(
                 f"{of_number(len(names), 'name')} of {of_number(self.n_features_in_, 'column')}; "
@@ -257,6 +263,13 @@ class MomentTopics(SparseInput, MomentTransformer):
         require_topics(least)
         most = min(_MOST, records.n_words) if found else least
         most = most if self.max_components is None else self.max_components
+        words = min(records.n_words, DEFAULT_CORE)
+        if max(most, least) > words:
+            name = "n_components" if least >= most else "max_components"
+            raise InvalidInput(
+                f"{name} is {max(most, least)}, but {of_number(words, 'word')} can separate no "
+                f"more topics than words; give at most {words}"
+            )
         self._repeated = documents_repeated(records)
         self._basis = Basis.from_pilot(
             records, max(most, least), self._seed, length_weights=self.length_weights
@@ -306,7 +319,7 @@ class MomentTopics(SparseInput, MomentTransformer):
                 X, first, dtype=_DTYPES, ensure_min_samples=least, ensure_min_features=least
             )
         except (TypeError, ValueError) as error:
-            if not _holds_texts(X):
+            if not holds_texts(X):
                 raise
             raise InvalidInput(
                 f"X holds texts, but {type(self).__name__} needs word counts; put a "
@@ -349,11 +362,3 @@ class MomentTopics(SparseInput, MomentTransformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return cast("Tags", tags)
-
-
-def _holds_texts(X: Any) -> bool:
-    """Whether documents are texts or lists of words instead of counts."""
-    one = X.to_numpy() if hasattr(X, "to_numpy") else X
-    while isinstance(one, (list, tuple, np.ndarray)) and len(one):
-        one = one[0]
-    return isinstance(one, str)

@@ -1,5 +1,6 @@
 """Options are read as Dask reads them, and what is none is refused where it is read."""
 
+from dataclasses import fields
 from datetime import timedelta
 
 import click
@@ -9,6 +10,9 @@ from dask.utils import byte_sizes, parse_bytes, parse_timedelta, timedelta_sizes
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streaming_moments import create_store
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines import CountingOptions, KindOptions, PilotOptions
 from streaming_moments.pipelines.cluster.cluster import budget_of, limit_for
 from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.option_types import Bytes, Duration
@@ -67,7 +71,7 @@ NO_TIMES = (*("", "soon", "h", "-5h", "nan", "nans", "infd", "1e400s", "99999999
 
 @pytest.mark.parametrize("value", NO_TIMES, ids=str)
 def test_what_is_no_time_is_refused(value):
-    with pytest.raises(click.BadParameter, match=r"not a time .*write for example 7d"):
+    with pytest.raises(click.BadParameter, match="(a|of) time.*write for example"):
         read(Duration(), value)
 
 
@@ -128,3 +132,25 @@ def test_what_takes_auto_too_says_so():
     assert "'many' is not a whole number, nor 'auto', nor 'predict'." in ran.output
     ran = CliRunner().invoke(cli, ["refit", "nowhere", "--seed", "many"])
     assert "'many' is not a whole number.\n" in ran.output
+
+
+@pytest.mark.parametrize("options", [CountingOptions, PilotOptions, KindOptions])
+def test_options_in_python_have_the_ranges_of_those_of_commands(options):
+    numbers = [own.name for own in fields(options) if type(own.default) in (int, float)]
+    numbers += ["passage_words"] * (options is CountingOptions)
+    numbers += ["sketch_columns"] * (options is KindOptions)
+    assert numbers
+    for name in numbers:
+        for wrong in (-3, float("nan")):
+            with pytest.raises(InvalidInput, match=f"{name} of {options.__name__} is {wrong}; giv"):
+                options(**{name: wrong})
+
+
+def test_options_in_python_name_the_argument_that_fits(tmp_path):
+    with pytest.raises(
+        TypeError, match="CountingOptions has no argument pasage_words; give passag"
+    ):
+        CountingOptions(pasage_words=3)
+    english = CountingOptions(languages="english")
+    with pytest.raises(InvalidInput, match=r"is 'english'; give \('english',\)$"):
+        create_store(str(tmp_path), ["law tax"], source="a", counting=english)

@@ -93,6 +93,12 @@ def test_columns_in_columns_are_structs_and_named_in_frames():
     assert nested.to_frame().columns.tolist()[:2] == ["view_length", "view_topic"]
 
 
+def test_a_table_without_pyarrow_names_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install pyarrow"):
+        Columns.of(topic=np.array([1, 0])).to_table()
+
+
 def test_a_frame_without_pandas_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'streaming-moments\[pandas\]'"):

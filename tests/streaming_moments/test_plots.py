@@ -62,7 +62,10 @@ def test_the_map_places_topics_by_their_distances(topics):
     assert circles.get_offsets().shape == (4, 2)
     assert np.allclose(circles.get_sizes() / circles.get_sizes().sum(), topics.weights_)
     first, second = topics.top_words(2, WORDS)[3]
-    assert axis.texts[3].get_text() == f"3 {first} {second}"
+    assert axis.texts[3].get_text() == f"3 {first}, {second}"
+    number, other = topics.top_words(2)[0]
+    plain = topics.plot_map(ax=axes())
+    assert plain.texts[0].get_text() == f"0 word {number}, word {other}"
     places = np.array([[0.0, 1.0], [1.0, 0.0]])
     again = plot_map(places, np.array([0.25, 0.75]), ["a", "b"], axes())
     assert again.collections[0].get_offsets().tolist() == places.tolist()
@@ -75,6 +78,17 @@ def test_names_on_the_map_do_not_overlap():
     axis.figure.draw_without_rendering()
     boxes = [Text.get_window_extent(one) for one in axis.texts]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    crowd = plot_map(
+        np.repeat([[0.0, 0.0], [3.0, 1.0]], 4, axis=0), np.full(8, 0.5), names[:8], axes()
+    )
+    crowd.figure.draw_without_rendering()
+    frame = crowd.get_window_extent()
+    [circles] = crowd.collections
+    reach = np.sqrt(circles.get_sizes())[:, None] / 2 * crowd.figure.dpi / 72
+    centres = crowd.transData.transform(circles.get_offsets())
+    assert (centres - reach >= frame.min).all()
+    assert (centres + reach <= frame.max).all()
+    assert all(frame.contains(*one.get_window_extent().max) for one in crowd.texts)
     alone = plot_map(np.eye(2), np.array([0.5, 0.5]), ["a", "b"], axes())
     assert [one.get_position() for one in alone.texts] == [(0, 0)] * 2
 

@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 import streaming_moments
 from streaming_moments import (
+    FitOptions,
     MomentCommunities,
     MomentGaussianMixture,
     MomentHMM,
@@ -63,6 +64,21 @@ def refused_basis():
         (lambda: MomentCommunities(9).fit(circle(6)), "is 9, but the graph has 6 nodes"),
         (lambda: MomentCommunities(2).fit(np.argwhere(circle(6))), "from_edgelist"),
         (lambda: MomentCommunities(2).fit(2.5 * circle(6)), r"give \(X > 0\)"),
+        (lambda: MomentCommunities(2).fit([[0, 1], [1, 2]]), "from_edgelist"),
+        (lambda: MomentCommunities(2).fit([("a", "b"), ("b", "c")]), "names of nodes.*edgelist"),
+        (lambda: MomentCommunities(2).fit(0 * circle(6)), "the graph has no edges; give a matrix"),
+        (lambda: MomentCommunities(2).fit(np.eye(4)[::-1]), "no node has two neighbours"),
+        (lambda: MomentCommunities(2).fit(np.ones((4, 5))), "do not separate 2 communities; ask"),
+        (lambda: MomentTopics(900).fit(COUNTS), "^n_components is 900, .* give at most 30$"),
+        (
+            lambda: MomentTopics(2, max_components=900).fit(COUNTS),
+            "^max_components is 900, .* give at most 30$",
+        ),
+        (lambda: MomentTopics(None).fit(COUNTS), "^n_components is None; give a whole number"),
+        (
+            lambda: Basis.from_pilot(CountBatch.from_csr(COUNTS), 400),
+            "at most 30 by max_topics of Basis.from_pilot, or count more words by vocabulary",
+        ),
     ],
 )
 def test_a_usual_mistake_is_refused_with_its_remedy(call, said):
@@ -77,6 +93,14 @@ def test_other_names_of_arguments_are_refused_with_their_own():
         MomentHMM(seed=1)
     with pytest.raises(TypeError, match="fit has no argument topics; give n_topics"):
         fit(None, topics=3)
+    with pytest.raises(TypeError, match="fit has no argument method; call fit_by, which takes it"):
+        fit(None, 3, method="power")
+    with pytest.raises(TypeError, match="^MomentTopics.fit has no argument sample_weight"):
+        MomentTopics(2).fit(COUNTS, sample_weight=1)
+    with pytest.raises(TypeError, match="from_pilot has no argument n_topics; give max_topics"):
+        Basis.from_pilot(None, n_topics=4)
+    with pytest.raises(TypeError, match="^FitOptions has no argument zz; give one of topics, "):
+        FitOptions(zz=1)
     with pytest.raises(TypeError, match="no argument n_init; give one of n_components, "):
         MomentGaussianMixture(n_init=5)
 
@@ -161,3 +185,10 @@ def test_records_beyond_a_batch_are_refused(ends):
 def test_estimators_say_that_they_are_not_fitted(estimator, called):
     with pytest.raises(NotFittedError):
         called(estimator)
+
+
+def test_one_topic_of_two_repeated_texts_has_the_weight_1():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        assert MomentTopics(1).fit([[3, 3, 0, 0], [0, 0, 3, 3]] * 2).weights_ == 1

@@ -20,7 +20,7 @@ def like_a_record(table: pa.Table) -> str | None:
 
     Examples
     --------
-    >>> like_a_record(pa.table({"label": [1, 2], "title of a paper": ["the sea", "a ship"]}))
+    >>> like_a_record(pa.table({"label": [1, 2], "title of paper": ["the sea", "a ship"]}))
     >>> like_a_record(pa.table({"hidden markov models": ["sea"], "train": ["train"]}))
     'train'
     """

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass
+from functools import partial
 from typing import Any
 
+from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import option
 from streaming_moments.pipelines.command_help import SOME
-from streaming_moments.pipelines.quantities import Count
+from streaming_moments.pipelines.quantities import Count, require_ranges
+from streaming_moments.printing.remedies import of_commands
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.edges.foundation import WHOLE_NODES
@@ -45,6 +48,7 @@ def kind_heading(kind: str) -> str:
     return f"{SOME}kind {kind}"
 
 
+@partial(checked, spell=of_commands)
 @dataclass(frozen=True)
 class KindOptions:
     """Kind and columns of the records in shards; the help of each field explains it."""
@@ -116,6 +120,7 @@ class KindOptions:
     def __post_init__(self) -> None:
         if isinstance(self.kind, str) and self.kind not in KINDS:
             raise InvalidInput(f"there is no kind {self.kind!r}; choose among {', '.join(KINDS)}")
+        require_ranges(self)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.krylov import leading_eigenpairs
 from streaming_moments.numerics.seeds import generator_of
@@ -145,6 +146,7 @@ class Basis:
         return cls(identity, table.n_words, vocabulary, table=table)
 
     @classmethod
+    @checked
     def from_pilot(
         cls,
         batch: CountBatch,

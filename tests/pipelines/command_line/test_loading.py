@@ -1,6 +1,7 @@
 """What each command loads: none waits for what only others need."""
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,13 @@ def place(tmp_path_factory, planted):
 def test_what_says_what_there_is_loads_no_library(option):
     found = loaded(option)
     assert not found & (HEAVY | ARROW | STORAGE | {"rich", "asyncio"})
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules")
+def test_a_command_line_without_click_names_it_in_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "click", None)
+    with pytest.raises(SystemExit, match=r"needs the package click.* run `pip install [^\n]*$"):
+        runpy.run_module("streaming_moments.pipelines.command_line.entry")
 
 
 @pytest.mark.parametrize(

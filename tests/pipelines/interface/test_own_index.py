@@ -50,6 +50,7 @@ INDEXES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:the index repeats")
 @pytest.mark.parametrize("kind", INDEXES)
 def test_a_frame_of_topics_joins_the_frame_that_was_given(
     kind, fitted, planted, tmp_path, small_cuts
@@ -81,6 +82,14 @@ def test_a_frame_of_topics_joins_the_frame_that_was_given(
             pd.testing.assert_index_equal(
                 by_dask.index, given.compute().index, exact="equiv", check_freq=False
             )
+
+
+def test_an_index_that_repeats_is_warned_of_once(fitted, planted, tmp_path):
+    texts = pd.Series(planted[:6], index=[1, 1, 2, 2, 3, 3])
+    said = r"the index repeats: 3 values of 6 documents.*reset_index\(drop=True\), or id_column"
+    with pytest.warns(UserWarning, match=said) as found:
+        fitted.transform(texts, str(tmp_path / "series"), source="some")
+    assert len(found) == 1
 
 
 def test_a_frame_of_passages_has_the_index_for_each(tmp_path, planted, small_cuts):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.interface.records import Fields, lines_of
 
 NOON = "2026-11-23T12:00:00"
@@ -38,3 +39,9 @@ def test_a_number_that_is_not_finite_is_missing():
     assert told(np.inf) is None
     assert told([1.5, -np.inf, np.nan, np.float64(np.inf), 2.0]) == [1.5, None, None, None, 2]
     assert told(np.array([np.inf, 0.5])) == [None, 0.5]
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, lambda columns: [{"v": columns["v"][0]}]])
+def test_a_missing_column_of_vectors_names_the_options_of_its_kind(made):
+    with pytest.raises(ShardError, match=r"'v'.*choose (another|one) by KindOptions\(KIND, "):
+        list(lines_of(made({"v": [[1.0, 2.0]]}), Fields(columns=("w",)), "partition://a/0.jsonl"))

@@ -382,11 +382,25 @@ def test_labels_and_what_came_since_are_told_with_the_topics(empty, planted, cli
     assert "450 documents counted since are not in it" in store.topics()._repr_html_()
     with pytest.raises(InvalidInput, match="has topics 0 to 1, not 2"):
         store.label(2, "none")
+    with pytest.warns(UserWarning, match="topic 1 has the label 'ships', too; give each topic its"):
+        store.label(0, "ships")
+    store.label(0, "")
     # the topic that is matched takes the label over
     again = store.refit(2, client=client, name="second")
     [number] = again.labels
     assert again.labels[number] == "ships"
     assert len({*again.top_words(9)[number]} & {*first.top_words(9)[1]}) > 5
+
+
+def test_a_function_is_a_method_of_a_refit(empty, planted, client):
+    def by_last_slice(tensor):
+        return np.linalg.eigh(tensor[-1])[1]
+
+    store = empty.update(planted, source="one", client=client)
+    store.refit(2, 0.1, method=by_last_slice, client=client, name="own")
+    assert store.topics("own").model.method == "by_last_slice"
+    with pytest.raises(InvalidInput, match="method is of type int; .* or 'als' or a function$"):
+        store.refit(2, method=3)
 
 
 def test_topics_rounds_and_alpha_are_found_by_halves(tmp_path, planted, monkeypatch):

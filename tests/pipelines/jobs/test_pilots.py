@@ -18,6 +18,7 @@ from streaming_moments.pipelines.planning import trial
 from streaming_moments.pipelines.reports.kinds.registry import advice_on
 from streaming_moments.pipelines.reports.outside_words import advice_of, drawn_of, pilot_line
 from streaming_moments.pipelines.reports.status import status_of
+from streaming_moments.printing.remedies import of_commands
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.counting.samples import TermSample
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -331,8 +332,10 @@ def test_a_small_vocabulary_has_as_many_topics_as_core_words_unless_a_number_is_
     same = pilots.choose([few_words(words)], None, given)
     np.testing.assert_array_equal(found.basis.matrix, same.basis.matrix)
     assert "max_topics" not in same.drawn
-    with pytest.raises(InvalidInput, match=f"; give at most {words} by `create --max-topics`"):
+    with pytest.raises(InvalidInput) as refused:
         pilots.choose([few_words(words)], None, replace(options, max_topics=words + 1))
+    said = f"; give at most {words} by `create --max-topics`"
+    assert said in refused.value.said(of_commands)
 
 
 def test_python_prints_for_how_many_topics_a_small_vocabulary_is(capsys):

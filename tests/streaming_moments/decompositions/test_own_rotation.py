@@ -30,3 +30,15 @@ def test_a_function_is_a_method():
     for wrong in (lambda tensor: tensor, lambda tensor: np.zeros((2, 2))):
         with pytest.raises(InvalidInput, match=r"given as method returned an array of shape .*2"):
             fit_by(statistics, 2, method=wrong)
+
+
+def test_a_singular_rotation_is_refused_and_a_poor_one_warned_of():
+    columns = np.random.default_rng(0).dirichlet(np.full(20, 0.2), size=4).T
+    planted = Moments.of_mixture(columns, np.full(4, 0.25))
+    nearly = np.eye(4) + 1e-18
+    nearly[:, 1] = nearly[:, 0] + 1e-17
+    for singular in (np.ones((4, 4)), nearly):
+        with pytest.raises(InvalidInput, match=r"rank \d; return 4 linearly independent columns"):
+            decompose(planted, 4, lambda tensor, found=singular: found)
+    with pytest.warns(UserWarning, match=r'explain \d+% of the whitened tensor.*"joint" 100%'):
+        decompose(planted, 4, lambda tensor: np.eye(4))
