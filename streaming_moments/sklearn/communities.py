@@ -192,6 +192,8 @@ class MomentCommunities(SparseInput, MomentTransformer):
         try:
             self.model_ = Communities.fit(InMemory((statistics,)), options)
         except NotIdentifiable as error:
+            if options.topics == 1:
+                raise  # no smaller number to ask for
             raise NotIdentifiable(
                 f"the neighbours of the nodes do not separate {options.topics} communities; "
                 "ask for fewer, or add edges"

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FIELD = re.compile(r"\{(option|create|update|forget|refit|rebase|transform)\.[a-z_]+[:}]")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z0-9]")
 # of `dask worker`, of Prometheus' node exporter, and of systemctl
-OTHERS = {"--fail-with-body", "--memory-limit", "--collector", "--user", "--now"}
+OTHERS = {"--fail-with-body", "--no-deps", "--memory-limit", "--collector", "--user", "--now"}
 SHARED = 9  # commands that have an option which a message may name without one of them
 
 
