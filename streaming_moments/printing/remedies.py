@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 Spell: TypeAlias = Callable[[str, str, str], str]
 
-ANY = "option"  # stands for the command of an option that several commands have
+ANY = "option"  # in place of a command, for an option that several commands have
 
 
 @runtime_checkable

@@ -50,7 +50,7 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class Written:
-    """Files that a model without topics wrote; its facts, such as `documents`, are attributes, too.
+    """Files that a model without topics wrote. Each of `facts` is also an attribute.
 
     facts : all numbers by name, and the `files`
     said : summary line

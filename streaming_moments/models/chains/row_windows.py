@@ -92,7 +92,7 @@ class RowWindows:
                 f"{k} states need rows of at least {k - 1} numbers, but these have {d}; ask for at "
                 f"most {d + 1} states"
             )
-        # sketches with the constant twice: the centred means of k states have k - 1 directions
+        # Repeats the constant column: centred means of k states span only k - 1 directions.
         twice = np.r_[0, : d + 1]
         slices = self.sums[:, twice][:, :, twice]
         sides = whiten_sides(slices[0], np.eye(d + 1), np.eye(d + 1), k)

@@ -83,7 +83,7 @@ class FactorReader:
         if model.dimension != grid.dimension:
             raise ForeignStatistics(
                 f"the model has {model.dimension} dimensions, but the grid has "
-                f"{grid.dimension}; read rows of its own store"
+                f"{grid.dimension}; read rows of the store that the model was fitted to"
             )
         unmixing = model.unmixing / _spreads(model, grid)
         linear = unmixing * grid.step

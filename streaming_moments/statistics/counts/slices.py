@@ -24,7 +24,7 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
 
         C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 moment_counts_i w_i w_i'
 
-    counts triples of distinct positions only (Theorem 1). Then follow the corrections of the
+    counts triples of distinct positions only (Theorem 1). The next terms are the corrections of the
     model's form, scaled so that `H_i = O diag(m_i) O'` with m_i the row of the topic matrix.
 
     The constants of row i are those of the documents that count word i: a word added later is

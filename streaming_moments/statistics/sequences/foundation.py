@@ -129,7 +129,7 @@ class SequencesFoundation(ThreeViews):
         alphabet = words_described(attributes["alphabet"])
         sketch = Basis(arrays["Q"], alphabet.n_words, alphabet.fingerprint)
         kept, joins = bool(attributes["halves_kept"]), bool(attributes.get("joins", False))
-        # stores save it only if it matters
+        # stores save `by_content` only where it could be False
         by_content = bool(attributes.get("by_content", True)) or joins or not kept
         return cls(alphabet, sketch, kept, joins, by_content)
 

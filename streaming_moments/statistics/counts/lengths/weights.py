@@ -13,8 +13,8 @@ from streaming_moments.errors import InvalidInput
 Weighting = Literal["even", "pooled"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
-# Length in tokens at which the noise of words and the share of topics contribute equally to the
-# information of a document.
+# Length in tokens at which the sampling noise of words and the variation of topic proportions
+# limit what a document tells equally.
 TAU = 30
 
 
