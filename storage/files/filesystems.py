@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any, NoReturn
 
 import fsspec
 from fsspec.core import strip_protocol, url_to_fs
+from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.utils import get_protocol
 
 from streaming_moments.errors import ShardError
@@ -119,7 +121,19 @@ def open_file_system(
         reason = f"cannot be opened ({one_line(error, storage_options)}); check the protocol"
         told = missing or f"{reason} and that its package is installed"
         _raise_from(error, url, ShardError(shard_name(url), told))
-    return watched(fs), path
+    return _ReadApart() if type(fs) is MemoryFileSystem else watched(fs), path
+
+
+class _ReadApart(MemoryFileSystem):
+    """Files in memory, with a position for each reader.
+
+    `MemoryFileSystem` gives all readers of a file one object, so that each moves the position of
+    the others.
+    """
+
+    def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+        opened = super()._open(path, mode, **options)
+        return io.BytesIO(opened.getvalue()) if mode == "rb" else opened
 
 
 def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:

@@ -171,7 +171,7 @@ async def deletion(service: Service, request: Request) -> Response:
     if not re.fullmatch(IDENTITY_FORM, identity):
         raise Problem(
             422,
-            f"{identity[:40]!r} is no id of a deletion; give the one that the deletion answered",
+            f"{identity[:40]!r} is not the id of a deletion; give one that a deletion answered",
             "deletion",
         )
 

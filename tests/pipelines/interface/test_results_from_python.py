@@ -232,6 +232,16 @@ def test_shares_over_time_are_a_frame_and_a_plot(store):
         nothing.plot(Figure())
 
 
+def test_transform_reads_more_documents_than_one_block(store, planted, tmp_path):
+    # texts and ids are read side by side, in blocks of 1 MiB
+    texts = [f"{text} {number}" for number, text in enumerate(planted * 12)]
+    assert sum(map(len, texts)) > 2**20
+    written = store.transform(texts, str(tmp_path / "out"), source="many").to_table()
+    assert written.num_rows == len(texts)
+    few = store.transform(texts[-9:], str(tmp_path / "few"), source="few").to_table()
+    assert written["proportions"].to_pylist()[-9:] == few["proportions"].to_pylist()
+
+
 def test_what_transform_wrote_is_a_table(store, planted, tmp_path):
     written = store.transform(planted[:9], str(tmp_path / "out"), source="new")
     assert written.to_table().num_rows == 9

@@ -14,7 +14,7 @@ Weighting = Literal["even", "pooled"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
 # Length in tokens at which the sampling noise of words and the variation of topic proportions
-# limit what a document tells equally.
+# limit what a document says, equally.
 TAU = 30
 
 
