@@ -124,7 +124,7 @@ def open_file_system(
     return _ReadApart() if type(fs) is MemoryFileSystem else watched(fs), path
 
 
-class _ReadApart(MemoryFileSystem):
+class _ReadApart(MemoryFileSystem):  # type: ignore[misc]
     """Files in memory, with a position for each reader.
 
     `MemoryFileSystem` gives all readers of a file one object, so that each moves the position of
