@@ -88,7 +88,9 @@ def rename(
         )
     there = _files(after, run)
     here = set[str]() if copies else _files(before, run)
-    moved = {url: name for url, name in names.items() if _is(name, there) and not _is(url, here)}
+    moved = {
+        url: name for url, name in names.items() if _holds(there, name) and not _holds(here, url)
+    }
     if not moved:
         raise _none_moved(names, before, after, here)
     renaming = Renaming(moved)
@@ -117,7 +119,7 @@ def _files(place: str, run: Run) -> Set[str]:
         return {shard_name(url_of(fs, one.path)) for one in each_file_under(fs, path, place)}
 
 
-def _is(url: str, files: Set[str]) -> bool:
+def _holds(files: Set[str], url: str) -> bool:
     """Whether files contain a shard, or the file that it is a part of."""
     if url.endswith("/"):
         return any(file.startswith(url) for file in files)
@@ -125,7 +127,7 @@ def _is(url: str, files: Set[str]) -> bool:
 
 
 def _none_moved(names: Collection[str], old: str, new: str, here: Set[str]) -> InvalidInput:
-    still = sum(_is(url, here) for url in names)
+    still = sum(_holds(here, url) for url in names)
     gone = len(names) - still
     where = [f"{still:,} {'is' if still == 1 else 'are'} still at {old}"] * bool(still)
     where += [f"{gone:,} {'is' if gone == 1 else 'are'} not at {new}"] * bool(gone)

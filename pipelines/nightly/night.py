@@ -365,7 +365,7 @@ def _has_news(store: MomentStore) -> bool:
 
 def _contents(store: MomentStore) -> Counter[ShardRecord]:
     """Counted shards without their names, which a renaming changes."""
-    return Counter(replace(record, url="") for record in store.ledger())
+    return Counter(record.unnamed for record in store.ledger())
 
 
 def _drift(

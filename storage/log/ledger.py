@@ -112,6 +112,11 @@ class ShardRecord:
                 "a shard's URL holds a password; give the password in the storage options"
             )
 
+    @property
+    def unnamed(self) -> ShardRecord:
+        """The record without its name, which a renaming changes."""
+        return replace(self, url="")
+
 
 def table_of(records: Iterable[ShardRecord]) -> pa.Table:
     """Convert records to an Arrow table."""

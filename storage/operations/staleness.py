@@ -100,18 +100,13 @@ def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
         counted, forgotten = counted + max(more, 0), forgotten + max(-more, 0)
         if not more and one.fingerprint != other.fingerprint:
             counted, forgotten = counted + one.documents, forgotten + one.documents
-    gone = Counter(_content(old[url]) for url in old.keys() - new.keys())
-    came = Counter(_content(new[url]) for url in new.keys() - old.keys())
+    gone = Counter(old[url].unnamed for url in old.keys() - new.keys())
+    came = Counter(new[url].unnamed for url in new.keys() - old.keys())
     return counted + _documents(came - gone), forgotten + _documents(gone - came)
 
 
-def _content(record: ShardRecord) -> tuple[str, int, int]:
-    """What a renaming of a shard does not change."""
-    return record.fingerprint, record.size, record.documents
-
-
-def _documents(shards: Counter[tuple[str, int, int]]) -> int:
-    return sum(documents * number for (_, _, documents), number in shards.items())
+def _documents(shards: Counter[ShardRecord]) -> int:
+    return sum(one.documents * number for one, number in shards.items())
 
 
 def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.listed.compare import fingerprints
 from streaming_moments.pipelines.jobs.rename import rename
@@ -41,7 +43,8 @@ def _is_same(store: MomentStore, place: str, inbox: Folder, run: Run) -> bool:
     paths = sorted(
         (url.removeprefix(f"{place}/") for url in ledger.under(f"{place}/")), reverse=True
     )
-    here = [path for path in paths if inbox.exists(path)][:_LOOKED_AT]
+    # asks for files until enough are found, because an inbox may have sealed many
+    here = [*islice(filter(inbox.exists, paths), _LOOKED_AT)]
     if not here:
         return False
     listed = list_shards([inbox.shard(path) for path in here], run.storage_options)

@@ -10,18 +10,24 @@ from streaming_moments.storage.store.store import MomentStore
 pytestmark = pytest.mark.usefixtures("few_blocks")
 
 
+def configured(folder, store, shards):
+    """The file of a night of a small store, whose reports are in the folder."""
+    config = folder / "night.toml"
+    config.write_text(
+        f'store = "{store}"\nshards = "{shards}"\noutput = "{folder}/reports"\n'
+        "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 4\n"
+        "[refit]\ntopics = 2\n[gates]\nmin_documents = 1\n"
+    )
+    return config
+
+
 def test_a_forgotten_shard_does_not_come_back_by_night(run, tmp_path, planted):
     corpus, store = tmp_path / "corpus", str(tmp_path / "store")
     corpus.mkdir()
     for number in range(3):
         texts = planted[number * 150 : number * 150 + 150]
         (corpus / f"{number}.txt").write_text("\n".join(texts) + "\n")
-    config = tmp_path / "night.toml"
-    config.write_text(
-        f'store = "{store}"\nshards = "{corpus}/*.txt"\noutput = "{tmp_path}/reports"\n'
-        "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 4\n"
-        "[refit]\ntopics = 2\n[gates]\nmin_documents = 1\n"
-    )
+    config = configured(tmp_path, store, f"{corpus}/*.txt")
     assert run("nightly", config)[0] == 0
     assert run("forget", store, corpus / "1.txt")[0] == 0
     without = MomentStore.open(store).load()
@@ -49,12 +55,7 @@ def test_a_night_after_a_move_counts_nothing_and_after_a_renaming_has_nothing_ne
     corpus, store = tmp_path / "corpus", str(tmp_path / "store")
     (corpus / "before").mkdir(parents=True)
     (corpus / "before" / "a.txt").write_text("\n".join(planted[:300]) + "\n")
-    config = tmp_path / "night.toml"
-    config.write_text(
-        f'store = "{store}"\nshards = "{corpus}/**/*.txt"\noutput = "{tmp_path}/reports"\n'
-        "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 4\n"
-        "[refit]\ntopics = 2\n[gates]\nmin_documents = 1\n"
-    )
+    config = configured(tmp_path, store, f"{corpus}/**/*.txt")
     assert run("nightly", config)[0] == 0
     (corpus / "before").rename(corpus / "after")
     code, out, err = run("nightly", config)
