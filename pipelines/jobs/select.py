@@ -175,7 +175,8 @@ def select(
         else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
-    return Selection(candidates, time.perf_counter() - started)
+    seconds, basis = time.perf_counter() - started, store.basis
+    return Selection(candidates, seconds, limit=basis.columns, core=basis.core)
 
 
 def _known_alphas(

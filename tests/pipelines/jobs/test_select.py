@@ -159,6 +159,8 @@ def test_what_cannot_be_fitted_says_so_and_the_others_are_fitted(store, embedded
     for alpha0 in (1.0, 1e6):
         refused = by_place[alpha0, columns + 1]
         assert f"{columns + 1} topics are asked for, but the basis has {columns}" in refused.refusal
+        larger = f"raise the limit by `rebase --max-topics {columns + 1}`"
+        assert refused.refusal.endswith(f"ask for at most {columns}, or {larger}")
         assert refused.npmi is refused.captured is refused.seconds is None
     assert "positive eigenvalues (alpha0 1e+06)" in by_place[1e6, columns].refusal
     with pytest.raises(NotIdentifiable, match=f"{columns + 1} topics are asked for, but the basis"):

@@ -310,7 +310,7 @@ def test_the_night_that_compared_last_is_shown(days, store, serve_days):
     with serve_days(accumulate=accumulate) as client:
         text = client("GET", "/choice").text
         assert "Chose 3 topics" in text
-        assert "A night compared these numbers on version 3 (the latest is 4)." in text
+        assert "A night compared these numbers for 900 documents." in text
     (days / "night.toml").unlink()
     with serve_days(accumulate={}) as client:
         assert "No numbers have been compared yet" in client("GET", "/choice").text
