@@ -106,8 +106,8 @@ class Selection:
     seconds : elapsed time of the whole sweep
     held : kind of held-out data, such as pairs of words
     number : what the numbers count, such as topics
-    limit : most topics that the basis of the store allows; None if unknown
-    core : number of its core words, and the most that a rebase allows
+    limit : most topics that basis and second moment of the store allow; None if unknown
+    core : number of core words, the most that a rebase allows; None if it does not raise `limit`
     """
 
     candidates: tuple[Candidate, ...]

@@ -126,6 +126,7 @@ def test_a_selection_says_what_is_refused_and_that_its_best_is_the_most_tried(st
     assert "they also predict best, the most tried;" in beside.search.sentence()
     limits = {12: "try 8 to 12", 20: "try 8 to 16"}
     assert {one: Selection((*known,), 0.0, limit=one).more for one in limits} == limits
+    assert Selection((*known,), 0.0, limit=8).why.endswith(". More do not fit")
     rebased = {10: "--max-topics 10`", 99: "--max-topics 16`", 8: "it has 8 core words"}
     for core, told in rebased.items():
         assert Selection((*known,), 0.0, limit=8, core=core).why.endswith(told)
