@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.drift.measure_drift import DriftSince
 
 ERROR_DELTA = 0.05  # probability of an error beyond the radius
-# The error radius of M3 is 0.09 at this number. 77 whole speeches (5 effective documents) gave poor
 # Status warns of fewer effective documents. The error radius of M3 is 0.09 at this number. 77 whole
 # speeches (5 effective documents) gave poor topics, and their passages (2,147 effective documents)
 # gave good ones.
