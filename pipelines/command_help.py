@@ -25,8 +25,8 @@ SOME = "Of --"  # first words of a heading for options of one kind or model
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
 _LAST = (READING, RUNNING, OUTPUT)
 _Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
-_FEW = 5  # commands that a message lists
-_NAMED = 2  # commands that a message names before it counts the others
+_FEW = 5  # a message lists at most this many commands
+_NAMED = 2  # of more commands, a message names this many, then says how many others there are
 WIDTH = 100  # largest width of help, in columns of the terminal
 
 

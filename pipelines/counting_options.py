@@ -33,7 +33,7 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shards import ShardFormat
 
 PILOT_DOCUMENTS = 20_000
-MOST_TOPICS = 32  # for which a basis is made, if no option sets this number
+MOST_TOPICS = 32  # topics that a new basis can separate, unless an option sets their number
 # If a pilot finds too few words, it samples up to this many times its passages and shards. Bounds
 # end it, and not a clock, so that the same shards give the same words on every machine.
 MOST_TIMES = 16

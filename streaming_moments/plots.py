@@ -26,7 +26,8 @@ _ACROSS = 3  # panels in a row
 _WIDTH = 9.6  # width of a figure, in inches
 _SMALL = 8  # size of small text, in points
 _MOST_NUMBERS = 8  # states whose transitions are written as numbers
-_ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)  # widths of maps, in those of the places of circles
+# widths of a map to try, in multiples of the width that the centres of the circles take
+_ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 
 
@@ -184,7 +185,7 @@ def plot_map(
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)
     widths = np.maximum(widths, widths.max() / 10 or 1.0)
     for zoom in _ZOOMS:
-        # as data, because an equal aspect takes from the margins
+        # set as limits of the data, because an equal aspect would reduce margins
         axis.update_datalim([middle - zoom * widths / 2, middle + zoom * widths / 2])
         axis.autoscale_view()
         _move_apart(labels)

@@ -40,7 +40,7 @@ class Group:
     opening: Opening
     contents: dict[tuple[str, int], str] | None
     begun: float = field(default_factory=time.monotonic)
-    closed: bool = False  # whether the group counts no further new shards
+    closed: bool = False  # whether the group accepts no more new shards
     rows: dict[str, Counted] = field(default_factory=dict)
     shards: dict[str, Shard] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)

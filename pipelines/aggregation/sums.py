@@ -86,9 +86,9 @@ class GroupSums:
     included: dict[int, Receipt] = field(default_factory=dict)
     running: set[int] = field(default_factory=set)
     token: str = ""
-    bound: float = 0.0  # largest possible entry of the sums after all current additions
+    bound: float = 0.0  # largest possible entry of the sums once all running additions are done
     blocks: dict[int, Sums] = field(init=False)
-    _adding: float = 0.0  # largest possible entry of the current additions together
+    _adding: float = 0.0  # most that the running additions together add to an entry
     _locks: dict[int, Lock] = field(init=False)
     _bound_lock: Lock = field(default_factory=Lock)
 
@@ -127,15 +127,16 @@ class GroupSums:
         except SumExceeded:
             if len(batches) < 2:
                 raise
-            # the second half sees the true sums after the first, which are below the bounds
+            # after the first half is added, the true sums are computed; they are below their bound,
+            # so the second half may fit
             middle = len(batches) // 2
             for part in (batches[:middle], batches[middle:]):
                 self._each_lump(part, most_bytes, work)
             return
         for lump in self.layout.foundation.joined(batches, most_bytes):
             self._each_block(lump, work)
-            # delete the lump before the next one is made: for some kinds it holds sums of all
-            # blocks
+            # free this lump before the next one is made, because for some kinds a lump is as large
+            # as the sums of all blocks
             del lump
         with self._bound_lock:
             self._adding -= own
@@ -148,8 +149,8 @@ class GroupSums:
                 foundation.require_bounded(self.bound + gain)
             except SumExceeded:
                 foundation.require_bounded(gain)
-                # the bounds add up to much more than the sums, because words share the tokens of
-                # documents
+                # the added bounds are far above the true sums: they assume, for example, that all
+                # tokens of a document are one word
                 self.bound = self._adding + self._largest()
                 foundation.require_bounded(self.bound + gain)
             self.bound += gain

@@ -33,7 +33,7 @@ _BATCH_COUNTS = 32 * MEBIBYTE  # bytes of the counts of one batch of text
 AT_ONCE_BYTES = 32 * MEBIBYTE
 # Memory of a pilot, for each byte of its documents in memory.
 PILOT_FACTOR = 16
-_NEXT_UNIT = 1023.5  # numbers from here on print as 1 or more of the next unit
+_NEXT_UNIT = 1023.5  # a larger number is printed in the next unit, such as 1 GiB for 1024 MiB
 _BEYOND_MACHINES = 1000 << 40
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 PIECES = "pieces of sequences"

@@ -39,7 +39,7 @@ _CUT_BYTES = 4 << 20  # bytes of a partition of an iterable; Dask warns of large
 _WINDOW = 32  # partitions of an iterable that the caller holds at a time
 _KEPT_SHARE = 4  # share of the memory of the workers for encoded content
 _PERIOD = re.compile(r"/(\d{4}-\d{2}-\d{2})-\d{5}\.jsonl$")
-# bytes planned for a partition of unknown size; the tasks get one at a time
+# bytes assumed for a partition of unknown size; large, because a task then gets only one
 _UNKNOWN_BYTES = 32 << 20
 
 

@@ -143,7 +143,7 @@ def replace_changed(
     records = _with_parts(gathering.store, [record for _, record in changed])
     copies = dict(zip(_fingerprints(gathering.run, old), old, strict=True))
     missing = [record for record in records if record.fingerprint not in copies]
-    # a file with a longer last record still has its old content
+    # if only the last record has become longer, the file itself still holds its old content
     copies |= {mark: shard for shard, mark in _beginnings(gathering.run, changed, missing)}
     gathering, taken = _taken(gathering, records, copies, others_again)
     new = [shard for shard, _ in changed]

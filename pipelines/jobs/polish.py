@@ -43,7 +43,8 @@ from streaming_moments.storage.store.store import MomentStore
 _SUM = "sum"
 _FEWEST_GROUPS = 16  # fewest groups for each thread, so that workers share them
 _SUMS_AT_A_TIME = 16  # sums that a task adds up
-_BYTES_A_SUM = 4  # stored bytes of documents for each byte of their stored sum
+# bytes of documents in a group for each byte of the sum that is stored for it
+_BYTES_A_SUM = 4
 
 T = TypeVar("T", bound=Model)
 _Marked = tuple[Shard, str]

@@ -82,7 +82,7 @@ class UpdateResult:
     def tokeniser_share(self) -> float | None:
         """Share of the reading time that the tokeniser took; None for the default, or no time."""
         cutting, reading = self.seconds
-        if not cutting:  # a store of another kind has no tokeniser, and so no time of it
+        if not cutting:  # a store of another kind has no tokeniser
             return None
         policy = self.store.policy
         return None if policy is None or policy.is_compiled else round(cutting / reading, 3)

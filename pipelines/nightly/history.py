@@ -129,7 +129,7 @@ def night_of(report: NightReport) -> Night:
 
 
 def read_history(folder: Folder, store: str) -> NightHistory:
-    """Read the last 30 runs from the reports in a folder; `store` is the URL of one's own."""
+    """Read the last 30 runs from the reports in a folder; `store` is the store of `nights`."""
     written = [name for name in folder.names("") if name.startswith("night-")]
     names = [name for name in written if name.endswith(".json")][-MOST_NIGHTS:]
     pages = tuple(name for name in written if name.endswith(".html"))

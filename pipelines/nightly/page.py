@@ -170,7 +170,7 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
 def _shown_before(
     store: MomentStore, name: str, model: Model, history: NightHistory
 ) -> tuple[TopicReport, ...]:
-    """Topics of the model of an earlier night, with its sample documents that still count."""
+    """Topics of the model of an earlier night, with its sample documents that are still counted."""
     night = next((one for one in reversed(history.nights) if one.model == name), None)
     ledger = store.ledger()
     samples = {} if night is None else night.samples

@@ -323,7 +323,7 @@ def _block_costs(
     finishing, model = timed(
         lambda: TopicModel.finished(whitening, directions, parts, rows.lengths, rows.basis, _METHOD)
     )
-    # with grown blocks, whose pair counts are as dense as those of the corpus
+    # timed on grown blocks, because their pair counts are as dense as those of the whole corpus
     renewing = _refined(replace(rows, blocks=grown), model)
     fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
     return BlockCosts(

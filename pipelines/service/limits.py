@@ -87,9 +87,9 @@ class Budget:
 
 @dataclass
 class Share:
-    """Bytes of a budget that arriving bodies of one caller hold; at most `most`.
+    """The part of a budget that the arriving bodies of one caller hold: at most `most` bytes.
 
-    `bodies` is their number.
+    `bodies` is the number of these bodies.
 
     Examples
     --------

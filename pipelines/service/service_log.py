@@ -21,7 +21,7 @@ class ServiceLog:
 
     def call(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
         """A call that was answered."""
-        # of a call without a valid token nothing else says who sent it
+        # without a valid token, only the address shows who made the call
         client = {"client": scope["client"][0]} if status == 401 and scope.get("client") else {}
         self.log.info(
             "call",

@@ -73,7 +73,7 @@ class Tracker:
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
             whole = next((shard.nbytes for shard in sealed.shards if shard.day == day), None)
-            # the ledger has the shard in the size in which it was sealed, before the deletions
+            # the size in the ledger is that before the deletions, so their documents still count
             if record is not None and (whole is None or record.size == whole):
                 return True
         return False

@@ -17,7 +17,7 @@ from streaming_moments.storage.inbox.records import LIGHT
 from streaming_moments.storage.shards import as_shard
 from streaming_moments.storage.store.store import MomentStore
 
-# A document may fill one part in 16,384 of a sum, so shards of fewer documents never pass 2^62.
+# A document may add at most 2^62 / 16,384 to a sum, so 16,384 documents never exceed 2^62.
 DOCUMENTS_OF_ROOM = 1 << 14
 _MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
 

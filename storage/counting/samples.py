@@ -208,11 +208,11 @@ def settled(
         return sample, policy
     terms = sample.terms
     if not policy.phrases:
-        # A policy with phrases cuts passages this way. With given phrases the sample is already cut
-        # so.
+        # In a policy with phrases, no word contains the separator. If phrases were given, the words
+        # of the sample are without it already.
         terms = tuple(map(without_separator, terms))
     found = found_phrases(terms, sample.order, policy.phrase_words, least_often)
-    # given phrases are already words of the sample, and are not parts of other phrases
+    # a given phrase already counts as a word of the sample, so no found phrase may contain it
     given = {*map(term_of, policy.phrases)}
     phrases = tuple(sorted({*policy.phrases, *(one for one in found if given.isdisjoint(one))}))
     policy = replace(policy, phrases=phrases, phrase_words=None)

@@ -112,7 +112,7 @@ def _gone(
 
 
 def _withdrawn(log: Sequence[Commit], source: Source) -> dict[str, set[int]]:
-    """Map the origins that a source has purged to the versions that have their segments from it."""
+    """Map each origin that a source has purged to versions here that got it from the source."""
     forgotten, found = source.other.commit.forgotten, defaultdict[str, set[int]](set)
     for commit in log:
         for one in commit.origins.values():

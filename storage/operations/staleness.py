@@ -52,7 +52,8 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
     if commits is None:
         return Staleness(name, version, None, None)
     counted, forgotten = _tallied(store, commits)
-    if counted and forgotten:  # some may be documents of the same shards, so ledgers are compared
+    # a shard may have been forgotten and counted again, so compare the ledgers
+    if counted and forgotten:
         first = commits[-1]
         fitted = read_ledger(store.folder, first.segments, store.ledger(), first.sums)
         counted, forgotten = _net(fitted, store.ledger())

@@ -185,7 +185,8 @@ def search_alpha0(
             return -math.inf
         if fits is None:
             return -math.inf
-        # with alpha0 itself a large value would be chosen for noisy topics, as it smooths them
+        # scored with the alpha that suits these topics best: with alpha0 itself, large values would
+        # win, because they smooth noisy topics
         last = max(trials, key=lambda one: trials[one].held_out.mean, default=None)
         near = alpha0 if last is None else trials[last].alpha
         alpha = likeliest_alpha(halves, fits, near)

@@ -208,7 +208,7 @@ class Model(Protocol):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score the number of these options by halves; None if one is empty. Raises as `fit`."""
+        """Score a number of states by halves; None if a half is empty. Raises as `fit`."""
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:

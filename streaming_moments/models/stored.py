@@ -145,7 +145,7 @@ class StoredModel:
 
     @classmethod
     def trial(cls, rows: Any, options: Any) -> Trial | None:
-        """Score the number of these options by halves; None if one is empty. Raises as `fit`."""
+        """Score a number of states by halves; None if a half is empty. Raises as `fit`."""
         found = getattr(cast("Any", cls).fit(rows, options), "held_out", None)
         return None if found is None else Trial(found)
 

@@ -7,7 +7,8 @@ from math import isfinite, sqrt
 from statistics import NormalDist
 
 BARS = 2.0  # standard errors; by chance a difference exceeds them once in 22 times
-_BY_CHANCE = 0.05  # share of pages without a trend that name a largest change by chance
+# on pages of data without a trend, this share names a largest change by chance
+_BY_CHANCE = 0.05
 
 
 def beyond_noise(step: float, bar: float | None, several: int = 1) -> bool:

@@ -34,8 +34,8 @@ from streaming_moments.storage.lazy_libraries import pa, pc
 # number of edges that a pilot reads for each passage that a pilot of documents would read
 _EDGES_EACH = 100
 _COLUMNS = 22
-# Blocks of the eigensolver, by which communities have converged. Most other directions of the
-# sketch of a graph are noise and never converge.
+# Number of blocks after which the eigensolver stops. The directions of communities have converged
+# by then. Most other directions of a graph's sketch are noise and never converge.
 _BLOCKS = 10
 
 

@@ -16,7 +16,7 @@ def like_a_record(table: pa.Table) -> str | None:
     """Return the name of a column that looks like a value, or None.
 
     A value is long text, a number with a point, or a value of its own column. Names that count the
-    columns are no values, nor is a line of names that is repeated.
+    columns, such as 0, 1, 2, are not values. A line of names that occurs again is not a record.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def like_a_record(table: pa.Table) -> str | None:
     'train'
     """
     names: list[str] = table.column_names
-    # the name of a single column need not tell it from others
+    # a single column needs no long name, because there are no others to distinguish it from
     most = _WORDS - (len(names) == 1)
     for name in names:
         if len(name.split()) > most or len(name) > _LONGEST or _NUMBER.fullmatch(name.strip()):

@@ -70,7 +70,7 @@ def advice(moved: Sequence[Moved], store: str) -> list[Remedy]:
 def without_moved(
     ledger: Ledger, new: ShardTable, run: Run
 ) -> tuple[ShardTable, tuple[Moved, ...]]:
-    """Return new shards without those that have moved since they were counted, and these.
+    """Return the new shards that have not moved since they were counted, and those that have.
 
     Only contents that their fingerprints identify are compared. Documents that a service has sealed
     are the same under any folder, even if their earlier file still exists.
@@ -101,7 +101,7 @@ def refusal_of_moved(moved: Sequence[Moved], store: str) -> InvalidInput:
 
 
 def _alike(ledger: Ledger, new: ShardTable) -> dict[int, set[str]]:
-    """Find counted shards with the file name and size of a new one, by the index of the new one."""
+    """Map the index of each new shard to counted shards with its file name and its size."""
     if not len(new) or not len(ledger):
         return {}
     table = ledger.table.select(["url", "size", "fingerprint"])

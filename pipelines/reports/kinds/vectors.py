@@ -24,7 +24,7 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
-# This share of rows may be beyond the radius by chance, for any pilot: its grid clips a twentieth.
+# No warning up to this share of clipped rows: every grid clips about a twentieth, more by chance.
 _CLIPPED = 0.06
 
 

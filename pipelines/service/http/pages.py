@@ -60,7 +60,8 @@ _SHOWN = 50  # versions and shards that a page shows
 _RUNS = 10  # nights that a page shows
 _GOOD = ("published", "nothing new")
 _WORDS = 8
-_DOMINATED = 50  # documents for each effective one, from which on a few decide
+# with this many documents for each effective one, a few documents outweigh all others
+_DOMINATED = 50
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 

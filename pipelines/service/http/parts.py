@@ -177,7 +177,8 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     forgotten = pages.get_or_create(
         ("forgotten", store.version, name), lambda: forgotten_since(store, name)
     )
-    # documents of shards stay valid until a shard is forgotten; until then the key has no version
+    # sample documents stay valid until a shard is forgotten, so before that every version has the
+    # same key
     when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)
@@ -205,7 +206,7 @@ def _found(service: Service, view: View, published: Published) -> tuple[Mapping[
             config.documents,
             storage_options,
         )
-        # without `documents`, all these documents come from shards that are still counted
+        # without a folder of documents, the samples were read from shards that still count
         if config.documents is None:
             return found, ""
         kept, gone = still_counted(view.store, published.name, found, storage_options)

@@ -20,7 +20,7 @@ from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, R
 from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
 
-# Rows in place of each document of a batch, as a row is only two short names.
+# A batch has this many edges for each document of a usual batch, because an edge is only two names.
 _ROWS = 8
 # Bytes of memory for each edge of a shard, to find duplicates.
 _KEY_BYTES = 8

@@ -355,7 +355,7 @@ class GaussianMixture(StoredModel):
             said.append(
                 "started from K-means on a pilot of the rows, which makes the rows more likely"
             )
-        # the spectrum says nothing of a model that did not start from it
+        # a model that started from a pilot does not depend on the spectrum
         separable = k if self.start == PILOT else self.n_separable
         begun = len(said)
         if k > separable:

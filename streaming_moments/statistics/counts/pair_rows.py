@@ -184,7 +184,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _summed(
         self, lefts: NDArray[Any], topics: int, right: NDArray[np.float64], least: float
     ) -> NDArray[np.float64]:
-        """(r, k) sums of `ratios` of divided sides; the left side has `topics` topics."""
+        """(r, k) `ratios` for sides that are prepared already; the left one has `topics` topics."""
         rights, columns, wide = *self._both_ways(right), right.shape[1]
         sums = np.zeros((len(lefts), wide))
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)

@@ -19,9 +19,8 @@ from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWe
 LARGEST_TOTAL = 2**62
 # Whole numbers are exact in float64 up to 2^53; half of it is a margin for rounding the bound.
 LARGEST_FLOAT_SUM = 2.0**52
-# With even weights this many documents of up to this many tokens fit, or as many tokens in longer
-# documents. If fewer documents fit with pooled weights, it is their number divided by the last
-# value.
+# Even weights leave room for 10^9 documents of up to 500 tokens, or for as many tokens in longer
+# documents. If pooled weights leave room for fewer, even weights leave room for a 16th of these.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
 # Multiple of the longest document of a sample up to which weights are at least 3. Measured on
 # planted topics with Poisson lengths: with weights of 1 and 2 in the range of lengths, rounding

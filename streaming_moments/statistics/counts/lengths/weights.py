@@ -13,8 +13,8 @@ from streaming_moments.errors import InvalidInput
 Weighting = Literal["even", "pooled"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
-# Length in tokens at which the sampling noise of words and the variation of topic proportions
-# limit what a document says, equally.
+# In a document of this many tokens, the sampling noise of words is as large as the variation of
+# topic proportions between documents. A longer document adds little information.
 TAU = 30
 
 

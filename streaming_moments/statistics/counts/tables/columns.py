@@ -40,7 +40,9 @@ class TableColumns:
 
     def __post_init__(self) -> None:
         if len(set(self.names)) != len(self.names) or len(self.names) != len(self.categories):
-            raise InvalidInput(f"columns {self.names} repeat a name, or lack categories")
+            raise InvalidInput(
+                f"columns {self.names} have a name twice, or a column has no categories"
+            )
         for name, own in zip(self.names, self.categories, strict=True):
             if len(own) < 2 or len(set(own)) != len(own):
                 raise InvalidInput(
