@@ -31,6 +31,7 @@ from streaming_moments.storage.log.manifests import (
     read_files,
 )
 from streaming_moments.storage.log.schema import Count, checked
+from streaming_moments.storage.npy_files import npy_array
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
         for problem, remedy in misfits(f"{folder.url}/{name}", found, files):
             raise StoreError(f"{problem}; {remedy}")
         arrays = {
-            path.removesuffix(".npy"): np.load(io.BytesIO(data), allow_pickle=False)
+            path.removesuffix(".npy"): npy_array(data)
             for path, data in read_files(folder, name, files, files).items()
         }
         content |= {

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
-from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
@@ -19,11 +17,9 @@ from streaming_moments.storage.formats.base import (
 )
 from streaming_moments.storage.formats.compressions import opened
 from streaming_moments.storage.lazy_libraries import pa
+from streaming_moments.storage.npy_files import read_npy_head
 
-_HEADER_BYTES = 10_000
 _BLOCK_BYTES = 4 << 20
-# errors from parsing a damaged header as a literal; MemoryError for deep nesting
-_NO_LITERAL = (SyntaxError, TokenError, TypeError, RecursionError, MemoryError)
 
 
 class Npy(OfNumbers):
@@ -76,14 +72,8 @@ def require_rows(shape: tuple[int, ...], kind: np.dtype[Any], url: str) -> None:
 
 def _header(stream: IO[bytes], url: str) -> tuple[int, int, np.dtype[Any]]:
     try:
-        version = npy_format.read_magic(stream)
-        read = (
-            npy_format.read_array_header_1_0
-            if version == (1, 0)
-            else npy_format.read_array_header_2_0
-        )
-        shape, by_columns, kind = read(stream, max_header_size=_HEADER_BYTES)
-    except (ValueError, EOFError, *_NO_LITERAL) as error:
+        shape, by_columns, kind = read_npy_head(stream)
+    except (ValueError, EOFError) as error:
         raise ShardError(url, f"is not a NumPy array ({error}); write it again") from error
     require_rows(shape, kind, url)
     if by_columns and shape[0] > 1 and shape[1] > 1:
