@@ -63,6 +63,8 @@ _OTHERS = {
     "create": "create_store(...)",
     "create.like": "create_store(like={})",
     "create.max_topics": "create_store(max_topics={})",
+    "rebase.core": "PilotOptions(core={})",
+    "rebase.max_topics": "create_store(max_topics={})",
     "merge.as": "merge(name={})",
     "pull-model": "store.pull_model(...)",
     "pull-model.as": "pull_model(name={})",

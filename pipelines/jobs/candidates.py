@@ -81,6 +81,24 @@ class Candidate:
         return None if self.held_out is None else self.held_out.mean
 
 
+def larger_numbers(most: int, limit: int) -> tuple[int, int] | None:
+    """First and last number to try after `most`; None if it is the most that `limit` allows."""
+    return (most, min(2 * most, limit)) if limit > most else None
+
+
+def larger_basis(most: int, limit: int | None, core: int | None) -> str:
+    """Name the command that allows more topics than `most`; empty if the basis does not limit it.
+
+    limit, core : as in `Selection`
+    """
+    if limit is None or core is None or most < limit:
+        return ""
+    if core <= most:
+        return f"the store allows no more, because it has {of_number(core, 'core word')}"
+    allowed = min(2 * most, core)
+    return f"raise the limit of the store by `streaming-moments rebase --max-topics {allowed}`"
+
+
 @dataclass(frozen=True)
 class Selection:
     """Candidates by alpha0 and increasing number of topics; at least one could be fitted.
@@ -88,12 +106,16 @@ class Selection:
     seconds : elapsed time of the whole sweep
     held : kind of held-out data, such as pairs of words
     number : what the numbers count, such as topics
+    limit : most topics that basis and second moment of the store allow; None if unknown
+    core : number of core words, the most that a rebase allows; None if it does not raise `limit`
     """
 
     candidates: tuple[Candidate, ...]
     seconds: float
     held: str = "pairs"
     number: str = "topics"
+    limit: int | None = None
+    core: int | None = None
 
     def __repr__(self) -> str:
         fitted = {one.n_topics for one in self.candidates if not one.refusal}
@@ -160,14 +182,48 @@ class Selection:
         label = "predict best" if self.likely else "most coherent"
         if self.taken is None:
             return {}
-        edge = ", the most tried" * (self.taken.n_topics == self._edge)
+        edge = ", the most tried" * (self.taken.n_topics == self.edge)
         return {f"{self.taken.n_topics} {label}{edge}": self.taken.n_topics}
 
     @property
-    def _edge(self) -> int:
+    def edge(self) -> int:
         """Largest of several numbers that could be fitted; else 0."""
         fitted = {one.n_topics for one in self.candidates if not one.refusal}
-        return max(fitted) if len(fitted) > 1 else 0
+        return self._most if len(fitted) > 1 else 0
+
+    @property
+    def _most(self) -> int:
+        """Largest number that could be fitted; else 0."""
+        return max((one.n_topics for one in self.candidates if not one.refusal), default=0)
+
+    @property
+    def larger(self) -> tuple[int, int] | None:
+        """First and last number to try after the largest that could be fitted; None if none fits.
+
+        Examples
+        --------
+        >>> one = Candidate(20, 0.1)
+        >>> Selection((one,), 0.0).larger, Selection((one,), 0.0, limit=26).larger
+        ((20, 40), (20, 26))
+        """
+        refused = [one.n_topics - 1 for one in self.candidates if one.n_topics > self._most]
+        return larger_numbers(self._most, min([*refused, self.limit or 2 * self._most]))
+
+    @property
+    def more(self) -> str:
+        """Advice on numbers above the largest that could be fitted; empty if none fits.
+
+        Examples
+        --------
+        >>> one = Candidate(20, 0.1)
+        >>> Selection((one,), 0.0, limit=26).more
+        'try 20 to 26'
+        >>> Selection((one,), 0.0, limit=20, core=900).more
+        'raise the limit of the store by `streaming-moments rebase --max-topics 40`'
+        """
+        if self.larger is not None:
+            return "try {} to {}".format(*self.larger)
+        return larger_basis(self._most, self.limit, self.core)
 
     def to_table(self) -> Table:
         """Return an Arrow table with a row for each candidate.
@@ -219,8 +275,7 @@ class Selection:
         known = {one.n_topics: one for one in self.candidates}
         curve = {k: one.held_out for k, one in known.items() if one.held_out is not None}
         apart = {k: one.apart for k, one in known.items() if one.apart is not None and k in curve}
-        most = max(known, default=0)
-        return NumberSearch(curve, apart, self.number, f"try {most} to {2 * most}")
+        return NumberSearch(curve, apart, self.number, self.more)
 
     @property
     def separable(self) -> Candidate | None:
@@ -246,7 +301,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10)
         return f"{number} {are} separable: {self.search.reasons()}"
 
     def _beside(self, one: Candidate) -> str:
-        # a fit may search for the only alpha0 again, so the result is read from the model
+        # with a single alpha0 the fit may still change it, so it is not named here
         several = len({one.alpha0 for one in self.candidates}) > 1
         return f", alpha0 {one.alpha0:g}" if several else ""
 
@@ -290,7 +345,9 @@ is within the noise of 0.062). It is the most tried: try 8 to 16
             listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
             reason, rest = "the fewest of the best held-out log-likelihood", f"{listed} are"
         most = first.n_topics
-        edge = f". It is the most tried: try {most} to {2 * most}" if most == self._edge else ""
+        edge = ""
+        if most == self.edge:
+            edge = f". It is the most tried: {self.more}" if self.more else ". More do not fit"
         return (
             f"{chose}: {reason} ({held_out:.4f} per {per}; {rest} within the noise of "
             f"{self.noise:.2g}){edge}"

@@ -92,8 +92,8 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
             return None
         return None if found.held_out is None else Trial(found.held_out)
 
-    more = f"create a store for {2 * numbers[-1]} topics"
-    return _reported(searched(numbers, trial_of, how, more=more, worse=0), how, run)
+    found = searched(numbers, trial_of, how, worse=0)
+    return _reported(replace(found, more=selection.more), how, run)
 
 
 def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, model: Any) -> int:
@@ -109,10 +109,11 @@ def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, mo
         [found] = compared.candidates
         return None if found.held_out is None else Trial(found.held_out, found.apart)
 
-    more = f"compare {TRIED[-1]} to {2 * TRIED[-1]}"
-    found = searched(TRIED, trial_of, how, model.numbered, more)
+    found = searched(TRIED, trial_of, how, model.numbered)
     if not found.curve:
         raise refused[0]
+    if TRIED[-1] in found.curve:
+        found = replace(found, more=f"compare {TRIED[-1]} to {2 * TRIED[-1]}")
     return _reported(found, how, run)
 
 

@@ -155,7 +155,9 @@ def select(
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
+    limit, basis = 0, store.basis
     for form, (whitened, positive) in zip(forms, _whitened(rows, possible, forms), strict=True):
+        limit = min(max(limit, positive), basis.columns)
         for k in possible:
             try:
                 require_eigenvalues(k, positive, form)
@@ -175,7 +177,9 @@ def select(
         else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
-    return Selection(candidates, time.perf_counter() - started)
+    # a rebase raises the limit only where the basis sets it
+    core = basis.core if limit == basis.columns else None
+    return Selection(candidates, time.perf_counter() - started, limit=limit, core=core)
 
 
 def _known_alphas(

@@ -37,6 +37,8 @@ ERROR_DELTA = 0.05  # probability of an error beyond the radius
 # gave good ones.
 FEW_DOCUMENTS = 1000
 _SHOWN = 3  # names in a message
+_PASSAGE = 200  # words of a passage in the advice to cut documents, which helps only longer ones
+_TRIPLE = 3  # words of a document that the third moment needs
 
 
 @dataclass(frozen=True)
@@ -361,24 +363,33 @@ def few_documents(store: MomentStore, spell: Spell) -> str:
             "no document has three words of the vocabulary, which topics need; count longer "
             "documents, or create a store with a larger vocabulary"
         )
-    cut = spell("create", "passage_words", "200")
+    cut = spell("create", "passage_words", str(_PASSAGE))
     found = f"{effective:,.1f} effective documents are few, below {FEW_DOCUMENTS:,}"
+    number, is_long = histogram.n_documents, histogram.longest > _PASSAGE
+    used = int(histogram.documents[histogram.lengths >= _TRIPLE].sum())
+    if used < min(number / 2, FEW_DOCUMENTS):
+        has = "has" if used == 1 else "have"
+        return (
+            f"{found}, because most of the {number:,} documents are short ({used:,} {has} three "
+            "words of the vocabulary, which topics need); count more or longer documents"
+        )
     if policy is None:
-        remedy = "count more documents, or token ids of passages instead of whole documents"
+        remedy = "count more documents"
+        remedy += ", or token ids of passages instead of whole documents" if is_long else ""
     elif policy.passage_words is not None:
         remedy = "count more documents (they are cut into passages already)"
-    elif effective < histogram.n_documents / 2 and histogram.is_pooled:
+    elif effective < number / 2:
+        remedy = "count more documents of their length"
+        if histogram.is_pooled:
+            remedy = f"lower their weight with {spell('rebase', 'length_weights', 'even')}"
+        elif is_long:
+            remedy = f"create a new store with {cut}"
         return (
-            f"{found}, because a few long ones among {histogram.n_documents:,} dominate the "
-            f"third moment; lower their weight with {spell('rebase', 'length_weights', 'even')}"
-        )
-    elif effective < histogram.n_documents / 2:
-        return (
-            f"{found}, because a few long ones among {histogram.n_documents:,} dominate the "
-            f"third moment; create a new store with {cut}"
+            f"{found}, because a few long ones among {number:,} dominate the third moment; {remedy}"
         )
     else:
-        remedy = f"count more documents, or cut long ones by a new store with {cut}"
+        remedy = "count more documents"
+        remedy += f", or cut long ones by a new store with {cut}" if is_long else ""
     return f"{found}, so topics from them are rough; {remedy}"
 
 
@@ -403,7 +414,7 @@ def _added_text(added: Iterable[AddedWords]) -> str:
 
 
 def since_text(added: AddedWords) -> str:
-    """Return the version from which on documents count words.
+    """Return the first version whose new documents include some words.
 
     Examples
     --------

@@ -29,6 +29,7 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
     from streaming_moments.pipelines.reports.status import Status
+    from streaming_moments.storage.log.commits import Commit
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 RELEVANCE_WEIGHT = 0.7
@@ -155,18 +156,20 @@ def described_as_json(model: Model) -> dict[str, object]:
 
 def log_lines(store: MomentStore, first: int = 0) -> list[LogLine]:
     """Commits from a version on, the latest first."""
-    return [
-        LogLine(
-            commit.version,
-            commit.time,
-            commit.operation,
-            commit.documents,
-            commit.shards,
-            commit.message,
-            commit.skipped,
-        )
-        for commit in store.log(first)
-    ]
+    return [log_line(commit) for commit in store.log(first)]
+
+
+def log_line(commit: Commit) -> LogLine:
+    """Return what lists of versions show of a commit."""
+    return LogLine(
+        commit.version,
+        commit.time,
+        commit.operation,
+        commit.documents,
+        commit.shards,
+        commit.message,
+        commit.skipped,
+    )
 
 
 def model_scores(model: TopicModel) -> dict[str, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -29,6 +30,7 @@ from streaming_moments.pipelines.service.limits import LimitsSection
 from streaming_moments.pipelines.toml_files import OtherFile, from_toml, read_toml
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.noted_options import without_effect
+from streaming_moments.storage.log.commit_log import CommitLog
 
 _LOCAL_NAMES = frozenset({"localhost"})
 
@@ -228,6 +230,17 @@ def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
     read = shards if config.storage_options and config.sample_documents else ()
     places = (config.store, config.inbox, config.documents, *read)
     return without_effect("[storage_options]", config.storage_options, places)
+
+
+def require_first_night(config: ServiceConfig) -> None:
+    """Refuse a service whose night has not created the store yet, with the command to run."""
+    night, folder = night_of(config), Folder.at(config.store, config.storage_options or None)
+    if night is None or night.create is None or CommitLog(folder).latest_version() is not None:
+        return
+    command = shlex.join(["streaming-moments", "nightly", str(config.accumulate.night)])
+    raise InvalidInput(
+        f"there is no store at {folder.url} yet; `{command}` creates it and publishes a model"
+    )
 
 
 def night_of(config: ServiceConfig) -> NightlyConfig | None:

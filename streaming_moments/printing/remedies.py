@@ -104,6 +104,7 @@ _ALONE = "as documents of their own"
 # arguments of estimators, which have no store
 _IN_MEMORY = MappingProxyType(
     {
+        "core": "vocabulary",
         "max_topics": "max_components",
         "passes": "polish",
         "vocabulary_size": "vocabulary",
@@ -142,5 +143,6 @@ def of_arguments(command: str, option: str, value: str) -> str:
 
 def _argument(names: Mapping[str, str], option: str, value: str) -> str:
     name, _, where = names.get(option, option).partition(" of ")
-    name += f'="{value}"' if value else ""
+    if value:
+        name += f"={value}" if value.isdigit() else f'="{value}"'
     return f"{name} of {where}" if where else name

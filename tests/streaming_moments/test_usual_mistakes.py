@@ -52,7 +52,7 @@ def refused_basis():
             lambda: MomentTopics(2).fit(COUNTS * 0),
             "holds two vocabulary words; give a larger pilot",
         ),
-        (refused_basis, "a larger max_components$"),
+        (refused_basis, "the limit by max_components=20$"),
         (
             lambda: MomentGaussianMixture(2).fit(np.ones((9, 3))),
             "all 9 rows of the pilot are equal; give others",

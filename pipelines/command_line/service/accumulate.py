@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streaming_moments.errors import StreamingMomentsError, printable
+from streaming_moments.errors import StoreError, StreamingMomentsError, printable
 from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.every_command import DEBUG, UNTIL_CLOSED
 from streaming_moments.pipelines.command_line.shared_options import (
@@ -25,7 +25,11 @@ from streaming_moments.pipelines.command_line.shared_options import (
     running,
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
-from streaming_moments.pipelines.service.config import ServiceConfig, read_service
+from streaming_moments.pipelines.service.config import (
+    ServiceConfig,
+    read_service,
+    require_first_night,
+)
 from streaming_moments.pipelines.terminal import confirm, event_logger, tell
 from streaming_moments.printing.plural import of_number
 
@@ -90,7 +94,11 @@ def accumulate(
             # as the child of a server, the command logs events
             log = event_logger().bind(store=wanted.store)
             info, warning = (log.info, log.warning) if until_closed else (tell, tell)
-            accumulator = Accumulator.of(wanted, told, info, warn=warning)
+            try:
+                accumulator = Accumulator.of(wanted, told, info, warn=warning)
+            except StoreError:
+                require_first_night(wanted)
+                raise
         except Exception as failure:
             if until_closed:
                 _note_failed_start(wanted, failure)

@@ -12,12 +12,17 @@ from types import FrameType
 
 import click
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.every_command import UNTIL_CLOSED
 from streaming_moments.pipelines.command_line.new_folders.service import write_folder
 from streaming_moments.pipelines.command_line.new_folders.writing import files_of
-from streaming_moments.pipelines.service.config import night_of, read_service, unused_options
+from streaming_moments.pipelines.service.config import (
+    night_of,
+    read_service,
+    require_first_night,
+    unused_options,
+)
 from streaming_moments.pipelines.terminal import confirm, event_logger, say
 from streaming_moments.printing.extras import needs
 
@@ -77,7 +82,11 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
     require_free(wanted.listen)
     log = event_logger().bind(store=wanted.store)
     rules, heard = wanted.accumulate, Heard()
-    service = Service.of(wanted, lambda: datetime.now(UTC), log.warning)
+    try:
+        service = Service.of(wanted, lambda: datetime.now(UTC), log.warning)
+    except StoreError:
+        require_first_night(wanted)
+        raise
     service = replace(service, silence=heard.silence if within else None)
     if wanted.tokens is None:
         log.warning(

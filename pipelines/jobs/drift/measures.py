@@ -118,9 +118,7 @@ DRIFT_MEASURES = (
     DriftMeasure(
         "effective_documents",
         lambda states: states.lengths.effective_documents,
-        lambda counted: RunChart(
-            "Effective documents", "below some hundreds, a few long documents dominate", 0
-        ),
+        lambda counted: RunChart("Effective documents", "below some hundreds, topics are rough", 0),
         "effective_documents",
         "Effective number of documents.",
         unknown=nan,

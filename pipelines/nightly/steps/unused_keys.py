@@ -47,7 +47,11 @@ def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterato
         return
     most = store.basis.columns
     beyond = [number for number in numbers if number > most]
-    remedy = f"ask for at most {most}, or create a new store with a larger [create] max_topics"
+    remedy = f"ask for at most {most}"
+    larger = min(max(beyond, default=0), store.basis.core)
+    if larger > most:
+        words = ["streaming-moments", "rebase", shard_name(store.url), "--max-topics", str(larger)]
+        remedy += f", or raise the limit by `{shlex.join(words)}`, which counts all shards again"
     if len(beyond) == len(numbers):
         raise InvalidInput(
             f"[refit] topics is {_listing(beyond)}, but the basis of the store has {most} columns; "

@@ -95,9 +95,11 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind == JSON:
-        found = _several_in(content, most)
+        # an object may be the first of several lines, which a parser would call invalid JSON
+        found = None if content.lstrip().startswith(b"{") else _several_in(content, most)
         if not isinstance(found, list):
-            raise Problem(422, 'the body is not a JSON array; send [{"text": "..."}, ...]')
+            text = 'the body is not a JSON array; send [{"text": "..."}, ...]'
+            raise Problem(422, f"{text}, or an object in each line as {_LINES[0]}")
         several: Iterator[object] = iter(found)
     elif kind in _LINES:
         several = _of_lines(content, most)

@@ -32,13 +32,17 @@ from streaming_moments.pipelines.service.ingest_worker.selecting import (
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
+    from streaming_moments.storage.store.store import MomentStore
 
 
 @dataclass(frozen=True)
 class _Seen:
+    """The last comparison, the documents that it was for, and whether another one is requested."""
+
     compared: Compared | None
     asked: bool
     refusal: str
+    documents: int | None
 
 
 async def choice_of_k(service: Service, request: Request) -> Response:
@@ -47,10 +51,12 @@ async def choice_of_k(service: Service, request: Request) -> Response:
 
     def looked() -> _Seen:
         inbox = service.current.inbox
-        found = [found_selection(inbox), _of_nights(service)]
+        found = [found_selection(inbox), _of_nights(service, view.store)]
         known = [one for one in found if one is not None]
         latest = max(known, key=lambda one: one.version, default=None)
-        return _Seen(latest, selection_is_asked(inbox), why_not_compared(view.store))
+        documents = None if latest is None else _documents_at(view.store, latest.version)
+        asked, refusal = selection_is_asked(inbox), why_not_compared(view.store)
+        return _Seen(latest, asked, refusal, documents)
 
     seen = await run_in_threadpool(looked)
     selection = None if seen.compared is None else seen.compared.selection
@@ -77,7 +83,8 @@ async def choice_of_k(service: Service, request: Request) -> Response:
         "many": "topics" if selection is None else selection.number,
         "taken": taken,
         "compared": seen.compared,
-        "latest": view.store.version,
+        "documents": seen.documents,
+        "latest": view.store.commit.documents,
         "asked": seen.asked,
         "refusal": seen.refusal,
         "token": form_token(service, request, f"/{CHOICE}"),
@@ -93,7 +100,12 @@ async def selection_asked(service: Service, request: Request) -> Response:
     return RedirectResponse(CHOICE, 303)
 
 
-def _of_nights(service: Service) -> Compared | None:
+def _documents_at(store: MomentStore, version: int) -> int | None:
+    """Return the number of documents of a version; None if it has expired."""
+    return store.at(version).commit.documents if store.commit.keeps(version) else None
+
+
+def _of_nights(service: Service, store: MomentStore) -> Compared | None:
     """Return the comparison of the latest night that compared several numbers."""
     # a server without nights need not import their modules
     from streaming_moments.pipelines.nightly.comparisons import latest_comparison
@@ -105,4 +117,7 @@ def _of_nights(service: Service) -> Compared | None:
     if found is None:
         return None
     version, selection = found
+    if selection.number == "topics":
+        basis = store.basis
+        selection = replace(selection, limit=basis.columns, core=basis.core)
     return replace(Compared(version, selection), by_night=True)

@@ -22,13 +22,14 @@ from streaming_moments.pipelines.reports.outside_words import MANY
 from streaming_moments.pipelines.reports.page import ReportPage
 from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.pipelines.reports.store_page import ledger_rows, store_page
-from streaming_moments.pipelines.reports.tables import LogLine, log_lines, topic_lines
+from streaming_moments.pipelines.reports.tables import LogLine, topic_lines
 from streaming_moments.pipelines.service.config import night_of
 from streaming_moments.pipelines.service.http.admission import refusal
 from streaming_moments.pipelines.service.http.forms import read_form
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.reading import facts_of
 from streaming_moments.pipelines.service.http.request_params import LARGEST, number, principal
+from streaming_moments.pipelines.service.http.version_rows import grouped, in_words
 from streaming_moments.pipelines.service.recent_counts import MINUTES
 from streaming_moments.pipelines.service.tokens import Role
 from streaming_moments.storage.files.folders import Folder
@@ -59,7 +60,7 @@ _SHOWN = 50  # versions and shards that a page shows
 _RUNS = 10  # nights that a page shows
 _GOOD = ("published", "nothing new")
 _WORDS = 8
-# with this many documents for each effective one, a few long documents outweigh all others
+# with this many documents for each effective one, a few documents outweigh all others
 _DOMINATED = 50
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
@@ -120,16 +121,23 @@ async def versions(service: Service, request: Request) -> Response:
         if name in request.query_params and not store.commit.keeps(one):
             raise Problem(404, f"the store has no version {one}", name)
 
-    def found() -> tuple[Sequence[LogLine], Any, Mapping[str, Sequence[str]]]:
-        lines = log_lines(store, max(0, store.version - _SHOWN + 1))
+    def found() -> tuple[list[list[LogLine]], Any, Mapping[str, Sequence[str]]]:
+        groups = grouped([*store.log(max(0, store.version - _SHOWN + 1))])
         apart = difference(store, before, after) if asked and before < after else None
         models = _models_apart(store, before, after) if apart else {}
-        return lines, apart, models
+        return groups, apart, models
 
-    lines, apart, models = await run_in_threadpool(found)
+    groups, apart, models = await run_in_threadpool(found)
+    lines = [line for group in groups for line in group]
     kept = {line.version for line in lines if store.commit.keeps(line.version)}
     told = {"lines": lines, "apart": apart, "models": models, "chosen": (before, after)}
-    told |= {"latest": store.version, "kept": kept, "asked": asked}
+    told |= {
+        "groups": groups,
+        "in_words": in_words,
+        "latest": store.version,
+        "kept": kept,
+        "asked": asked,
+    }
     return page(service, request, "versions.html", "Versions", **told)
 
 
@@ -176,7 +184,7 @@ async def health(service: Service, request: Request) -> Response:
 
 
 def _are_dominated(facts: Mapping[str, Any]) -> bool:
-    """Whether a few long documents outweigh the others, of the facts of a store of documents."""
+    """Whether a few documents outweigh the others, of the facts of a store of documents."""
     return bool(facts["effective_documents"] < facts["documents"] / _DOMINATED)
 
 

@@ -206,10 +206,14 @@ def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixtur
 def require_columns(n_topics: int, basis: Basis) -> None:
     """Refuse more topics than the basis has columns."""
     if n_topics > basis.columns:
+        # a basis has no more columns than core words
+        larger = f"{{rebase.max_topics:{n_topics}}}"
+        if n_topics > basis.core:
+            larger = "a larger {rebase.max_topics} and {rebase.core}"
         raise NotIdentifiable(
             f"{n_topics:,} topics are asked for, but the basis has {basis.columns:,} columns",
             remedy(
-                "ask for at most {columns}, or give a larger {create.max_topics}",
+                f"ask for at most {{columns}}, or raise the limit by {larger}",
                 columns=basis.columns,
             ),
         )

@@ -393,7 +393,7 @@ def test_tables_are_as_wide_as_columns_says(run, made, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     assert max(map(len, run("log", made)[1].splitlines())) <= 60
     monkeypatch.setenv("COLUMNS", "200")
-    assert max(map(len, run("status", made)[1].splitlines())) > 160
+    assert max(map(len, run("log", made)[1].splitlines())) > 160
 
 
 def test_status_tells_the_time_by_the_clock_here(run, made, monkeypatch):

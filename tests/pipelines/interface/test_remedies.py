@@ -87,9 +87,9 @@ def test_arguments_that_messages_name_are_those_of_methods():
 
 
 def test_what_has_no_store_names_its_own_arguments():
-    larger = remedy("ask for at most {most}, or give a larger {create.max_topics}", most=3)
-    assert in_words(in_memory, larger) == "ask for at most 3, or give a larger max_components"
-    assert in_words(of_arguments, larger).endswith("give a larger max_topics of Basis.from_pilot")
+    larger = remedy("ask for at most {most}, or raise the limit by {rebase.max_topics:9}", most=3)
+    assert in_words(in_memory, larger).endswith(" 3, or raise the limit by max_components=9")
+    assert in_words(of_arguments, larger).endswith("by max_topics=9 of Basis.from_pilot")
 
 
 def test_errors_of_stores_name_arguments_and_methods():
@@ -103,7 +103,7 @@ def test_errors_of_stores_name_arguments_and_methods():
         InvalidInput, match=r"have no dates.*`CountingOptions\(date_column=\.\.\.\)`"
     ):
         store.shares_over_time()
-    with pytest.raises(NotIdentifiable, match=r"a larger `create_store\(max_topics=\.\.\.\)`$"):
+    with pytest.raises(NotIdentifiable, match=r"limit by a larger `create_store\(max_topics="):
         store.refit(30)
     whole = CountingOptions(halves=False)
     store = create_store(

@@ -155,10 +155,14 @@ def test_what_cannot_be_fitted_says_so_and_the_others_are_fitted(store, embedded
     # so near to the weights of two topics that the second moment keeps few positive eigenvalues
     selection = select(store, [1, 2, columns, columns + 1], [1.0, 1e6], Run(embedded), refine=1)
     by_place = {(one.alpha0, one.n_topics): one for one in selection.candidates}
+    assert f"has {selection.limit} positive eigenvalues" in by_place[1.0, columns].refusal
+    assert selection.core is None, "a rebase would not raise this limit"
     assert by_place[1.0, 2].npmi is not None
     for alpha0 in (1.0, 1e6):
         refused = by_place[alpha0, columns + 1]
         assert f"{columns + 1} topics are asked for, but the basis has {columns}" in refused.refusal
+        larger = f"raise the limit by `rebase --max-topics {columns + 1}`"
+        assert refused.refusal.endswith(f"ask for at most {columns}, or {larger}")
         assert refused.npmi is refused.captured is refused.seconds is None
     assert "positive eigenvalues (alpha0 1e+06)" in by_place[1e6, columns].refusal
     with pytest.raises(NotIdentifiable, match=f"{columns + 1} topics are asked for, but the basis"):

@@ -40,7 +40,6 @@ def test_from_the_folder_to_the_page_of_a_published_model(run, here, monkeypatch
     assert Path(err.splitlines()[-1].removeprefix("page: ")).exists()
     assert "effective documents are few" in err
     # a night has keys and no options
-    assert "by a new store with `[create] passage_words = 200`" in err
     assert "`[create] languages" in err
     assert "create --" not in err
     assert "night-v4" in MomentStore.open("store").models

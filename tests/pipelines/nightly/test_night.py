@@ -466,6 +466,8 @@ def test_topics_beyond_the_basis_of_a_store_are_named_before_it_counts(counted):
     content = {"store": counted.url, "shards": "x", "output": "r", "refit": {"topics": [2, 99]}}
     [line] = left_out_topics(config_of(content, "n.toml"), counted)
     assert line.startswith("Left out 99 of [refit] topics, because the basis of the store has ")
+    largest = counted.basis.core
+    assert line.endswith(f"--max-topics {largest}`, which counts all shards again.")
     with pytest.raises(InvalidInput, match=r"topics is 99, but the basis of the store has \d+ col"):
         list(left_out_topics(config_of(content | {"refit": {"topics": 99}}, "n.toml"), counted))
 

@@ -1,6 +1,7 @@
 """What status and topics say, against direct computations."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,14 +10,17 @@ from streaming_moments import LengthHistogram, TopicModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.reports.status import status_of
+from streaming_moments.pipelines.reports.status import few_documents, status_of
 from streaming_moments.pipelines.reports.tables import model_scores, topic_lines
+from streaming_moments.printing.remedies import of_commands
+from streaming_moments.statistics.counts.lengths import POOLED, LengthWeights
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 
+EVEN = LengthWeights(np.array([2, 1]))  # too even to help
 WORDS = ["hill", "lake", "moor", "rock", "sand", "tree"]
 
 
@@ -53,7 +57,7 @@ def counted(tmp_path, embedded):
     ("weights", "effective", "remedy"),
     [
         ("pooled", 1.0, "`rebase --length-weights even`"),
-        ("even", 1.1, "`create --passage-words 200`"),
+        ("even", 1.1, "count more documents of their length"),
     ],
 )
 def test_status_shows_the_radius_of_the_lengths_and_warns_of_few_long_documents(
@@ -76,6 +80,29 @@ def test_status_shows_the_radius_of_the_lengths_and_warns_of_few_long_documents(
     assert f"M3 {shown['error_radius_m3']:.2g} (Theorem 2" in detailed
 
 
+@pytest.mark.parametrize(
+    ("lengths", "weights", "policy", "told"),
+    [
+        (900 * [2] + 40 * [3] + [9], POOLED, TokenPolicy(), "short (41 have three"),
+        (900 * [2] + [3], POOLED, None, "short (1 has three"),
+        (80 * [4], POOLED, TokenPolicy(), "are rough; count more documents"),
+        (80 * [400], POOLED, TokenPolicy(), "documents, or cut long ones by a new store with"),
+        (80 * [400], POOLED, None, "or token ids of passages instead of whole documents"),
+        (80 * [4], POOLED, None, "are rough; count more documents"),
+        (80 * [4] + [400], POOLED, TokenPolicy(), "`rebase --length-weights even`"),
+        (80 * [4] + [400], EVEN, TokenPolicy(), "`create --passage-words 200`"),
+        (80 * [4] + [400], EVEN, TokenPolicy(passage_words=9), "are cut into passages already)"),
+        (1000 * [4], POOLED, TokenPolicy(), ""),
+    ],
+)
+def test_the_warning_of_few_documents_names_the_cause(lengths, weights, policy, told):
+    histogram = LengthHistogram.of(lengths, weights)
+    store = SimpleNamespace(length_histogram=lambda: histogram, policy=policy)
+    said = few_documents(store, of_commands)
+    assert told in said
+    assert said.endswith(told) or "short" in told or "cut" in told
+
+
 def test_status_answers_first_and_ends_with_what_to_do(run, counted):
     store = counted(1000 * [4])
     said = run("status", store.url)[1].splitlines()
@@ -93,16 +120,11 @@ def test_status_answers_first_and_ends_with_what_to_do(run, counted):
     assert (empty[0], "Next" in empty[-1]) == (f"{store.url} holds 0 documents.", False)
 
 
-@pytest.mark.parametrize(
-    ("kind", "remedy"),
-    [
-        ({}, "count more documents, or cut long ones by a new store with `create --passage"),
-        ({"passage_words": 10}, "count more documents (they are cut into passages already)"),
-        ({"ids": True}, "count more documents, or token ids of passages"),
-    ],
-)
-def test_the_warning_names_a_remedy_that_the_store_allows(counted, kind, remedy):
-    assert remedy in status_of(counted(30 * [20], **kind)).warning
+def test_the_warning_about_token_ids_has_a_remedy_that_their_store_allows(counted):
+    warning = status_of(counted(30 * [201], ids=True)).warning
+    assert warning.endswith(
+        "count more documents, or token ids of passages instead of whole documents"
+    )
 
 
 def test_enough_documents_are_no_warning(run, counted):

@@ -4,6 +4,7 @@ import shutil
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -155,7 +156,10 @@ def visited(seen, client):
 
 @pytest.fixture(scope="session")
 def dated(shards, embedded, tmp_path_factory):
-    """A store of three days, a version each, beside its shards, and a model that is published."""
+    """A store of three days, a version each, beside its shards, and a model that is published.
+
+    The days are counted under one lock, as by a night.
+    """
     place = tmp_path_factory.mktemp("dated")
     for number, path in enumerate(sorted(shards.iterdir())):
         day = f"2026-11-{1 + number // 2:02d}"
@@ -163,7 +167,7 @@ def dated(shards, embedded, tmp_path_factory):
     run = Run(embedded)
     listed = list_shards([f"{place}/2026*"])
     store = new_store(place / "store", listed, run)
-    store = update(store, listed, run).store
+    store = update(replace(store, fence=1), listed, run).store
     model = with_coherence(store, refit(store, 4, 0.3, run), run)
     store.save_model("three", model, tag=TagMove("published", None))
     return place

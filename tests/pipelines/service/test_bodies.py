@@ -190,8 +190,10 @@ def test_an_empty_body_and_another_encoding_are_named():
 
 
 def test_what_is_no_array_or_of_another_type_is_refused():
-    for content in (b"{}", b'"a"', b"null"):
-        with pytest.raises(Problem, match="is not a JSON array") as told:
+    for content in (b"{}", b'"a"', b"null", b' {"text": "a"}\n{"text": "b"}\n'):
+        with pytest.raises(
+            Problem, match=r"JSON array; .* in each line as application/x-nd"
+        ) as told:
             documents(content)
         assert told.value.status == 422
     with pytest.raises(Problem, match="the header Content-Type is missing; send application/json"):

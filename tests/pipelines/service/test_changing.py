@@ -47,6 +47,8 @@ def test_a_version_is_gone_back_to_once_it_is_confirmed(days, serve_days, seen, 
         me = {"username": "any", "password": tokens["admin"]}
         page = seen(client, "/versions", 390, "dark", http_credentials=me)
         before = head_of(days)
+        page.locator("summary").focus()
+        page.keyboard.press("Enter")
         page.get_by_role("link", name="Version 2").focus()
         page.keyboard.press("Enter")
         link = page.get_by_role("link", name="Roll back to version 2")

@@ -44,6 +44,10 @@ def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start, mo
     assert [f"streaming-moments {one}\n" for one in commands] == blocks[:2]
     another, curl = blocks[2:]
     assert printed_by(another).startswith("sm_")
+    for early in (("serve", "service.toml"), ("accumulate", "service.toml", "--once")):
+        code, out, err = run(*early)
+        assert (code, out) == (2, "")
+        assert "`streaming-moments nightly night.toml` creates it and publishes a model" in err
     code, out, err = run(*commands[0].split())
     assert (code, out) == (0, "published; 4 shards counted, model night-v4\n")
     assert "the service has no documents yet" in err

@@ -294,6 +294,7 @@ def test_the_night_that_compared_last_is_shown(days, store, serve_days):
             "n_topics": k,
             "alpha0": 0.1,
             "npmi": 0.1 + k / 100,
+            "seconds": (k - 3) * 1.2,
             "held_out": {"even": -8.0 - k, "odd": -8.1},
         }
         for k in (3, 5)
@@ -310,7 +311,9 @@ def test_the_night_that_compared_last_is_shown(days, store, serve_days):
     with serve_days(accumulate=accumulate) as client:
         text = client("GET", "/choice").text
         assert "Chose 3 topics" in text
-        assert "A night compared these numbers on version 3 (the latest is 4)." in text
+        assert "3 topics, alpha0 0.1, under 0.1 s" in text
+        assert "5 topics, alpha0 0.1, 2.4 s" in text
+        assert "A night compared these numbers for 900 documents." in text
     (days / "night.toml").unlink()
     with serve_days(accumulate={}) as client:
         assert "No numbers have been compared yet" in client("GET", "/choice").text

@@ -72,6 +72,10 @@ def test_pages_fit_are_silent_and_accessible(days, serve_days, compared, seen, e
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "main", "the navigation is skipped"
+        page.locator("summary").click()
+        assert page.locator("summary strong").inner_text() == "Versions 1 to 3"
+        assert page.locator(".commits a").all_inner_texts() == [f"Version {n}" for n in (3, 2, 1)]
+        examined(page, "commits")
 
 
 def test_what_is_noise_looks_like_noise(serve_days, compared, seen):

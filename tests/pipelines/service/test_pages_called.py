@@ -23,6 +23,7 @@ from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, 
 from streaming_moments.pipelines.service.http import changing, pages, parts
 from streaming_moments.pipelines.service.http.app import prefers_page
 from streaming_moments.pipelines.service.http.pages import html, links_of
+from streaming_moments.pipelines.service.http.version_rows import grouped
 from streaming_moments.pipelines.service.ingest_worker.selecting import (
     Compared,
     ask_selection,
@@ -124,6 +125,7 @@ def test_versions_are_shown_and_compared(caller, values, monkeypatch):
         4,
         {0, 1, 2, 3, 4},
     )
+    assert [len(group) for group in found.groups] == [1] * 5, "each night counted once"
     assert (found.at, found.title, found.admin) == ("./versions", "Versions", True)
     found = told(caller, values, "/versions?before=1&after=3")
     assert (found.chosen, found.apart.documents > 0) == ((1, 3), True)
@@ -150,6 +152,21 @@ def test_versions_are_shown_and_compared(caller, values, monkeypatch):
     caller.service.current.view = replace(view, store=view.store.at(0))
     found = told(caller, values, "/versions")
     assert (found.chosen, found.latest, len(found.lines)) == ((1, 1), 0, 1)
+
+
+def test_commits_of_documents_under_one_lock_are_one_row(caller):
+    head = caller.service.view.store.commit
+
+    def versions(*told):
+        commits = [
+            replace(head, version=9 - place, fence=fence, operation=operation)
+            for place, (fence, operation) in enumerate(told)
+        ]
+        return [[line.version for line in group] for group in grouped(commits)]
+
+    night = [(3, "model"), (3, "append"), (3, "append"), (2, "append"), (2, "grow")]
+    assert versions(*night) == [[9], [8, 7], [6], [5]]
+    assert versions((0, "append"), (0, "append")) == [[9], [8]]
 
 
 def test_health_has_numbers_rates_and_the_ledger(caller, values):
@@ -211,7 +228,7 @@ def test_health_says_that_documents_are_refused_and_that_topics_may_be_poor(
     caller.service.current.view = view
     text = caller("GET", "/health").text
     assert "All works, with a warning" in text
-    assert "A few long documents dominate them" in text
+    assert "A few of them outweigh all others" in text
     assert "<li>1.0 effective documents are few.</li>" in text
 
 
@@ -576,7 +593,7 @@ def test_documents_of_the_shards_are_shown_if_that_is_wanted(call_at, values):
 def test_choice_shows_what_was_compared_last(caller, values):
     inbox = caller.service.current.inbox
     found = told(caller, values, "/choice")
-    assert (found.compared, found.lines, found.taken, found.latest) == (None, (), None, 4)
+    assert (found.compared, found.lines, found.taken, found.latest) == (None, (), None, 240)
     assert (found.asked, found.refusal, found.page.what) == (False, "", "topic")
     token = found.token
     answer = sent(caller, "/choice", {"token": token})
@@ -587,7 +604,16 @@ def test_choice_shows_what_was_compared_last(caller, values):
     assert found_selection(inbox) == Compared(3, refusal="none fits")
     found = told(caller, values, "/choice")
     assert (found.compared.refusal, found.compared.why) == ("none fits", "")
-    assert "none fits" in caller("GET", "/choice").text
+    text = caller("GET", "/choice").text
+    assert "none fits" in text
+    assert "The accumulator compared these numbers for 240 documents." in text
+    inbox.folder.write("selection/found.json", seal({"version": 2, "refusal": "none fits"}))
+    text = caller("GET", "/choice").text
+    assert "these numbers for 120 documents; the latest version has 240." in text
+    view = caller.service.view
+    gaps = replace(view.store.commit, expired=((1, 3),))
+    caller.service.current.view = replace(view, store=replace(view.store, commit=gaps))
+    assert "numbers at version 2, which has expired." in caller("GET", "/choice").text
     assert problem(sent(caller, "/choice", {"token": "x"}), 403)["field"] == "token"
 
 

@@ -109,6 +109,10 @@ def test_too_many_topics_say_how_many_there_are():
         NotIdentifiable, match="5 topics are asked for, but the basis has 4 columns"
     ):
         fit(statistics, 5)
+    # a basis has no more columns than core words
+    larger = "raise the limit by a larger max_topics of Basis.from_pilot and core"
+    with pytest.raises(NotIdentifiable, match=larger):
+        fit(statistics, 5000)
     with pytest.raises(InvalidInput, match="0 topics"):
         fit(statistics, 0)
     with pytest.raises(InvalidInput, match="alpha0 is -1"):

@@ -1,0 +1,51 @@
+"""Rows of the page of versions: commits in plain words, and those of one run together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from types import MappingProxyType
+
+from streaming_moments.pipelines.reports.tables import LogLine, log_line
+from streaming_moments.storage.log.commits import Commit
+
+_COUNTED = "append"
+_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        _COUNTED: "documents counted",
+        "compact": "segments summed",
+        "create": "store created",
+        "forget": "documents forgotten",
+        "gc": "unused files deleted",
+        "grow": "words added",
+        "label": "topic named",
+        "model": "model saved",
+        "stage": "new words chosen",
+        "tag": "model tagged",
+    }
+)
+
+
+def in_words(operation: str) -> str:
+    """Name the operation of a commit in plain words; others keep their names.
+
+    Examples
+    --------
+    >>> in_words("append"), in_words("rollback")
+    ('documents counted', 'rollback')
+    """
+    return _WORDS.get(operation, operation)
+
+
+def grouped(commits: Sequence[Commit]) -> list[list[LogLine]]:
+    """Put consecutive commits of documents under one lock into one group.
+
+    Each night, and each cycle of an accumulator, holds a lock of its own. A writer without a lock
+    leaves the fence of the last one, so commits of such a store stay alone.
+    """
+
+    def run_of(commit: Commit) -> tuple[str, int]:
+        counted = commit.fence and commit.operation == _COUNTED
+        return (_COUNTED, commit.fence) if counted else ("", commit.version)
+
+    return [[*map(log_line, several)] for _, several in groupby(commits, run_of)]
