@@ -143,7 +143,7 @@ def _reads_text(hint: Any) -> bool:
     """Whether a type reads texts other than some words, such as a time reads "10m"."""
     if get_origin(hint) is Annotated:
         base, *rules = get_args(hint)
-        several = get_origin(base) is tuple  # its rules are about one value in place of a list
+        several = get_origin(base) is tuple  # its validators only turn one value into a list
         parsed = not several and any(isinstance(one, BeforeValidator) for one in rules)
         return parsed or _reads_text(base)
     if get_origin(hint) is Literal:

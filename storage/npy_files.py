@@ -102,7 +102,7 @@ def _items(head: str) -> dict[str, str]:
 
 
 def _read(stream: IO[bytes], size: int) -> bytes:
-    """Read so many bytes, which a stream of a compressed file may give in parts."""
+    """Read `size` bytes, which a stream of a compressed file may return in parts."""
     parts, left = list[bytes](), size
     while left and (part := stream.read(left)):
         parts.append(part)

@@ -110,7 +110,7 @@ def unknown_argument(
             if name in held or near is None:
                 field = _nearest(name, held)
                 near = near if field is None else held[field]
-            wider = f"{function.__name__}_by"  # such as fit_by of fit
+            wider = f"{function.__name__}_by"  # of a function with more arguments: fit_by for fit
             if near is None and name in _parameters(
                 getattr(function, "__globals__", {}).get(wider)
             ):

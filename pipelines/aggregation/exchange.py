@@ -20,7 +20,7 @@ _SOON_SECONDS = 0.2  # a live peer answers within this time, and the system repo
 _CONNECT_SECONDS = 4.0  # a live peer answers at once; longer waits are retries of a dead peer
 _MESSAGE_SECONDS = 120.0
 
-Source = tuple[str, str]  # address of a worker, token that its sums got when they were frozen
+Source = tuple[str, str]  # address of a worker, and the token of its frozen sums
 
 
 class SumsLost(Exception):

@@ -43,9 +43,11 @@ from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-_LOSSES = 10  # losses tolerated for one row block, or in succession without a dead worker
-_DEATHS = 20  # deaths of workers tolerated until a run writes more row blocks than before
-_UNEVEN = 1.05  # bound on the rows that a worker adds up, relative to its even share
+# A run fails after more than this many deaths of workers because of one row block, or failed
+# exchanges in a row without a death.
+_LOSSES = 10
+_DEATHS = 20  # most deaths of workers since a new row block was written; then the run fails
+_UNEVEN = 1.05  # a worker adds up at most this many times an equal share of the rows
 
 
 @dataclass

@@ -27,7 +27,9 @@ LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # Memory that allocators do not return: measured up to 3% of the arrays.
 SLACK = 1.1
 _LEAST_LUMP = 4 * MEBIBYTE
-_MOST_LUMP = 32 * MEBIBYTE  # most bytes of a lump: about 32,768 documents of 100 tokens
+# Most bytes of a lump, which is some batches that are joined and added at once: about 32,768
+# documents of 100 tokens.
+_MOST_LUMP = 32 * MEBIBYTE
 _BATCH_COUNTS = 32 * MEBIBYTE  # bytes of the counts of one batch of text
 # Row blocks that are read by the same requests take at most this.
 AT_ONCE_BYTES = 32 * MEBIBYTE
@@ -220,8 +222,8 @@ def plan_update(
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:
-        # The batches collected for a lump, one more batch, and the joined lump, which serves all
-        # blocks. Subtraction works in place. For some kinds a lump holds sums of all blocks.
+        # In memory are the batches of a lump, the lump, and one more batch. Some kinds sum a lump
+        # over all row blocks at once (`joined_bytes`). Subtraction needs no more.
         lumps = int(SLACK * (2 * lump + _BATCH_COUNTS + layout.foundation.joined_bytes))
         return max(text + DECODE_FACTOR * decoded + lumps, adding)
 
@@ -240,7 +242,7 @@ def plan_update(
     held = layout.row_blocks if free >= whole else min(layout.row_blocks, free // block)
     passes = -(-layout.row_blocks // held)
     sums = whole if passes == 1 else -(-layout.row_blocks // passes) * block
-    # lumps get the memory that the sums leave; the rest allows larger row groups
+    # lumps get half of the memory beside the sums, so that row groups may be larger, too
     spare = max(0, free - sums) // threads
     lump = min(_MOST_LUMP, _LEAST_LUMP + int(spare / 2 / SLACK / 2))
     left = max(0, (memory - PROCESS_BYTES - sums) // threads - task(lump, 0))

@@ -130,8 +130,8 @@ def _of_documents(
     whitening = int(SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     whole_core = PROCESS_BYTES + whitening <= memory
     if not whole_core:
-        # The worker's strips of the pair counts, gathered and joined, one more than its share; the
-        # factors of a product, and the Krylov space if the worker is also the coordinator.
+        # A worker holds its strips of the pair counts and one more, twice while they are joined;
+        # the factors of a product; and the Krylov space, as it may be the coordinator.
         share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
         several = 24 * basis.core * basis.columns + 64 * basis.core * n_topics
         whitening = int(SLACK * (2 * share * core_bytes + several))

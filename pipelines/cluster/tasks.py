@@ -160,7 +160,7 @@ def task_key(step: str) -> str:
     ('polishing', 'topic-rows')
     """
     words = re.findall("[a-z]+", step.partition(",")[0].lower())
-    # starts with a digit, because Dask would read letters alone as a word of the step
+    # the last part begins with 0, because Dask would take letters alone for a word of the step
     return "-".join([*words, f"0{uuid4().hex}"])
 
 

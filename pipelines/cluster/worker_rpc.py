@@ -60,7 +60,7 @@ def deaths_of(client: Client, futures: Iterable[Future[Any]]) -> dict[Any, int]:
     """Return how many workers have died that were assigned each task, by its key."""
     keys = [future.key for future in futures]
 
-    # nested, as above
+    # nested, so that Dask sends its code
     def look(dask_scheduler: Any) -> dict[Any, int]:
         tasks = dask_scheduler.tasks
         return {key: tasks[key].suspicious for key in keys if key in tasks}

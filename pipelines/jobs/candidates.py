@@ -298,7 +298,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10)
         return f"{number} {are} separable: {self.search.reasons()}"
 
     def _beside(self, one: Candidate) -> str:
-        # a fit may search for the only alpha0 again, so the result is read from the model
+        # with a single alpha0 the fit may still change it, so it is not named here
         several = len({one.alpha0 for one in self.candidates}) > 1
         return f", alpha0 {one.alpha0:g}" if several else ""
 

@@ -401,7 +401,7 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
             basis = lineage.basis if part.words is None else lineage.era(part.words).basis
             if part.shards == 1 and part.id not in seen and basis in words:
                 seen.add(part.id)
-                # includes segments that an origin counted, as copies without the name of the origin
+                # segments of origins are included: statistics do not depend on who counted them
                 yield replace(part, sign=1, words=words[basis], origin=None)
 
 

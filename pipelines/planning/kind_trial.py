@@ -126,7 +126,7 @@ def _block_costs(
     content = {
         file.path: store.folder.read(f"segments/{writer.id}/{file.path}") for file in written[0]
     }
-    # decoding alone, because the file was just written
+    # only decoding is measured, because the file was just written and is still in memory
     loading, _ = timed(lambda: decode({**encode_metadata(layout.specs, {}), **content}, ""))
     return BlockCosts(
         add=max(adding - zeroing, 0.0) / max(sum(batch.nbytes for batch in batches), 1),

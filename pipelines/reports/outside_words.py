@@ -133,7 +133,7 @@ def fewer_topics(most: int | None) -> Remedy | None:
     >>> str(fewer_topics(26))
     'Fits can have up to 26 topics instead of 32, because there are 26 core words.'
     """
-    # imported here for the same reason as in `_asked`
+    # imported here because jobs read shards, and most pages of a store do not
     from streaming_moments.pipelines.counting_options import MOST_TOPICS
 
     if most is None or most >= MOST_TOPICS:

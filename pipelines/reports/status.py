@@ -414,7 +414,7 @@ def _added_text(added: Iterable[AddedWords]) -> str:
 
 
 def since_text(added: AddedWords) -> str:
-    """Return the version from which on documents count words.
+    """Return the first version whose new documents include some words.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def store_page(
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
     found = found_of(store, called, model, documents, top_documents, storage_options)
-    if top_documents is not None:  # otherwise they come from the counted shards
+    if top_documents is not None:  # without this folder they come from counted shards
         found, _ = still_counted(store, called, found, storage_options)
     page = ReportPage(
         title=f"{shown.what.capitalize()}s of {PurePosixPath(store.url).name}",

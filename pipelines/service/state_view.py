@@ -229,8 +229,8 @@ class Current:
 
     def _backlog(self) -> Backlog:
         found, folder = self.inbox.backlog(), self.inbox.folder
-        # a bucket needs no check if batches are pending, because `backlog` has just written to it
-        # to read its clock; a local clock also goes on a full disk
+        # To read the clock of a bucket, `backlog` has just written to it if batches are pending, so
+        # it has room. The clock of a local disk can be read even if the disk is full.
         if folder.is_local or not found.batches:
             folder.require_room()
         return found

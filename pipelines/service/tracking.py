@@ -73,7 +73,7 @@ class Tracker:
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
             whole = next((shard.nbytes for shard in sealed.shards if shard.day == day), None)
-            # the size in the ledger is that before the deletions, so their documents still count
+            # the ledger has the size before the deletions, so their documents are still counted
             if record is not None and (whole is None or record.size == whole):
                 return True
         return False

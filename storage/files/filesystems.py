@@ -111,7 +111,8 @@ def open_file_system(
         )
     if isinstance(storage_options, NotedOptions):
         storage_options.used = True
-    # Without cached listings an instance never ages, and a new client costs 0.3 s for each shard.
+    # fsspec reuses a client with the same options, as a new one would cost 0.3 s for each shard.
+    # Reuse is safe, because no listing is cached.
     options = client_options(get_protocol(url), storage_options or {})
     options["use_listings_cache"] = False
     try:

@@ -245,7 +245,7 @@ class Format(Protocol):
             return None
         raise ShardError(
             source.url,
-            f"is of format {self.name}, which has no column {column!r} of ids",
+            f"is of format {self.name}, which has no id column {column!r}",
             "leave out {transform.id_column} to identify documents by their numbers",
         )
 

@@ -19,14 +19,17 @@ from streaming_moments.storage.log.schema import Count, Extensible, checked
 
 READS = 6
 WRITES = 6
-# The first version of the package that reads and writes each format. A store gets the lowest format
-# that it needs: 2 for length weights, 3 for halves, 4 for tables of categorical columns. Format 5
-# is for a list of forgotten shards, a column of dates whose texts may have zones, and documents or
-# models of other stores. Earlier versions may read such a store, but as writers they would ignore
-# the list, keep such models in a purge,
-# use other days, or merge segments of several origins.
-# Format 6 is for halves by content: earlier versions may read it, but would assign halves by place.
+# A store gets the lowest format that it needs. What earlier versions of the package lack:
+# 2: length weights
+# 3: halves
+# 4: tables of categorical columns
+# 5: forgotten shards (they would count these again), dates with time zones (they would use other
+#    days), origins (they would merge segments of several), and copied models (a purge would not
+#    delete these)
+# 6: halves by content (they would assign halves by place)
+# They may read formats 5 and 6, but must not write to them.
 _NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
+# first version of the package that reads and writes each format
 INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.3.0", 6: "0.3.0"}
 _CAREFUL = 5
 _BY_CONTENT = 6

@@ -206,7 +206,10 @@ class WindowedStore:
         return whole_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
-        """Numbers of documents that count each word, as in `Snapshot`; with weights by age."""
+        """For each row, the documents whose counts include it, as `Snapshot` does.
+
+        With a half-life they are weighted by age.
+        """
         _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
         sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self._parts]

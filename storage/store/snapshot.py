@@ -169,7 +169,7 @@ class Snapshot:
         return self.row_lengths().whole
 
     def row_lengths(self) -> RowLengths[LengthHistogram]:
-        """Documents that count each row; fewer documents count words that were added later.
+        """For each row, the documents whose counts include it: fewer for words added later.
 
         Raises InvalidInput if the store has a kind other than counts.
         """

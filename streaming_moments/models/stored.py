@@ -310,7 +310,7 @@ class StoredModel:
         return replace(self, **moved)
 
 
-# properties of models with the size of their records
+# properties of a model that hold the size of a record, with the noun for its parts
 _SIZES = MappingProxyType({"n_words": "word", "n_features": "feature", "dimension": "number"})
 
 

@@ -46,8 +46,8 @@ from streaming_moments.storage.store.store import MomentStore
     type=OrAuto(COUNT),
     default=PASSES,
     show_default=True,
-    help="Number of passes; auto: stop when another pass would change topics by little of their "
-    "error bars.",
+    help="Number of passes; auto: stop when another pass would change topics by much less than "
+    "their error bars.",
 )
 @click.option("--alpha", is_flag=True, help="Also learn alpha, by one fixed-point step per pass.")
 @click.option(

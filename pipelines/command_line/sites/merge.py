@@ -57,7 +57,7 @@ _SHOWN = 5
 @click.option(
     "--include-forgotten",
     is_flag=True,
-    help="Also count shards that STORE has forgotten or purged, and an origin that it has purged.",
+    help="Also count what was forgotten in STORE or purged from it, whether a shard or an origin.",
 )
 @click.option(
     "--compact-after",

@@ -30,7 +30,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--copies",
     is_flag=True,
-    help="Rename shards as well whose file is still at OLD, as after a restore of a copy.",
+    help="Also rename shards whose files still exist at OLD, such as after restoring a copy.",
 )
 @click.option("--message", default="", help="Message for the log.")
 @job_options

@@ -48,7 +48,7 @@ from streaming_moments.storage.store.store import MomentStore
     "--drift",
     "model",
     metavar="MODEL",
-    help="Also show the drift of the documents since this model, or tag, was fitted.",
+    help="Also show how documents have changed since the model of this name or tag was fitted.",
 )
 @cluster_options
 @storage_option

@@ -67,7 +67,7 @@ _SHOWN = 20
 @click.option(
     "--include-moved",
     is_flag=True,
-    help="Count shards again that have moved since they were counted; see `rename`.",
+    help="Count moved shards again under their new names; `rename` only changes the names.",
 )
 @click.option(
     "--replace", is_flag=True, help="Count changed shards again, in place of their old content."

@@ -29,7 +29,7 @@ _HOLD = (
 _SKETCH = (
     "Columns of the sketch, at least 2 more than twice the states [22; with up to {} all of them]"
 )
-# Options of `create` for kinds with a vocabulary from a pilot, and for kinds with texts.
+# Options of `create` that only kinds with a vocabulary have, and that only kinds of texts have.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
 OF_TEXTS = frozenset(
     {"languages", "tokeniser", "stop_words", "phrases", "min_length", "max_document_fraction"}

@@ -26,7 +26,7 @@ from streaming_moments.storage.inbox.records import RecordShape
 
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
-_ACCEPTED = 202  # status of calls whose answer names where their state is shown
+_ACCEPTED = 202  # status of an accepted request; the answer links to its state
 # text, fewest items of a list, and longest list in examples
 _TEXT, _FEW, _LONGEST = "the sea and a ship", 2, 16
 

@@ -206,7 +206,7 @@ def _found(service: Service, view: View, published: Published) -> tuple[Mapping[
             config.documents,
             storage_options,
         )
-        # without a folder of documents, the samples were read from shards that still count
+        # without a folder of documents, the samples are from shards that are still counted
         if config.documents is None:
             return found, ""
         kept, gone = still_counted(view.store, published.name, found, storage_options)

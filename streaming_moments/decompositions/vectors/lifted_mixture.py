@@ -154,7 +154,7 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
     one subtraction: |x - m|^2 minus its part along the signal.
     """
     B, r = signal.inside, signal.spectrum.size
-    along = B * np.sqrt(signal.spectrum)  # orthonormal columns: Q, then
+    along = B * np.sqrt(signal.spectrum)  # orthonormal columns
     within = np.einsum("abc,bi,ci->a", moments.third, along, along, optimize=True)
     found = B.T @ (moments.norms - within) / (moments.mean.size - r)
     return np.asarray(found)

@@ -92,7 +92,8 @@ class RowWindows:
                 f"{k} states need rows of at least {k - 1} numbers, but these have {d}; ask for at "
                 f"most {d + 1} states"
             )
-        # Repeats the constant column: centred means of k states span only k - 1 directions.
+        # The constant column occurs twice: centred means of k states span only k - 1 directions,
+        # and its copy adds the missing one.
         twice = np.r_[0, : d + 1]
         slices = self.sums[:, twice][:, :, twice]
         sides = whiten_sides(slices[0], np.eye(d + 1), np.eye(d + 1), k)

@@ -44,7 +44,10 @@ def trial_of_edges(rows: Rows, options: Any) -> Trial:
         parts = half_rows(rows, odd).gathered("halves", _scored, fitted)
         edges = sum(count for _, count in parts)
         if not edges:
-            raise InvalidInput("a half of the edges is empty; count more edges, or give a number")
+            raise InvalidInput(
+                "one of the two halves has no edges, so nothing can be held out; count more "
+                "edges, or give the number of communities"
+            )
         scores.append(sum(score for score, _ in parts) / edges)
     return Trial(HeldOut(*scores))
 

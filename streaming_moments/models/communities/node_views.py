@@ -27,7 +27,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.edges.ends import PARTS, part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# Part of the nodes that is the rows view, and the parts that are its left and right side.
+# The part of the nodes whose edges are the rows view, and the parts of the left and right views.
 _ROWS, _LEFT, _RIGHT = 2, 0, 1
 _STRIP = 512
 _ROUNDING = 1e-10

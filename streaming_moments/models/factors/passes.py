@@ -192,7 +192,7 @@ def _score(
     sizes, sums, squares = rows / n, first / (n * FACTOR), products / (n * FACTOR**2)
     ends = np.rint(np.array(_ENDS) * FACTOR) / FACTOR
     low, high = np.concatenate([ends[:1], ends]), np.concatenate([ends, ends[-1:]])
-    # a value clipped to interval a is `fixed[a, b]` in interval b, and itself in its own
+    # clip a value of interval b to interval a: the result is the bound `fixed[a, b]` if a is not b
     below, above = np.tri(low.size, k=-1), np.tri(low.size, k=-1).T
     fixed = low[:, None] * below + high[:, None] * above
     mean = fixed @ sizes + sums[:, own]

@@ -225,7 +225,7 @@ class CountsFoundation:
             )
         if statistics.later:
             raise ForeignStatistics(
-                f"the statistics have documents that count fewer than all {self.basis.n_words} "
+                f"some documents were counted with fewer than all {self.basis.n_words} "
                 "words; write the documents of each vocabulary into a segment of their own"
             )
         if (statistics.codocuments is not None) != self.codocuments:

@@ -73,7 +73,7 @@ class WordArrays(Generic[L, Number]):
 
     @property
     def row_lengths(self) -> RowLengths[L]:
-        """Documents that count each row."""
+        """For each row, the documents (by length) in whose counts it is included."""
         return RowLengths(self.length_histogram, self.later)
 
 

@@ -27,6 +27,7 @@ def in_process():
 def test_no_case_is_skipped_here(case, monkeypatch):
     # as many words as fit 20 topics take seconds for cells of pairs that hold nothing
     monkeypatch.setattr(counts, "TOPICS", 4)
+    monkeypatch.setattr(counts, "WORDS", 1_000)
     small = {name: value for name, value in SMALL.items() if hasattr(case, name)}
     made = type(case.__name__, (case,), small)()
     made.setup()

@@ -8,6 +8,7 @@ import uuid
 
 import pytest
 
+from streaming_moments.pipelines.service.http import admission
 from streaming_moments.pipelines.service.http.bodies import documents_in, json_in
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.files.folders import Folder
@@ -140,6 +141,8 @@ def test_each_call_is_answered_while_the_storage_hangs(serve, monkeypatch):
 
     with serve(limits={"seconds": "200ms", "requests": 3}) as client:
         receipt = client.send([{"text": "a"}], "k").json()["receipt"]
+        # no handler answers before the limit of all calls
+        monkeypatch.setattr(admission, "_GRACE", 0.1)
         monkeypatch.setattr(Folder, "exists", hanging(exists))
         monkeypatch.setattr(Folder, "find", hanging(find))
         try:

@@ -3,6 +3,7 @@
 import random
 import uuid
 from datetime import date
+from unittest.mock import patch
 
 import boto3
 import pytest
@@ -33,7 +34,9 @@ def s3():
         # tried again once, not four times with seconds between them
         retries = {"retries": {"max_attempts": 1, "mode": "legacy"}}
         access = {"key": "any", "secret": "any", "endpoint_url": proxy.url}
-        yield proxy, {**access, "config_kwargs": retries}
+        # a client that is made asks it for the waits of its own
+        with patch("botocore.retryhandler.delay_exponential", lambda **_: 0.01):
+            yield proxy, {**access, "config_kwargs": retries}
         proxy.stop()
 
 

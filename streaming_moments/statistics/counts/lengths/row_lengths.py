@@ -1,4 +1,4 @@
-"""RowLengths: documents that count each row, if some words were added later."""
+"""RowLengths: documents by length for each row, because words may be added later."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class RowLengths(Generic[L]):
 
     @staticmethod
     def of_first(lengths: LengthHistogram, words: int | None) -> RowLengths[LengthHistogram]:
-        """Documents that counted only the first `words` words; None: all."""
+        """Documents counted when there were only `words` words; None: all documents."""
         whole = RowLengths(lengths)
         return whole if words is None else whole.until(words)
 
     def until(self: RowLengths[LengthHistogram], words: int) -> RowLengths[LengthHistogram]:
-        """Documents that count only the first words, without any that count later words."""
+        """Documents counted before words were added, without those counted later."""
         nothing = LengthHistogram.zero(self.whole.weights)
         return _in_steps(self.whole, [*self.later, (words, nothing)])
 
@@ -100,7 +100,7 @@ class RowLengths(Generic[L]):
         return self.whole.tables()
 
     def at(self, row: int) -> L:
-        """Documents that count a row."""
+        """Documents in whose counts a row is included."""
         found = self.whole
         for first, lengths in self.later:
             found = lengths if first <= row else found
@@ -123,7 +123,7 @@ class RowLengths(Generic[L]):
 
 
 def quotients(values: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(r, ...) values divided by the (r,) totals of their rows; 0 if no document counts a row.
+    """(r, ...) values divided by the (r,) totals of their rows; 0 where a total is 0.
 
     Examples
     --------

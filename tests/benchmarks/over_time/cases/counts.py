@@ -12,7 +12,7 @@ import numpy as np
 from cases import data
 from cases.timing import Timed, bare, first_of
 
-TOPICS = 20
+TOPICS, WORDS = 20, 10_000
 
 
 class Counts(Timed):
@@ -25,7 +25,7 @@ class Counts(Timed):
         if hasattr(self, "batch"):
             return
         basis, batch = first_of(":Basis"), first_of(":CountBatch")
-        drawn = data.documents(self.documents)
+        drawn = data.documents(self.documents, WORDS)
         self.batch = batch.from_csr(drawn)
         self.few = batch.from_csr(drawn[:100])
         self.pilot = batch.from_csr(drawn[: min(2_000, self.documents)])
