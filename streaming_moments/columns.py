@@ -190,7 +190,7 @@ class Columns(Mapping[str, Any]):
         return Columns({name: one.first(number) for name, one in self.columns.items()}, index)
 
     def html(self, caption: str, digits: int = 4) -> str:
-        """HTML table of all rows, for notebooks; numbers have so many significant digits.
+        """HTML table of all rows, for notebooks; `digits` are significant digits of numbers.
 
         Examples
         --------
