@@ -98,6 +98,17 @@ def larger_basis(most: int, limit: int | None, core: int | None) -> str:
     return f"raise the limit of the store by `streaming-moments rebase --max-topics {allowed}`"
 
 
+def needs_single(numbers: Sequence[int], alphas: Sequence[object]) -> bool:
+    """Whether the score of one topic is needed as well, to say how many topics are separable.
+
+    Examples
+    --------
+    >>> needs_single([2, 5], [0.1]), needs_single([1, 5], [0.1]), needs_single([5], [0.1])
+    (True, False, False)
+    """
+    return len(numbers) > 1 and len({*alphas}) == 1 and min(numbers) > 1
+
+
 @dataclass(frozen=True)
 class Selection:
     """Candidates by alpha0 and increasing number of topics; at least one could be fitted.
@@ -107,6 +118,7 @@ class Selection:
     number : what the numbers count, such as topics
     limit : most topics that basis and second moment of the store allow; None if unknown
     core : number of core words, the most that a rebase allows; None if it does not raise `limit`
+    single : held-out score of one topic, which gains are compared with, if it is not a candidate
     """
 
     candidates: tuple[Candidate, ...]
@@ -115,6 +127,7 @@ class Selection:
     number: str = "topics"
     limit: int | None = None
     core: int | None = None
+    single: HeldOut | None = None
 
     def __repr__(self) -> str:
         fitted = {one.n_topics for one in self.candidates if not one.refusal}
@@ -272,7 +285,7 @@ class Selection:
         known = {one.n_topics: one for one in self.candidates}
         curve = {k: one.held_out for k, one in known.items() if one.held_out is not None}
         apart = {k: one.apart for k, one in known.items() if one.apart is not None and k in curve}
-        return NumberSearch(curve, apart, self.number, self.more)
+        return NumberSearch(curve, apart, self.number, self.more, self.single)
 
     @property
     def separable(self) -> Candidate | None:
