@@ -21,7 +21,6 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.jobs.refit import WordPairs
 from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
-from streaming_moments.printing.html_table import html_table
 from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.basis import Basis
@@ -125,9 +124,7 @@ class Selection:
         return f"Selection({numbers}: {', '.join(self.marks) or 'none chosen'}{left})"
 
     def _repr_html_(self) -> str:
-        rows = self.columns.plain()
-        cells = ([_cell(value) for value in row.values()] for row in rows)
-        return html_table(repr(self), [*self.columns], cells)
+        return self.columns.html(repr(self), digits=6)
 
     @property
     def columns(self) -> Columns:
@@ -352,12 +349,6 @@ is within the noise of 0.062). It is the most tried: try 8 to 16
             f"{chose}: {reason} ({held_out:.4f} per {per}; {rest} within the noise of "
             f"{self.noise:.2g}){edge}"
         )
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, eq=False)

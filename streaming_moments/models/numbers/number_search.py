@@ -80,6 +80,9 @@ class NumberSearch:
         numbers = shown_numbers(self.curve, self.of)
         return f"NumberSearch({numbers}: {', '.join(self.marks)})"
 
+    def _repr_html_(self) -> str:
+        return self.columns.html(repr(self), digits=6)
+
     @property
     def columns(self) -> Columns:
         """Numbers that were tried, rising, and the held-out log-likelihood of each."""
