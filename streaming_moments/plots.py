@@ -172,13 +172,19 @@ def plot_map(
     Names that would overlap are moved up, with a line to their circles.
     """
     axis = _axis(ax)
-    circles = axis.scatter(places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4)
+    from matplotlib.patheffects import withStroke
+
+    circles = axis.scatter(
+        places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4, edgecolors="none"
+    )
     drawn: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
     drawn |= {"fontsize": _SMALL, "arrowprops": {"arrowstyle": "-", "linewidth": 0.5}}
     labels = []
     for place, name in zip(places, names, strict=True):
         labels.append(axis.annotate(name, tuple(place), (0, 0), **drawn))
         labels[-1].set_parse_math(False)
+        # a white outline, because edges of circles can cross the letters
+        labels[-1].set_path_effects([withStroke(linewidth=2.5, foreground="white")])
         labels[-1].set_in_layout(False)  # else a later layout would move circles below labels
     axis.set_aspect("equal", adjustable="datalim")
     axis.set(xticks=[], yticks=[], title="near topics have similar words")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from numbers import Integral
 from typing import TypeAlias
 
 ROOT = "streaming_moments"
@@ -22,12 +23,20 @@ def reporter(owner: str, verbose: int | bool = 0, package: str = "models") -> Re
     """Return a function that reports a line, with the seconds since the line before it.
 
     Each line goes to the logger `streaming_moments.<package>` at level INFO. If `verbose` is not 0,
-    it is also printed on standard output after the name of its owner, as scikit-learn does.
+    it is also printed on standard output after the name of its owner, as scikit-learn does, unless
+    a handler of `logging` shows it already.
+
+    Raises
+    ------
+    TypeError
+        `verbose` is not a whole number or a boolean.
 
     Examples
     --------
     >>> reporter("MomentTopics")("counted documents")
     """
+    if not isinstance(verbose, Integral):
+        raise TypeError(f"verbose is {verbose!r}; give 1 to print progress, or 0")
     logger, last = logging.getLogger(f"{ROOT}.{package}"), time.perf_counter()
 
     def report(line: str) -> None:
@@ -35,7 +44,7 @@ def reporter(owner: str, verbose: int | bool = 0, package: str = "models") -> Re
         now = time.perf_counter()
         timed, last = f"{line} ({now - last:.1f} s)", now
         logger.info("%s: %s", owner, timed)
-        if verbose:
+        if verbose and not _is_shown(logger):
             print(f"[{owner}] {timed}", flush=True)
 
     return report
@@ -43,9 +52,19 @@ def reporter(owner: str, verbose: int | bool = 0, package: str = "models") -> Re
 
 def has_reader(logger: logging.Logger) -> bool:
     """Whether a handler of an application receives the lines of a logger."""
+    return any(not isinstance(one, logging.NullHandler) for one in _handlers(logger))
+
+
+def _is_shown(logger: logging.Logger) -> bool:
+    """Whether a handler shows lines of level INFO; files and NullHandler show none."""
+    silent = (logging.NullHandler, logging.FileHandler)
+    return logger.isEnabledFor(logging.INFO) and any(
+        one.level <= logging.INFO and not isinstance(one, silent) for one in _handlers(logger)
+    )
+
+
+def _handlers(logger: logging.Logger) -> Iterator[logging.Handler]:
     above: logging.Logger | None = logger
     while above is not None:
-        if any(not isinstance(one, logging.NullHandler) for one in above.handlers):
-            return True
+        yield from above.handlers
         above = above.parent if above.propagate else None
-    return False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -15,12 +13,12 @@ from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.remedies import of_stores
+from streaming_moments.printing.callers import warn_outside
 from streaming_moments.printing.remedies import Sayable, in_words
 from streaming_moments.progress import Report, unreported
 
 PACKAGE = "pipelines"  # name of the logger
 EVERY = 10.0  # seconds between two lines of a long step
-_PACKAGE = "streaming_moments."
 
 
 @contextmanager
@@ -45,8 +43,4 @@ def running(
 
 def warn_caller(line: Sayable | str) -> None:
     """Issue a warning that points to the caller's line outside this package."""
-    # search the stack, because the number of calls in between differs
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(in_words(of_stores, line), stacklevel=level)
+    warn_outside(in_words(of_stores, line))

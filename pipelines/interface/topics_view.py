@@ -286,10 +286,12 @@ class Topics:
     def _repr_html_(self) -> str:
         scores = [(one, coherence_of(self.model, one.key)) for one in followed()]
         known = [(one, values) for one, values in scores if is_known(values)]
+        bars = self.model.topic_bars
         rows = [
             (
                 self.labels.get(place, place),
                 f"{share:.1%}",
+                *(() if bars is None else (f"{bars[place]:.2%}",)),
                 *(f"{values[place]:.{one.digits}f}" for one, values in known),
                 " ".join(words),
             )
@@ -301,7 +303,9 @@ class Topics:
         said = f"{of_number(self.model.n_topics, 'topic')} of {documents}"
         if self.stale is not None and self.stale.is_stale:
             said += f"; {stale_line(self.stale)}"
-        return html_table(said, ["topic", "share", *(one.name for one, _ in known), "words"], rows)
+        measured = [] if bars is None else ["error bar"]
+        head = ["topic", "share", *measured, *(one.name for one, _ in known), "words"]
+        return html_table(said, head, rows)
 
     @property
     def _index(self) -> WordIndex:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.columns import Columns
+from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.methods import decomposition_called
@@ -439,6 +439,51 @@ class TopicModel(StoredModel):
     def attributes(self) -> Attributes:
         """The attributes of `parts`."""
         return self.parts()[1]
+
+    def to_frame(self, names: Sequence[str] | None = None, number: int = 10) -> DataFrame:
+        """A pandas frame with a row for each topic, as `to_table`; its index is called `topic`.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Words of the vocabulary, such as `vocabulary.terms` of `from_gensim`; with names there
+            is a column `words`, without there is none.
+        number : int
+            Words of each topic.
+
+        Raises
+        ------
+        InvalidInput
+            The number of names differs from the words of the model, or `number` is below 1.
+        ModuleNotFoundError
+            pandas is not installed; the message has the command that installs it.
+
+        Examples
+        --------
+        >>> topics = np.array([[0.55, 0.5], [0.45, 0.0], [0.0, 0.5]])
+        >>> model = TopicModel.from_topics(topics, np.array([0.5, 0.5]))
+        >>> model.to_frame(["law", "tax", "sea"], 1).words.tolist()
+        ['tax', 'sea']
+        """
+        return self._with_words(names, number).to_frame("topic")
+
+    def to_table(self, names: Sequence[str] | None = None, number: int = 10) -> Table:
+        """An Arrow table with a row for each topic: share, error bar, coherences and words.
+
+        Parameters and errors as of `to_frame`.
+        """
+        return self._with_words(names, number).to_table()
+
+    def _with_words(self, names: Sequence[str] | None, number: int) -> Columns:
+        if names is None:
+            return self.per_state
+        if len(names) != self.n_words:
+            raise InvalidInput(
+                f"{of_number(len(names), 'name')} of {of_number(self.n_words, 'word')}; give a "
+                "name for each word of the model"
+            )
+        told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
+        return Columns({**self.per_state, "words": Column.of_values(told)})
 
     @property
     def shown_values(self) -> dict[str, NDArray[np.float64]]:

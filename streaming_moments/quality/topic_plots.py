@@ -34,7 +34,7 @@ def plot_topics(
 
 
 def plot_topic_map(model: TopicModel, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Draw a map of the topics with their names, by the distances between them."""
+    """Draw a map of the topics by the distances between them; names follow the numbers."""
     places = classical_scaling(topic_distances(model.topics))
-    titles = [f"{topic} {name}" for topic, name in enumerate(names)]
+    titles = [f"{topic} {name}".strip() for topic, name in enumerate(names)]
     return plot_map(places, np.asarray(model.weights), titles, ax)

@@ -95,8 +95,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         NotIdentifiable
             The records do not separate as many components.
         """
-        self._added, report = False, self._reporter()
+        self._added = False
         self._require_parameters()
+        report = self._reporter()
         require_records(X)
         records = self._records(X, first=True)
         self._draw_seed()
@@ -118,8 +119,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         self._require_no_polish()
         if hasattr(self, "model_"):
             self._require_statistics()
-        first, report = "statistics_" not in vars(self), self._reporter()
+        first = "statistics_" not in vars(self)
         self._require_parameters()
+        report = self._reporter()
         require_records(X)
         records = self._records(X, first)
         if first:
@@ -208,6 +210,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return self.number_search_.found(asked)
 
     def _reporter(self) -> Report:
+        if not isinstance(self.verbose, Integral):
+            raise InvalidInput(
+                f"verbose is {shown(self.verbose)}; give 1 to print progress, or 0 for none"
+            )
         return reporter(type(self).__name__, self.verbose, "sklearn")
 
     def _outcome(self) -> str:

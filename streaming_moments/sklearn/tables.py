@@ -15,6 +15,8 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.latent_trees.second_start import better_start
 from streaming_moments.models.rows import InMemory
+from streaming_moments.printing.callers import warn_outside
+from streaming_moments.printing.plural import of_number
 from streaming_moments.sklearn.estimator import MomentSampler, RandomSeed
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -28,6 +30,8 @@ from streaming_moments.statistics.halves import odd_by_place
 
 _NUMBERS = (2, 4, 8, 16, 32)  # most latent classes, if the fit chooses their number
 
+_NAMED = 3  # most columns that a warning names
+
 Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, and a mask of the known ones
 
 
@@ -37,8 +41,9 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     Trees of several shapes are fitted. The model is the one that predicts held-out columns best:
     `model_.shape` names it, `model_.shape_scores` has the scores of all.
 
-    `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing. After
-    `partial_fit`, values that the first rows lacked are missing. A column with one value is
+    `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing. Values that
+    the first rows lacked count as missing, with a warning, because the tree has no probability for
+    them; `transform` then replaces them. A column with one value is
     refused, and too many categories raise `BoundExceeded`.
 
     Parameters
@@ -209,7 +214,21 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
             code_of = {value: code for code, value in enumerate(own.tolist())}
             rows = np.flatnonzero(known[:, place])
             found[rows, place] = [code_of.get(value, -1) for value in values[rows, place].tolist()]
+        if (new := known & (found < 0)).any():
+            self._warn_of_new(values, new)
         return found
+
+    def _warn_of_new(self, values: NDArray[Any], new: NDArray[np.bool_]) -> None:
+        places = np.flatnonzero(new.any(axis=0))
+        named = [
+            f"{values[new[:, place], place][0]!r} in column {self._table.names[place]}"
+            for place in places[:_NAMED]
+        ]
+        more = ", ..." if len(places) > _NAMED else ""
+        warn_outside(
+            f"{of_number(int(new.sum()), 'value')} not in the first rows of the fit, such as "
+            f"{', '.join(named)}{more}: counted as missing; refit to include new categories"
+        )
 
     def _records(self, X: Any, first: bool = False) -> Cells:
         """(rows, V) values, with whole numbers as integers, and a mask of the known ones."""

@@ -14,9 +14,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from streaming_moments.arguments import require_fitting
+from streaming_moments.columns import DataFrame, Table
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.decompositions.moments import require_topics
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.fit import fit_reported, search_topics
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
@@ -189,6 +190,45 @@ class MomentTopics(SparseInput, MomentTransformer):
         called = self._called(names)
         return [[called[word] for word in row] for row in self.model_.top_words(number, by)]
 
+    def to_frame(
+        self, number: int = 10, names: Sequence[str] | NDArray[Any] | None = None
+    ) -> DataFrame:
+        """A pandas frame with a row for each topic: share, error bar, coherences and top words.
+
+        Parameters
+        ----------
+        number, names
+            As of `top_words`, whose errors are raised.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its index is called `topic`; words are the last column.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is not installed; the message has the command that installs it.
+
+        Examples
+        --------
+        >>> rows = [[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]] * 9
+        >>> topics = MomentTopics(2, alpha0=0).fit(rows)
+        >>> topics.to_frame(2, names=["law", "tax", "sea", "ship"]).words.tolist()
+        ['sea ship', 'law tax']
+        """
+        require_fitting(MomentTopics.to_frame, number=number, names=names)
+        called = self._called(names)
+        return self.model_.to_frame(called, number)
+
+    def to_table(
+        self, number: int = 10, names: Sequence[str] | NDArray[Any] | None = None
+    ) -> Table:
+        """As `to_frame`, as an Arrow table."""
+        require_fitting(MomentTopics.to_table, number=number, names=names)
+        called = self._called(names)
+        return self.model_.to_table(called, number)
+
     def plot(
         self,
         number: int = 8,
@@ -228,7 +268,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         Parameters
         ----------
         names : sequence of str, optional
-            As of `top_words`.
+            As of `top_words`; without names of columns, circles have only the number of the topic.
         ax : matplotlib.axes.Axes, optional
             Where to draw; by default a new figure of pyplot.
 
@@ -238,8 +278,10 @@ class MomentTopics(SparseInput, MomentTransformer):
             The axes; errors as of `plot`.
         """
         require_fitting(MomentTopics.plot_map, names=names)
-        called = self._called(names, "word ")
-        words = [", ".join(called[word] for word in row) for row in self.model_.top_words(2)]
+        if names is None and not hasattr(self, "feature_names_in_"):
+            check_is_fitted(self)
+            return plot_topic_map(self.model_, [""] * self.model_.n_topics, ax)
+        words = [", ".join(row) for row in self.top_words(2, names)]
         return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
@@ -270,6 +312,11 @@ class MomentTopics(SparseInput, MomentTransformer):
             raise InvalidInput(
                 f"{name} is {max(most, least)}, but {of_number(words, 'word')} can separate no "
                 f"more topics than words; give at most {words}"
+            )
+        if not (records.lengths > 1).any():
+            raise NotIdentifiable(
+                f"none of the {of_number(records.documents, 'document')} of X has two words, so no "
+                "words occur together; give longer documents"
             )
         self._repeated = documents_repeated(records)
         self._basis = Basis.from_pilot(

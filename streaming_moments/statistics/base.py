@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol, Self
+from functools import wraps
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,26 @@ from numpy.typing import NDArray
 from streaming_moments.statistics.row_block import RowBlock
 
 Arrays = Mapping[str, NDArray[np.int64]]
+C = TypeVar("C")
+
+
+def adds_own(kind: type[C]) -> type[C]:
+    """Return NotImplemented from `+` and `-` of a class for values of other classes.
+
+    Python then raises TypeError.
+    """
+    for name in ("__add__", "__sub__"):
+        if name in vars(kind):
+            setattr(kind, name, _for_own(kind, vars(kind)[name]))
+    return kind
+
+
+def _for_own(kind: type, operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    @wraps(operate)
+    def checked(self: Any, other: Any) -> Any:
+        return operate(self, other) if isinstance(other, kind) else NotImplemented
+
+    return checked
 
 
 def subtract_by_adding(
@@ -51,6 +72,7 @@ class Totals(Protocol):
     def __sub__(self, other: Self, /) -> Self: ...
 
 
+@adds_own
 @dataclass(frozen=True)
 class IntegerTotals:
     """Base of `Totals` whose fields are whole numbers, stored as one array.

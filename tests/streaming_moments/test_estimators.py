@@ -4,6 +4,7 @@ import copy
 import pickle
 import re
 import traceback
+import warnings
 from functools import cache
 
 import networkx as nx
@@ -146,6 +147,13 @@ def test_clones_pickles_and_fits_anew_are_the_same(name, given):
     shown = fitted.model_._repr_html_()
     assert shown.startswith(f"<table><caption>{type(fitted.model_).__name__}(")
     assert shown.count("<tr>") > 2
+    # chains, trees and the like have rows, too
+    assert len(fitted.model_.to_frame()) == fitted.model_.to_table().num_rows > 1
+    for other in (1, None, "1"):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            _ = fitted.statistics_ + other
+        with pytest.raises(TypeError, match="unsupported operand"):
+            _ = fitted.statistics_.totals - other
     assert "nan" not in shown
     assert "array(" not in shown
     assert fitted.get_params() == before
@@ -154,6 +162,21 @@ def test_clones_pickles_and_fits_anew_are_the_same(name, given):
     assert set(vars(fitted)) == held
     for again in (clone(fitted).fit(X), fitted.fit(X), pickle.loads(pickle.dumps(fitted))):
         assert alike(read(again, X), said)
+
+
+def test_new_categories_are_warned_of_and_count_as_missing():
+    rows = [["a", "x", "u"], ["b", "y", "v"], ["a", "x", "u"], ["b", "y", "w"]] * 20
+    tree = sklearn.MomentLatentTree(shape="chow_liu").fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        missing = tree.transform([["a", None, "u"]])
+    said = "2 values not in the first rows .* 'q' in column 1, 'r' in column 2: counted as missing"
+    for read in (tree.transform, tree.score_samples, tree.predict_proba):
+        with pytest.warns(UserWarning, match=said) as caught:
+            read([["a", "q", "u"], ["a", "x", "r"]])
+        assert [one.filename for one in caught] == [__file__]
+    with pytest.warns(UserWarning, match="1 value not"):
+        assert (tree.transform([["a", "q", "u"]]) == missing).all()
 
 
 @pytest.mark.parametrize("name", SPLIT)

@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from streaming_moments import MomentGaussianMixture, MomentTopics, fit, polished
+from streaming_moments.errors import InvalidInput
 from streaming_moments.progress import ROOT, has_reader, reporter
 from streaming_moments.synthetic import lda_corpus
 from streaming_moments.synthetic.mixtures import mixture_rows
@@ -74,6 +75,31 @@ def test_a_line_has_the_seconds_since_the_one_before(monkeypatch, capsys):
         report(line)
     expected = "[job] one (2.5 s)\n[job] two (0.0 s)\n[job] three (0.5 s)\n"
     assert capsys.readouterr().out == expected
+
+
+def test_a_line_that_a_handler_shows_is_not_printed_again(capsys, caplog, tmp_path):
+    logger = logging.getLogger(f"{ROOT}.once")
+    logger.propagate = False
+    logger.setLevel(logging.INFO)
+    # the screen does not show what goes to a file, or is below the level of a handler
+    hidden = (logging.FileHandler(tmp_path / "log"), logging.StreamHandler())
+    hidden[1].setLevel(logging.WARNING)
+    for one in hidden:
+        logger.addHandler(one)
+    reporter("job", 1, "once")("counted")
+    assert "[job] counted" in capsys.readouterr().out
+    logger.addHandler(caplog.handler)
+    reporter("job", 1, "once")("counted")
+    assert capsys.readouterr().out == ""
+    assert "job: counted" in caplog.text
+    logger.handlers.clear()
+    hidden[0].close()
+
+
+@pytest.mark.parametrize("verbose", ["yes", None, 0.5])
+def test_verbose_is_a_number(verbose, corpus):
+    with pytest.raises(InvalidInput, match="verbose is "):
+        MomentTopics(2, verbose=verbose).fit(corpus.to_csr())
 
 
 def test_a_log_of_the_package_alone_has_no_reader():

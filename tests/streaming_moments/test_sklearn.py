@@ -158,6 +158,24 @@ def test_documents_that_tell_no_topics_apart_say_so():
         MomentTopics(2).fit(np.eye(4, dtype=int))
 
 
+def test_documents_without_two_words_are_named():
+    with pytest.raises(NotIdentifiable, match="none of the 50 documents of X has two words"):
+        MomentTopics(2).fit(np.zeros((50, 4), dtype=int))
+
+
+def test_frames_have_the_words_of_topics(counts):
+    frame = pd.DataFrame(counts.toarray()).add_prefix("word_")
+    topics = MomentTopics(2, alpha0=0.3).fit(frame)
+    shown = topics.to_frame(3)
+    assert shown.words.tolist() == [" ".join(words) for words in topics.top_words(3)]
+    assert "topic_bars" in shown
+    assert topics.model_.to_frame(frame.columns, 3).equals(shown)
+    assert topics.to_table(3)["words"].to_pylist() == shown.words.tolist()
+    assert "words" not in topics.model_.to_frame()
+    with pytest.raises(InvalidInput, match="1 name of .* words; give a name for each word"):
+        topics.model_.to_frame(["sea"])
+
+
 def test_polishing_is_of_documents_that_are_all_there(counts):
     plain = MomentTopics(3, alpha0=1.0, refine=2)
     near = clone(plain).set_params(polish=2).fit(counts)

@@ -23,6 +23,7 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     require_seed,
     write_each,
 )
+from streaming_moments.printing.html_table import html_table
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.quality.representatives import Representatives
@@ -81,6 +82,18 @@ class TransformResult:
     own_index: OwnIndex | None = field(default=None, repr=False, compare=False)
 
     __repr__ = short_repr
+
+    def _repr_html_(self) -> str:
+        numbers = {
+            "documents": self.documents,
+            "files": len(self.files),
+            "words in the vocabulary": self.tokens,
+            "other words": self.unknown,
+            "documents with too few known words": self.foreign,
+            "documents without known words": self.empty,
+        }
+        rows = [(name, f"{number:,}") for name, number in numbers.items()]
+        return html_table("result of transform; rows by to_frame()", ["of", "number"], rows)
 
     @property
     def unknown_share(self) -> float | None:

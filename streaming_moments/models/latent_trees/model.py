@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.columns import Column, Columns
+from streaming_moments.columns import Column, Columns, DataFrame
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.base import (
     Arrays,
@@ -416,6 +416,15 @@ class LatentTree(StoredModel):
         found = {name: [one[name] for one in nodes] for name in ("node", "parent", "length")}
         found["states"] = [len(one["states"]) for one in nodes]
         return Columns({name: Column.of_values(values) for name, values in found.items()})
+
+    @property
+    def per_state(self) -> Columns:
+        """Rows of frames and tables: the nodes, as in notebooks."""
+        return self.shown_columns
+
+    def to_frame(self) -> DataFrame:
+        """As `to_table`, as a pandas frame with a row for each node."""
+        return self.per_state.to_frame()
 
     def described(self) -> Description:
         """Scores beside those of Chow-Liu's tree, nodes as JSON, and a drawing."""

@@ -15,6 +15,7 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
+from streaming_moments.statistics.base import adds_own
 from streaming_moments.statistics.counts.adding import (
     BlockSums,
     foreign,
@@ -77,6 +78,7 @@ class WordArrays(Generic[L, Number]):
         return RowLengths(self.length_histogram, self.later)
 
 
+@adds_own
 @dataclass(frozen=True, eq=False, repr=False)
 class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
     """Sufficient statistics of the first three moments for a block of rows, all int64.

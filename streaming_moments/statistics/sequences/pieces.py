@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import PiecesOverlap
-from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.base import Arrays, adds_own
 from streaming_moments.statistics.views.statistics import ViewTotals
 
 ABSENT = -2  # stands for a missing symbol of a short piece; -1 is a symbol outside the alphabet
@@ -188,6 +188,7 @@ class Pieces:
         return f"{name + more!r} {_span(row)}"
 
 
+@adds_own
 @dataclass(frozen=True)
 class SequenceTotals(ViewTotals):
     """Totals of sequences; counts of named pieces are stored for each piece, in `pieces`."""

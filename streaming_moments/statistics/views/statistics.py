@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput, SumExceeded, short
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
-from streaming_moments.statistics.base import Arrays, IntegerTotals
+from streaming_moments.statistics.base import Arrays, IntegerTotals, adds_own
 from streaming_moments.statistics.row_block import RowBlock
 
 TRIPLES = "triple_sketch"
@@ -65,6 +65,7 @@ class ViewTotals(IntegerTotals):
         return ViewTotals(documents, 0, self.triples - self.even_triples)
 
 
+@adds_own
 @dataclass(frozen=True, eq=False)
 class AdditiveStatistics:
     """A block of rows of int64 sums by name: a commutative group under `+`.

@@ -63,7 +63,9 @@ def test_a_frame_of_topics_joins_the_frame_that_was_given(
         out = str(tmp_path / name)
         return fitted.transform(documents, out, source="some", **how)
 
-    found = written(frame, "frame").to_frame()
+    result = written(frame, "frame")
+    assert "<td>documents</td><td>6</td>" in result._repr_html_()
+    found = result.to_frame()
     pd.testing.assert_index_equal(found.index, index)
     if index.is_unique:
         joined = frame.join(found)

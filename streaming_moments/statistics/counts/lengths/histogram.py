@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
+from streaming_moments.statistics.base import adds_own
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
 
+@adds_own
 @dataclass(frozen=True, eq=False)
 class LengthHistogram:
     """Number of documents by length, in vocabulary tokens.

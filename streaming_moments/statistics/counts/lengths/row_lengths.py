@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import Form, Mixture
+from streaming_moments.statistics.base import adds_own
 from streaming_moments.statistics.counts.lengths.histogram import (
     LengthHistogram,
     Lengths,
@@ -20,6 +21,7 @@ from streaming_moments.statistics.counts.lengths.histogram import (
 L = TypeVar("L", bound=Lengths, covariant=True)
 
 
+@adds_own
 @dataclass(frozen=True)
 class RowLengths(Generic[L]):
     """Documents by length for each row: words added later are counted in fewer documents.
