@@ -157,7 +157,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             one,
             MODELS[model].Options,
             one.metadata.get(AUTO, ()),
-            help=told if len(holders) == len(MODELS) else f"Of {', '.join(holders)}: {told}",
+            help=told if len(holders) == len(MODELS) else f"For {', '.join(holders)}: {told}",
             cls=GroupedOption,
             sections=_sections(holders),
         )(placed)

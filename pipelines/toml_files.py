@@ -75,8 +75,8 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
     # report only that this is another file, because other errors in it would mislead
     if other is not None and other.marks & content.keys():
         raise InvalidInput(
-            f"{path} is the configuration of {other.what}, for `{other.command} {path}`; give that "
-            f"of {other.wanted}"
+            f"{path} is the configuration of {other.what}, for `{other.command} {path}`; give the "
+            f"configuration of {other.wanted}"
         )
     return from_toml(kind, content, str(path))
 

@@ -144,7 +144,10 @@ class DateSource:
         if self.pattern is None or self.pattern == NO_PATTERN:
             return
         if self.column is not None:
-            raise InvalidInput("dates are in a column or in the URLs; give one of the two")
+            raise InvalidInput(
+                "dates are read from a column or from the URLs; give a date column or a date "
+                "pattern, not both"
+            )
         for part in _DIGITS:
             if self.pattern.count(part) != 1:
                 raise InvalidInput(

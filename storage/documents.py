@@ -121,8 +121,8 @@ def days_of(
     if not found:
         raise ShardError(
             shard.url,
-            f"column {source.column!r} holds no dates; choose another column, or leave out a shard "
-            "without documents",
+            f"column {source.column!r} holds no dates; choose another column, or leave out the "
+            "shard if it has no documents",
         )
     return DateRange(min(found), max(found))
 

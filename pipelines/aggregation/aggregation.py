@@ -149,7 +149,7 @@ def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
         return ShardError(
             *bad[0].args,
             "no shard of its group was counted",
-            "{update.skip_bad_shards} leaves this one out",
+            "{update.skip_bad_shards} leaves this shard out",
         )
     lines = "; ".join(sorted(map(str, bad)))
     return InvalidInput(

@@ -140,8 +140,8 @@ class Reduction:
         if self.fruitless > _LOSSES:
             raise WorkersLost(
                 f"workers could not fetch sums from each other {self.fruitless} times in a row: "
-                f"{loss}. Make sure that each worker can connect to every other one, and run it "
-                "again"
+                f"{loss}. Make sure that each worker can connect to every other one, and run the "
+                "job again"
             ) from loss
         for index in blocks:
             self.written.pop(index, None)

@@ -86,6 +86,6 @@ def make_context_again(group: Group, death: KilledWorker) -> None:
         if group.context_deaths > _CONTEXT_DEATHS:
             raise WorkersLost(
                 "the workers died repeatedly before they read a shard; see their logs, and run "
-                "it again"
+                "the job again"
             ) from death
         context.retry()

@@ -208,7 +208,8 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--half-life",
         type=HalfLife(),
         metavar="DAYS",
-        help="Days after which a document has half its weight; the sums become floats.",
+        help="Days after which a document has half its weight. Weighted sums are floats, not whole "
+        "numbers.",
     )
     @functools.wraps(command)
     def windowed(
@@ -235,7 +236,8 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         READING,
         "--max-row-group-bytes",
         type=Bytes(),
-        help="Largest Parquet row group, or page of one, that is decoded [as --memory allows].",
+        help="Largest Parquet row group that is decoded, or page of a larger row group [chosen "
+        "from --memory].",
     )
     @functools.wraps(command)
     def limited(max_document_bytes: int, max_row_group_bytes: int | None, **given: Any) -> Any:

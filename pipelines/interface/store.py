@@ -558,8 +558,8 @@ class Store:
         at = self.snapshot.latest()
         if documents is None and any(one.url.startswith(PARTITIONS) for one in at.ledger()):
             raise InvalidInput(
-                "the store counted collections, which are in no file; give polish the documents "
-                "and their source, as to update"
+                "the store counted collections, which are not stored in files; give `polish` the "
+                "documents and their source, as you gave them to `update`"
             )
         with self._running(client, memory, verbose) as run:
             on, shards = dataclasses.replace(run, tell=warn_caller), None

@@ -305,7 +305,10 @@ class Topics:
     @property
     def _index(self) -> WordIndex:
         if self.policy is None or self.vocabulary.token_ids is not None:
-            raise InvalidInput("the model is of token ids; give count batches to its `model`")
+            raise InvalidInput(
+                "the model is of token ids, so it reads no texts; give count batches to its "
+                "attribute `model`"
+            )
         return WordIndex.of(self.vocabulary, self.policy.of_whole_texts)
 
 

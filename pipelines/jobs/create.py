@@ -439,9 +439,9 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
     for name, terms in kept.items():
         if len(terms) < 2:
             raise InvalidInput(
-                f"column {name!r} has {len(terms)} {'category' if terms else 'categories'} in "
-                f"{of_number(options.min_documents, 'row')} or more of the "
-                f"{sample.batch.documents} sampled",
+                f"column {name!r} has {len(terms)} {'category' if terms else 'categories'} with "
+                f"{of_number(options.min_documents, 'row')} or more among the "
+                f"{sample.batch.documents} sampled rows",
                 "leave it out, or lower {create.min_documents}",
             )
     table = TableColumns.of_terms(term for own in kept.values() for term in own)

@@ -182,7 +182,8 @@ def refit_rows(
     else:
         if isinstance(store, WindowedStore) and store.window.half_life is not None:
             raise InvalidInput(
-                f"statistics of kind {foundation.kind} are whole numbers",
+                f"statistics of kind {foundation.kind} are whole numbers, so documents cannot have "
+                "a half-life",
                 "leave out {option.half_life}, and choose days with {option.since} and "
                 "{option.until}",
             )
@@ -239,7 +240,10 @@ def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
     lengths = store.row_lengths()
     if not lengths.whole.C3:
         counted = lengths.whole.n_documents
-        short = "its documents are too short for topics, or create one with {create.language:none}"
+        short = (
+            "count longer documents, or create a store with {create.language:none}, which counts "
+            "stop words"
+        )
         raise NotIdentifiable(
             f"version {store.version} of the store has no document with three vocabulary words",
             remedy(short if counted else "run {update} first"),

@@ -225,7 +225,7 @@ def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = To
     of, instead = "records", ", or create the store without {create.no_halves}"
     if model.finds_topics:
         of = "documents"
-        instead = " ({select} compares some by coherence), or rebase the store with halves"
+        instead = " ({select} compares numbers by coherence), or rebase the store with halves"
     raise InvalidInput(
         f"the store has no halves of the {of}, so `auto` cannot choose",
         remedy("give a number to {named}" + instead, named=named),

@@ -45,7 +45,7 @@ def model_selected(store: StatisticsSource) -> Any | None:
         raise InvalidInput(
             f"held-out data cannot choose the number of states of {names}",
             remedy(
-                "refit some by {refit.model} with {names}, and compare their scores",
+                "fit several numbers by {refit.model} with {names}, and compare the scores",
                 names=names,
             ),
         )
@@ -75,7 +75,7 @@ def select_states(
         known = f"{', '.join(others)} and {last}"
         raise InvalidInput(
             f"numbers of states of model {model.name} cannot be compared, but those of {known} can",
-            "for topics use {select}, for other models compare the scores of some fits",
+            "for topics use {select}, for other models compare the scores of several fits",
         )
     if not store.halves:
         raise InvalidInput(

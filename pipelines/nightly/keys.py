@@ -37,7 +37,7 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
 def collected(path: str) -> str:
     if "://" in path or not path.endswith(".prom"):
         raise ValueError(
-            f"{path} is not a local file named *.prom, and the node exporter reads no other"
+            f"{path} is not a local file named *.prom, and the node exporter reads only these"
         )
     return path
 

@@ -179,7 +179,7 @@ another
         now = stays if self.published else "no model is published yet"
         todo = (
             f"{now}; to publish {one.model} anyway, run `{one.command}`; otherwise the next night "
-            "with new shards fits another"
+            "with new shards fits another model"
         )
         if one.model == self.model:
             return (todo,)

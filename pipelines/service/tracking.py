@@ -140,14 +140,14 @@ def receipt_of(
         return Receipt(receipt, "accepted", documents)
     if noted.version == store.version:
         reason = (
-            f"version {noted.version} counted the documents, but not as {names[0]}: the inbox or "
-            "the store has moved; run `streaming-moments inbox assign`"
+            f"version {noted.version} counted the documents, but not under the name {names[0]}: "
+            "the inbox or the store has moved; run `streaming-moments inbox assign`"
         )
     else:
         reason = (
             f"version {noted.version} counted the documents, but version {store.version} does not: "
-            "the store was rolled back or forgot their shard; an update of the inbox's sealed "
-            "shards counts them"
+            "the store was rolled back or forgot their shard; to count them, update the store "
+            "with the sealed shards of the inbox"
         )
     return Receipt(receipt, "uncounted", documents, reason=reason)
 

@@ -182,7 +182,8 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
     order = sample.order
     if order is None:
         raise InvalidInput(
-            "the sample has no order of words; draw it by a policy with phrase_words"
+            "the sample does not record the order of words; draw it with a token policy that has "
+            "phrase_words"
         )
     # an empty word replaces words that are not tokens, as no phrase contains it
     names = [*sample.terms, ""]

@@ -119,8 +119,8 @@ class OutputFolder:
         if note.replacing or note.by.differs(self.by):
             raise OutputOfAnother(
                 f"{note.by.described} claimed {self.url} during this run, so this run stopped. "
-                "Give another folder, and transform with that model again, as one of its files "
-                "may be missing"
+                "Give this run another folder, and transform with that model again, because one of "
+                "its files may be missing"
             )
 
 

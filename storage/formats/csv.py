@@ -161,7 +161,8 @@ class Csv(Format):
             raise ShardError(
                 url,
                 f"{place} has {fields} fields and {len(content)} bytes, and a header has at most "
-                f"{_COLUMNS} and {_HEADER_BYTES}; write the names of the columns on the first line",
+                f"{_COLUMNS} fields and {_HEADER_BYTES} bytes; write the names of the columns on "
+                "the first line",
             )
         decoded(content, place, url)
         header = pa.BufferReader(content + b"\n")

@@ -261,5 +261,7 @@ class CommitLog:
             return None
         commit = commit_from_json(content, where)
         if commit.version != version:
-            raise StoreError(f"{where} holds version {commit.version}; restore it from a copy")
+            raise StoreError(
+                f"{where} holds version {commit.version} instead of its own; restore it from a copy"
+            )
         return commit

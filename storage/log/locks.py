@@ -101,16 +101,16 @@ class Lock:
                 marks.append(_mark(number))
                 if not _was_silent_since(folder, number, now, note.expiry):
                     raise LockHeld(
-                        f"{folder.url}/{_file(number)} holds the lock {until}, by the storage's "
-                        f"clock longer than its expiry of {note.expiry}, so a clock was wrong. The "
-                        "lock becomes free if its run does not renew it for that long; delete "
-                        "this file if no run is active"
+                        f"{folder.url}/{_file(number)} holds the lock {until}. By the storage's "
+                        f"clock, that is later than its expiry of {note.expiry} allows, so a "
+                        "clock was wrong. The lock becomes free if its run does not renew it for "
+                        "that long; delete this file if no run is active"
                     )
             elif held and now < note.until:
                 raise LockHeld(
                     f"another run holds the lock of {folder.url} {until}; wait for it to end. The "
-                    "lock of a dead run is free at once on its own machine, elsewhere after that "
-                    "time"
+                    "lock of a dead run is free at once on the machine of that run, and on other "
+                    "machines after that time"
                 )
         lock = cls(folder, number, uuid.uuid4().hex, expiry)._next()
         old = range(max(1, lock.number - 2 * _KEPT), lock.number - _KEPT)

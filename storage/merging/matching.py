@@ -78,8 +78,8 @@ def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | Non
     here = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
     if basis not in here:
         raise ForeignStatistics(
-            f"some documents there were counted with {words:,} words, but this store never had "
-            "exactly that many, as its words were added in other steps",
+            f"some documents there were counted with {words:,} words, but this store never had a "
+            "vocabulary of that size, because its words were added in other steps",
             "create a new store like the other one by {create.like}, and merge both into it",
         )
     return here[basis]

@@ -158,7 +158,7 @@ def _require_separate(
             raise InvalidInput(
                 f"{origin.url} and origin {other} ({one.url}) include the documents of the same "
                 "store",
-                "remove that origin by {forget.origin}, or do not merge the other",
+                "remove that origin by {forget.origin}, or do not merge the new store",
             )
 
 

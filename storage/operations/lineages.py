@@ -167,10 +167,10 @@ def require_no_origins(commit: Commit) -> None:
     """Raise InvalidInput if a version includes documents of other stores."""
     if commit.origins:
         raise InvalidInput(
-            f"the store holds documents that {', '.join(commit.origins)} counted, and only they "
-            "can count them again",
-            "create a new store by {create} and those of the others by {create.like}, count "
-            "there, and add them by {merge}",
+            f"the store holds documents that {', '.join(commit.origins)} counted, and only these "
+            "origins can count them again",
+            "create a new store by {create} and one for each origin by {create.like}, count the "
+            "documents there, and add these stores by {merge}",
         )
 
 

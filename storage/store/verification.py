@@ -265,8 +265,8 @@ def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterato
     """Describe damage to a sum of segments, or wrong numbers; the version stays readable."""
     place = segment_folder(one.reference.id)
     beside = (
-        f"; {folder.url}/{place} is the sum of segments, which are read instead. Delete this "
-        "folder, and the next update writes a new sum"
+        f"; {folder.url}/{place} is the sum of segments, and the segments themselves are read "
+        "instead. Delete this folder, so that the next update writes a new sum"
     )
     own = [replace(one.reference, sign=1)]
     parts = [added(part) for part in one.of]

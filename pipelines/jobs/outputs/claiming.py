@@ -101,8 +101,8 @@ def claimed(
 def _require_same(note: OutputNote, by: WrittenBy, folder: Folder) -> None:
     if difference := note.by.differs(by):
         raise OutputOfAnother(
-            f"the files in {folder.url} were written {difference}, and a folder holds outputs "
-            "of one model.",
+            f"the files in {folder.url} were written {difference}, but a folder holds outputs "
+            "of one model only.",
             "Give another folder as {transform.output}, or {transform.replace} to delete "
             "those files first",
         )

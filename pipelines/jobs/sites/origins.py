@@ -110,5 +110,5 @@ other documents: merge it again'
     )
     if state.problem:
         return f"{told}; it cannot be read ({state.problem})"
-    more = f"; version {state.latest} there has other documents: merge it again"
+    more = f"; its latest version {state.latest} has other documents: merge it again"
     return f"{told}{more if state.behind else ''}"

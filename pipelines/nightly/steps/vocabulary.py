@@ -119,7 +119,9 @@ def grown(
     with journal.step("growth") as found:
         words, why_not = tuple[str, ...](), ""
         if most is not None and n_words >= most:
-            why_not = f"the vocabulary has {n_words:,} words, which is the maximum; `rebase` it"
+            why_not = (
+                f"the vocabulary has {n_words:,} words, which is the maximum; `rebase` the store"
+            )
         else:
             room = section.words if most is None else min(section.words, most - n_words)
             try:
@@ -136,7 +138,7 @@ def grown(
         return Growth(store, 0, f"{why}; no words were added: {why_not}")
     shown = f"{', '.join(words[:_SHOWN])}{', ...' if len(words) > _SHOWN else ''}"
     which = agreeing(len(words), "word was added", "words were added")
-    told = f"{which} ({shown}), counted from the next night"
+    told = f"{which} ({shown}) and will be counted from the next night"
     return Growth(store, len(words), f"{why}; {told} on")
 
 

@@ -149,7 +149,9 @@ class Door:
             )
         if found.role < role:
             asked, has = role.name.lower(), found.role.name.lower()
-            raise Problem(403, f"this needs a token of role {asked}; {found.name} is a {has}")
+            raise Problem(
+                403, f"this needs a token of role {asked}; the token {found.name} has role {has}"
+            )
         request.state.credential = token.strip()
         return found
 
@@ -168,7 +170,7 @@ def require_room(service: Service) -> None:
     require_own_inbox(service)
     refused = refusal(service)
     if refused is not None:
-        raise Problem(429, f"{refused}; send again later", retry_after=_AGAIN)
+        raise Problem(429, f"{refused}; send the documents again later", retry_after=_AGAIN)
 
 
 def refusal(service: Service) -> str | None:

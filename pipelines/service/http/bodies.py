@@ -75,7 +75,7 @@ async def read_body(
         budget.give(held)
         if isinstance(error, TimeoutError):
             raise Problem(
-                408, f"the body did not arrive within {seconds:g} seconds; send smaller ones"
+                408, f"the body did not arrive within {seconds:g} seconds; send smaller bodies"
             ) from error
         raise
     return b"".join(parts)

@@ -229,7 +229,7 @@ def _with_topics(store: MomentStore, name: str) -> Any:
     """Load a model with topics; a Problem 422 if it has none."""
     model = store.load_any_model(name)
     if shown_of(model).periods is None:
-        raise Problem(422, f"model {name} is of {model.name}, which has no topics", "model")
+        raise Problem(422, f"model {name} is of type {model.name}, which has no topics", "model")
     return model
 
 

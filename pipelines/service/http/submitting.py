@@ -145,7 +145,12 @@ async def forget_several(service: Service, request: Request) -> Response:
         raise Problem(422, 'send {"ids": [...]} or {"receipts": [...]}, and not both')
     [(field, names)] = given.items()
     if not isinstance(names, list) or not all(_is_name(name) for name in names):
-        raise Problem(422, f"{field} is not a list of strings; send each as it was sent", field)
+        raise Problem(
+            422,
+            f"{field} is not a list of strings; send ids as they were sent, and receipts as they "
+            "were returned",
+            field,
+        )
     return await _asked(service, _LISTS[field], list(map(str, names)))
 
 
@@ -171,7 +176,8 @@ async def deletion(service: Service, request: Request) -> Response:
     if not re.fullmatch(IDENTITY_FORM, identity):
         raise Problem(
             422,
-            f"{identity[:40]!r} is not the id of a deletion; give one that a deletion answered",
+            f"{identity[:40]!r} is not the id of a deletion; give the id in the answer to a "
+            "deletion",
             "deletion",
         )
 

@@ -120,9 +120,10 @@ class Deleting:
             self._replaced(self.store(), path, [])
         elif len(gone.lines) < shard.documents:
             raise StoreError(
-                f"seal {seal_of_shard(path)} of {seals.inbox.folder.url}: since a rollback the "
-                f"store counts deleted documents of {name} again, and the rest of its documents "
-                "has expired; `streaming-moments purge` it, or roll back to a later version"
+                f"seal {seal_of_shard(path)} of {seals.inbox.folder.url}: since a rollback, the "
+                f"store counts deleted documents of {name} again, and the other documents of this "
+                "shard have expired; `streaming-moments purge` the shard, or roll back to a later "
+                "version"
             )
         else:
             text = "forget: documents by request, after a rollback"

@@ -153,8 +153,8 @@ def long_tables(
             raise ShardError(
                 url,
                 f"the rows of sequence {names[row].as_py()!r} are not consecutive and sorted by "
-                f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}, and give "
-                "times in texts the same offset",
+                f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}, and write "
+                "times that are texts with one UTC offset",
             )
         one_on = _one_on(places)
         one_on[runs] = False
@@ -209,7 +209,7 @@ def _listed(
         raise ShardError(
             url,
             f"a row has no {columns[0]!r}, or its {columns[1]!r} is not a whole number; give each "
-            f"row the number of the first symbol of {columns[2]!r} in its sequence",
+            f"row the position that the first symbol of {columns[2]!r} has in its sequence",
         )
     if not held.size:
         return

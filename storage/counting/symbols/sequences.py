@@ -55,9 +55,9 @@ class SequencesForm:
         if len(self.columns) not in (0, 1, 3) or len(set(self.columns)) < len(self.columns):
             raise InvalidInput(
                 f"sequences have {len(self.columns)} columns",
-                "give {create.columns} one column of lists, or sequence,time,symbol of a long "
-                "table, or sequence,from,symbols of pieces in lists, or leave it out if texts are "
-                "sequences",
+                "give {create.columns} one column of lists, or sequence,time,symbol if each row "
+                "has one symbol, or sequence,from,symbols if each row has a list of symbols, or "
+                "leave it out if texts are sequences",
             )
 
     @classmethod

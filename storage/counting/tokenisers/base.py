@@ -95,8 +95,8 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     if len(whole) + len(listed) > most:
         raise TokeniserFailed(
             f"tokeniser {name} returned {of_number(len(listed), 'word')} of {len(whole):,} "
-            f"characters or more for {_named(text)}; give at most {most:,} words and characters "
-            "together"
+            f"characters or more for {_named(text)}; the number of words plus that of characters "
+            f"must be at most {most:,}"
         )
     if "\0" in whole or not _is_valid(whole):
         raise TokeniserFailed(

@@ -237,7 +237,7 @@ def require_no_origin(head: Commit, holdings: Holdings) -> None:
         if part.origin is not None and part.id in holdings.segments:
             [name, *_] = holdings.segments[part.id]["url"].to_pylist()
             raise InvalidInput(
-                f"{name} is in counts of origin {part.origin}",
+                f"{name} is in the counts of origin {part.origin}",
                 "purge it in that store by its name there, then run {merge} again, which purges "
                 "it here, too",
             )

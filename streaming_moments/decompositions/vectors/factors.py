@@ -117,7 +117,7 @@ def require_significant(found: Factors, order: str) -> None:
         remedy += " of a store that is created with the statistic fourth"
     raise NotIdentifiable(
         f"{weak.size} of {size.size} factors have no {called} beyond noise: that of factor {first} "
-        f"is {size[first]:.3f}, and noise has {error[first]:.3f}; {remedy}"
+        f"is {size[first]:.3f}, and that of noise is {error[first]:.3f}; {remedy}"
     )
 
 

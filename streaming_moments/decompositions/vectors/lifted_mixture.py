@@ -204,7 +204,7 @@ def _diagonal_spread(
         tried, found = tried[-_REMEMBERED:], found[-_REMEMBERED:]
     else:
         raise NotIdentifiable(
-            f"variances of {len(third) + 1} components by coordinate did not converge in "
+            f"the variances of {len(third) + 1} components in each coordinate did not converge in "
             f'{_COMPLETIONS} rounds; ask for fewer components, choose "tied-diag" or "spherical", '
             "or add rows"
         )

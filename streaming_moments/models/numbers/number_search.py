@@ -122,7 +122,9 @@ class NumberSearch:
             matplotlib is not installed; the message has the command that installs it.
         """
         if not self.curve:
-            raise InvalidInput(f"no number of {self.of} could be fitted, so there is no curve")
+            raise InvalidInput(
+                f"no number of {self.of} could be fitted, so there is no curve to plot"
+            )
         curve = {number: one.mean for number, one in self.curve.items()}
         within = noise([*self.curve.values()])
         return plot_numbers({"": curve}, self.marks, self.of, LOG_LIKELIHOOD, within, ax)

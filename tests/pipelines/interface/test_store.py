@@ -379,7 +379,7 @@ def test_labels_and_what_came_since_are_told_with_the_topics(empty, planted, cli
     store = store.update(planted[450:], source="two", client=client)
     stale = store.topics().stale
     assert (stale.model, stale.counted, stale.forgotten) == ("first", 450, 0)
-    assert "450 documents counted since are not in it" in store.topics()._repr_html_()
+    assert "450 documents counted since then are not in it" in store.topics()._repr_html_()
     with pytest.raises(InvalidInput, match="has topics 0 to 1, not 2"):
         store.label(2, "none")
     with pytest.warns(UserWarning, match="topic 1 has the label 'ships', too; give each topic its"):

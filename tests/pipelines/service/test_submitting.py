@@ -296,5 +296,6 @@ def test_what_became_of_a_deletion(caller):
         assert told["field"] == "deletion"
         assert (
             told["detail"]
-            == f"{wrong[:40]!r} is not the id of a deletion; give one that a deletion answered"
+            == f"{wrong[:40]!r} is not the id of a deletion; give the id in the answer to a "
+            "deletion"
         )

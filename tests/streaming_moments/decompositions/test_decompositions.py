@@ -394,7 +394,7 @@ def test_evidence_of_two_methods_does_not_add_up(counted):
     _, statistics = counted
     whitening = whiten_all(statistics, 2)
     joint, power = (slice_evidence(statistics, whitening, name) for name in ("joint", "power"))
-    with pytest.raises(InvalidInput, match='evidence for "joint" and "power" does not add up'):
+    with pytest.raises(InvalidInput, match='evidence for "joint" and "power" cannot be added'):
         joint + power
 
 

@@ -365,7 +365,7 @@ def test_a_half_without_pairs_finds_no_number(small):
     counted = MomentStatistics.of(one, basis)
     with pytest.raises(InvalidInput, match="half of the records.*give the number of topics"):
         fit(counted, "auto", 1.0, refine=1)
-    with pytest.raises(InvalidInput, match="half of the documents.*fit with alpha given"):
+    with pytest.raises(InvalidInput, match="half of the documents.*fit with alpha .given"):
         fit(counted, 2, 1.0, refine=1, alpha="auto")
 
 

@@ -133,7 +133,7 @@ def require_certificate(listen: ListenSection) -> None:
     except OSError as error:
         raise InvalidInput(
             f"[listen] certificate {certificate} and key {key} are not PEM files that belong "
-            f"together; give the two of one certificate"
+            f"together; give a certificate and its own key"
         ) from error
 
 
