@@ -83,7 +83,7 @@ def test_columns_of_every_kind_give_first_and_last_day(found):
         ("a.jsonl", b'{"day": 7}', "line 1: field 'day' does not begin with a date"),
         ("a.jsonl", b"{", "line 1 is not JSON"),
         ("a.jsonl", b'{"text": "x"}', "holds no dates"),
-        ("a.csv", b"text,day\n", "leave out a shard without documents"),
+        ("a.csv", b"text,day\n", "leave out the shard if it has no documents"),
         ("a.txt", b"2026-11-21", "format text, which has no column 'day'"),
     ],
 )

@@ -205,7 +205,7 @@ def test_documents_are_cut_by_periods_for_shares_over_time(planted):
 
 
 def test_a_model_of_a_collection_is_polished_from_python(store, records, tmp_path):
-    with pytest.raises(InvalidInput, match="give polish the documents and their source"):
+    with pytest.raises(InvalidInput, match="give `polish` the documents and their source"):
         store.polish()
     polished = store.polish(records, source="all", name="polished", passes=2)
     assert polished.model.polishing.documents == 900

@@ -131,7 +131,7 @@ def test_paths_are_read_as_urls_and_a_store_needs_documents(planted, tmp_path):
     store = create_store(tmp_path / "store", path, max_topics=2).update([path])
     assert store.documents == len(planted)
     assert open_store(tmp_path / "store").forget(path).documents == 0
-    with pytest.raises(InvalidInput, match="no documents to sample; give some, or another store"):
+    with pytest.raises(InvalidInput, match="no documents to sample; give some, or use the found"):
         create_store(tmp_path / "other")
     with pytest.raises(StoreError, match=r"fit one by `store.refit\(..., name='first'\)`"):
         store.topics()

@@ -186,7 +186,7 @@ def test_each_of_the_two_configurations_is_recognised_in_place_of_the_other(tmp_
         read_config(service)
     assert str(refused.value) == (
         f"{service} is the configuration of a service, for `streaming-moments serve {service}`; "
-        "give that of a night, such as night.toml"
+        "give the configuration of a night, such as night.toml"
     )
     read_service(service)
     read_config(night)
