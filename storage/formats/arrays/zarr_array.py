@@ -40,7 +40,7 @@ class ZarrArray(OfNumbers):
         if len(columns) != 1:
             raise ShardError(
                 source.url,
-                f"has several arrays, of which only one can be read, not {', '.join(columns)}; "
+                f"has several arrays, but only one can be read, not {', '.join(columns)}; "
                 "give one name",
             )
         try:
