@@ -170,7 +170,7 @@ class NightReport:
 allows at least 100
         no model is published yet; to publish night-v5 anyway, run \
 `streaming-moments tag store published night-v5`; otherwise the next night with new shards fits \
-another
+another model
         """
         if self.undecided is None:
             return ()
