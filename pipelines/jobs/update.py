@@ -325,7 +325,7 @@ def _stopped(
     """Return the error with the number of committed shards."""
     are = "is" if counted == 1 else "are"
     done = f"{of_number(counted, 'shard')} before it {are} counted and committed; "
-    done += "the same command continues there"
+    done += "the same command counts the rest"
     if isinstance(error, ShardError):
         return ShardError(*error.args, done)
     kind = SumExceeded if isinstance(error, SumExceeded) else InvalidInput

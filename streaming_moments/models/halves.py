@@ -40,7 +40,7 @@ TRIED_ROUNDS = (5, 10, 20, 40, 80)
 LEAST_ALPHA = 0.0125
 _DOUBLED = 10
 START_ALPHA = 0.5  # first value of a search without a guess
-_NO_PAIRS = "a half of the documents has no pair of words"
+_NO_PAIRS = "one of the two halves of the documents has no pair of words"
 
 
 @dataclass(frozen=True)

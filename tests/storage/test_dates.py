@@ -43,7 +43,7 @@ def test_of_several_days_in_a_url_the_last_counts():
 def test_patterns_that_say_too_little_are_refused():
     with pytest.raises(InvalidInput, match=r"'%Y-%m' needs %Y, %m and %d"):
         DateSource(pattern="%Y-%m")
-    with pytest.raises(InvalidInput, match="one of the two"):
+    with pytest.raises(InvalidInput, match="a date column or a date pattern, not both"):
         DateSource("day", "%Y%m%d")
 
 

@@ -126,7 +126,7 @@ async def forget(service: Service, request: Request) -> Response:
     given = {by: request.query_params.getlist(by) for by in ("receipt", "id")}
     if bool(given["receipt"]) == bool(given["id"]):
         raise Problem(
-            422, "give receipt=... or id=..., once or more often, and not both", "receipt"
+            422, "give receipt=... or id=..., one or several times, but not both", "receipt"
         )
     by: _By = "receipt" if given["receipt"] else "id"
     return await _asked(service, by, given[by])

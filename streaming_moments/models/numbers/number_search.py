@@ -399,7 +399,7 @@ def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
     found: Trial | None = model.trial(rows, options)
     if found is None:
         raise InvalidInput(
-            f"a half of the records has no {one_of(model.holds_out)} to hold out; "
+            f"one of the two halves of the records has no {one_of(model.holds_out)} to hold out; "
             f"count more records, or give the number of {model.numbered}"
         )
     return found
