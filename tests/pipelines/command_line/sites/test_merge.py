@@ -115,7 +115,9 @@ def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_
     assert "give SHARDS" in printed(errors)
     opened = open_store(hub)
     opened.refit(2, 0.1, name="first")
-    with pytest.raises(ShardsMissing, match="2 of 2 counted shards are at berlin, rome, and a rebase"):
+    with pytest.raises(
+        ShardsMissing, match="2 of 2 counted shards are at berlin, rome, and a rebase"
+    ):
         opened.polish(model="first")
     code, _, errors = run("forget", hub, shard, "--origin", "berlin")
     assert code == 2
