@@ -137,20 +137,18 @@ def select(
         require_halves(store, ["refine"])
     else:
         require_rounds(refine)
-    wanted = sorted(set(n_topics))
-    if not wanted or not alphas:
+    numbers = sorted(set(n_topics))
+    if not numbers or not alphas:
         raise InvalidInput("give at least one number of topics and one alpha0")
-    require_topics(wanted[0])
-    numbers = [1, *wanted] if store.halves and needs_single(wanted, alphas) else wanted
+    require_topics(numbers[0])
     lengths = counted_lengths(store)
     plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole), refine)
     possible = [k for k in numbers if k not in too_large]
-    middle = [k for k in wanted if k not in too_large]
     rows = rows_by(plan, store, lengths, run, kept=3)
     known = _known_alphas(
         rows,
         [TopicOptions(topics=1, alpha0=alpha0, method=method, seed=seed) for alpha0 in alphas],
-        middle[: len(middle) // 2 + 1],
+        possible[: len(possible) // 2 + 1],
         run,
     )
     forms = [form_of(alpha0) for alpha0 in dict.fromkeys(known)]
@@ -158,6 +156,8 @@ def select(
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
+    if with_single := store.halves and needs_single(numbers, alphas):
+        possible = [1, *possible]
     limit, basis = 0, store.basis
     for form, (whitened, positive) in zip(forms, _whitened(rows, possible, forms), strict=True):
         limit = min(max(limit, positive), basis.columns)
@@ -169,7 +169,7 @@ def select(
         if fitting := [k for k in possible if k <= positive]:
             fitted = _models(rows, plan, fitting, whitened, method, seed, refining)
             found |= {(form, k): one for k, one in fitted}
-    ordered = {(form, k): found[form, k] for form in forms for k in wanted}
+    ordered = {(form, k): found[form, k] for form in forms for k in numbers}
     models = [one for one in ordered.values() if isinstance(one, Fitted)]
     if not models:
         raise next(one for one in ordered.values() if isinstance(one, StreamingMomentsError))
@@ -182,7 +182,7 @@ def select(
     )
     # a rebase raises the limit only where the basis sets it
     core = basis.core if limit == basis.columns else None
-    one = None if numbers is wanted else found[forms[0], 1]
+    one = found[forms[0], 1] if with_single else None
     single = one.held_out if isinstance(one, Fitted) else None
     seconds = time.perf_counter() - started
     return Selection(candidates, seconds, limit=limit, core=core, single=single)
