@@ -180,7 +180,8 @@ def select(
         else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
-    # a rebase raises the limit only where the basis sets it
+    # a rebase raises the limit only if the basis sets it, so only then `core` is the most that it
+    # allows
     core = basis.core if limit == basis.columns else None
     one = found[forms[0], 1] if with_single else None
     single = one.held_out if isinstance(one, Fitted) else None
@@ -321,7 +322,8 @@ def _models(
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
     """Models of one form, for increasing numbers of topics."""
     most = numbers[-1]
-    # the slice of the widest gap differs for each number of topics
+    # A method with slices needs sums for each number of topics, because the slice with the widest
+    # gap differs. Other methods share the sums of the largest number.
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),
@@ -370,7 +372,8 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan includes the rows of the largest model twice; more fit if memory is left
+    # the plan already includes the rows of the largest model twice; if memory is left, more rows
+    # fit
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:
