@@ -65,9 +65,9 @@ class Signal:
         diagonal = diagonal and r < vary  # no direction remains for noise
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
-                f"{r} directions of signal are asked for; with different noise in each of {vary} "
-                f"coordinates, covariances separate at most {most}. Ask for at most {most + 1} "
-                f"components or {most} factors, or choose spherical noise or covariances"
+                f"{r} directions of signal are too many: if each coordinate has its own noise, the "
+                f"covariances of {vary} coordinates identify at most {most}. Ask for at most "
+                f"{most + 1} components or {most} factors, or choose spherical noise or covariances"
             )
         if diagonal:
             noise = diagonal_noise(C, r)
