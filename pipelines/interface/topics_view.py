@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.stored import is_known
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.interface.records import is_missing
@@ -284,7 +285,7 @@ class Topics:
 
     def _repr_html_(self) -> str:
         scores = [(one, coherence_of(self.model, one.key)) for one in followed()]
-        known = [(one, values) for one, values in scores if values is not None]
+        known = [(one, values) for one, values in scores if is_known(values)]
         rows = [
             (
                 self.labels.get(place, place),

@@ -46,6 +46,7 @@ from streaming_moments.pipelines.jobs.candidates import (
     leading_evidence,
     leading_rows,
     model_at,
+    needs_single,
     numbers_of,
     refusal_of,
     solve_leading,
@@ -136,18 +137,20 @@ def select(
         require_halves(store, ["refine"])
     else:
         require_rounds(refine)
-    numbers = sorted(set(n_topics))
-    if not numbers or not alphas:
+    wanted = sorted(set(n_topics))
+    if not wanted or not alphas:
         raise InvalidInput("give at least one number of topics and one alpha0")
-    require_topics(numbers[0])
+    require_topics(wanted[0])
+    numbers = [1, *wanted] if store.halves and needs_single(wanted, alphas) else wanted
     lengths = counted_lengths(store)
     plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole), refine)
     possible = [k for k in numbers if k not in too_large]
+    middle = [k for k in wanted if k not in too_large]
     rows = rows_by(plan, store, lengths, run, kept=3)
     known = _known_alphas(
         rows,
         [TopicOptions(topics=1, alpha0=alpha0, method=method, seed=seed) for alpha0 in alphas],
-        possible[: len(possible) // 2 + 1],
+        middle[: len(middle) // 2 + 1],
         run,
     )
     forms = [form_of(alpha0) for alpha0 in dict.fromkeys(known)]
@@ -166,7 +169,7 @@ def select(
         if fitting := [k for k in possible if k <= positive]:
             fitted = _models(rows, plan, fitting, whitened, method, seed, refining)
             found |= {(form, k): one for k, one in fitted}
-    ordered = {(form, k): found[form, k] for form in forms for k in numbers}
+    ordered = {(form, k): found[form, k] for form in forms for k in wanted}
     models = [one for one in ordered.values() if isinstance(one, Fitted)]
     if not models:
         raise next(one for one in ordered.values() if isinstance(one, StreamingMomentsError))
@@ -179,7 +182,10 @@ def select(
     )
     # a rebase raises the limit only where the basis sets it
     core = basis.core if limit == basis.columns else None
-    return Selection(candidates, time.perf_counter() - started, limit=limit, core=core)
+    one = None if numbers is wanted else found[forms[0], 1]
+    single = one.held_out if isinstance(one, Fitted) else None
+    seconds = time.perf_counter() - started
+    return Selection(candidates, seconds, limit=limit, core=core, single=single)
 
 
 def _known_alphas(

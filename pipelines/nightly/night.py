@@ -256,6 +256,7 @@ def _night(
             outcome="rejected" if reasons else "published",
             exit_code=ExitCode.REJECTED if reasons else code,
             candidates=chosen.tried,
+            single=chosen.single,
             gates=gates,
             reasons=reasons,
             undecided=undecided_model(config.store, config.tag, name, reasons, report.started)

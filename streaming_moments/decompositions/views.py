@@ -101,7 +101,8 @@ def whiten_sides(
     triples = float(sums[0, 0])
     if triples <= 0:
         raise NotIdentifiable(
-            "no counted record has all three views, or three symbols in a row; count more records"
+            "no counted record has all three views, or three observed symbols in a row; count "
+            "more records"
         )
     means, share = sums / triples, alpha0 / (alpha0 + 1)
     centred = means[1:, 1:] - share * np.outer(means[1:, 0], means[0, 1:])

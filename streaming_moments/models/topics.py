@@ -63,7 +63,6 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.numerics.relevance import telling_words
-from streaming_moments.printing.model_html import topics_html
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, require_batch
@@ -441,6 +440,12 @@ class TopicModel(StoredModel):
         """The attributes of `parts`."""
         return self.parts()[1]
 
+    @property
+    def shown_values(self) -> dict[str, NDArray[np.float64]]:
+        """Shares, coherences, and the columns of `described`."""
+        scores = {"NPMI": self.npmi, **self.coherences}
+        return {"share": self.weights, **scores, **super().shown_values}
+
     def described(self) -> Description:
         """Shares and error bars of the topics; refinement, held-out score and polishing."""
         facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
@@ -478,9 +483,6 @@ class TopicModel(StoredModel):
                 facts["error_bars_of"] = "the fit before it was polished"
                 sentence += "; error bars are of the fit before that"
         return Description(facts, columns, sentence, cautions=tuple(cautions))
-
-    def _repr_html_(self) -> str:
-        return topics_html(self)
 
     def with_coherence(
         self,

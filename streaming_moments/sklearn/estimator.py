@@ -18,6 +18,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -274,6 +275,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
         if name == "statistics_" and "model_" in vars(self):
             raise AttributeError(self._without_statistics())
+        if "model_" not in vars(self) and name.endswith("_") and not name.startswith("_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted, so it has no {name}; call fit first"
+            )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -139,7 +139,15 @@ def test_clones_pickles_and_fits_anew_are_the_same(name, given):
     assert set(vars(fitted)) == set(before)
     with pytest.raises(NotFittedError):
         read(fitted, X)
+    assert not hasattr(fitted, "model_")
+    with pytest.raises(NotFittedError, match=rf"this {name} is not fitted.* no model_; call fit"):
+        _ = fitted.model_
     assert fitted.fit(X) is fitted
+    shown = fitted.model_._repr_html_()
+    assert shown.startswith(f"<table><caption>{type(fitted.model_).__name__}(")
+    assert shown.count("<tr>") > 2
+    assert "nan" not in shown
+    assert "array(" not in shown
     assert fitted.get_params() == before
     held = set(vars(fitted))
     said = read(fitted, X)
