@@ -120,7 +120,7 @@ def select_states(
 def _single(
     store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
 ) -> HeldOut | None:
-    """Score of one state, if it tells how many states are separable; None if it has none."""
+    """Score of one state, if it shows how many states are separable; None if it has none."""
     alphas = [getattr(one, "alpha0", 0.0) for one in tried]
     if not needs_single([one.topics for one in tried], alphas):
         return None

@@ -46,7 +46,7 @@ def refused_basis():
         (lambda: MomentTopics(3).fit(row for row in [[1, 2]]), r"generator; give list\(X\)"),
         (lambda: MomentHMM(2).fit(row for row in [[1, 2, 3]]), "generator"),
         (lambda: MomentHMM(2).fit([]), "no sequences"),
-        (lambda: MomentHMM(2).fit([["a", "b"]]), "texts, such as 'a'; .* pandas.factorize"),
+        (lambda: MomentHMM(2).fit([["a", "b"]]), "strings, such as 'a'; .* pandas.factorize"),
         (lambda: MomentTopics(2).fit(COUNTS * 10**8), "words, above 67,108,864; cut it"),
         (
             lambda: MomentTopics(2).fit(COUNTS * 0),
