@@ -47,7 +47,8 @@ def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     apart, other = _pairs(np.bincount(rows)), _pairs(np.bincount(columns))
     expected = apart * other / max(first.size * (first.size - 1) // 2, 1)
     largest = (apart + other) / 2
-    # one cluster each, or every document alone in both: equal partitions
+    # The two numbers are equal if both partitions have one cluster, or if each document is alone in
+    # both. Such partitions are equal.
     return (together - expected) / (largest - expected) if largest != expected else 1.0
 
 

@@ -26,7 +26,8 @@ from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
 
-# Columns of some rows, and totals by name, which are added up over a shard.
+# Part of the output for a shard: columns for some rows, and totals by name, which are added up over
+# the shard.
 Part = tuple[Mapping[str, Any], Mapping[str, Any]]
 ReadShard = Callable[[Shard, int, OutputContext], Iterator[Part]]
 

@@ -22,7 +22,7 @@ LARGEST_FLOAT_SUM = 2.0**52
 # Even weights leave room for 10^9 documents of up to 500 tokens, or for as many tokens in longer
 # documents. If pooled weights leave room for fewer, even weights leave room for a 16th of these.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
-# Multiple of the longest document of a sample up to which weights are at least 3. Measured on
+# Weights are at least 3 up to this multiple of the longest document of a sample. Measured on
 # planted topics with Poisson lengths: with weights of 1 and 2 in the range of lengths, rounding
 # raises the error of topics by 1.5%; a multiple above 2 improves nothing.
 _FINENESS = 2
