@@ -167,7 +167,7 @@ def test_errors_say_a_value_in_a_few_words():
 def test_records_beyond_a_batch_are_refused(ends):
     counts = CountBatch.from_csr(np.eye(4))
     for batch in (counts, SymbolBatch.of([[0, 1]] * 4), VectorBatch(np.eye(4))):
-        with pytest.raises(InvalidInput, match="are selected of a batch of 4; give whole numbers"):
+        with pytest.raises(InvalidInput, match="are selected, but the batch has 4; give whole"):
             batch.select(*ends)
         assert batch.select(0, 4).documents == 4
 

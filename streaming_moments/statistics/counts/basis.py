@@ -192,7 +192,9 @@ class Basis:
         require_batch(batch)
         core = min(batch.n_words, DEFAULT_CORE) if core is None else core
         if not 1 <= core <= batch.n_words:
-            raise InvalidInput(f"core is {core}; it must be 1 to {batch.n_words}, the words")
+            raise InvalidInput(
+                f"core is {core}; it must be 1 to {batch.n_words}, the number of words"
+            )
         if max_topics < 1:
             raise InvalidInput(f"max topics is {max_topics}; it must be at least 1")
         if max_topics > core:

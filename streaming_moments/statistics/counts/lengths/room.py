@@ -26,10 +26,10 @@ _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
 # planted topics with Poisson lengths: with weights of 1 and 2 in the range of lengths, rounding
 # raises the error of topics by 1.5%; a multiple above 2 improves nothing.
 _FINENESS = 2
-_LONGEST = 1 << 26  # most words of a document: the table of weights then has a gigabyte
+_LONGEST = 1 << 26  # most words of a document: its table of weights takes a gigabyte
 # Tokens of a batch, about 32 MB of text, whose products should be exact in float64.
 _BATCH_TOKENS = 1 << 22
-# Tokens of the longest document whose |y| <= 128 c certainly fits in int32.
+# Entries of y are at most 128 c for c tokens: below this many, they certainly fit in int32.
 _LONGEST_NARROW = 2**24
 
 
