@@ -216,7 +216,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
         raise click.UsageError(
             f"{_flag(name)} {auto[name]} works only for models {', '.join(known)}."
         )
-    # placeholder until it is found
+    # these values are placeholders until the fit finds its own
     given |= {name: own[name].default if name != "topics" else 1 for name in auto}
     return FitRequest(chosen, chosen.Options(**given), auto)
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import structlog
 
 
-_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")  # without them `webbrowser` may start a text browser
+# if neither variable is set, `webbrowser` may start a browser in the terminal
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 # Keys that `--quiet` and `--verbose` set in the context of a command.
 QUIET, DETAILED = "streaming_moments.quiet", "streaming_moments.verbose"
 

@@ -72,7 +72,7 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
     except (ValueError, RecursionError) as error:
         told = str(error).replace("Cannot overwrite a value", "the key was given before")
         raise InvalidInput(f"{path} is not TOML ({told}); correct it") from error
-    # report only that this is another file, because other errors in it would mislead
+    # report only that the file has another kind, because its other errors would mislead
     if other is not None and other.marks & content.keys():
         raise InvalidInput(
             f"{path} is the configuration of {other.what}, for `{other.command} {path}`; give the "
@@ -143,7 +143,8 @@ def _reads_text(hint: Any) -> bool:
     """Whether a type reads texts other than some words, such as a time reads "10m"."""
     if get_origin(hint) is Annotated:
         base, *rules = get_args(hint)
-        several = get_origin(base) is tuple  # its validators only turn one value into a list
+        # a validator of a tuple only turns a single value into a list
+        several = get_origin(base) is tuple
         parsed = not several and any(isinstance(one, BeforeValidator) for one in rules)
         return parsed or _reads_text(base)
     if get_origin(hint) is Literal:
@@ -166,12 +167,13 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]
     unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
-    strange = dict[str, tuple[list[str], Any]]()  # unknown keys by section, and its dataclass
+    # for each section: its unknown keys, and the dataclass that has its known keys
+    strange = dict[str, tuple[list[str], Any]]()
     # a value with several allowed types has an error for each type; join them in one line
     wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):
-            continue  # a missing item of a list only repeats the error of that item
+            continue  # skip the error of a list if an item of it has an error of its own
         section, key, owner = _place(kind, place)
         inside = f"[{'.'.join(section)}]" if section else _TOP
         cause = error.get("ctx", {}).get("error")
@@ -209,7 +211,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     return [*unknown, *lacking, *others.values()]
 
 
-# Description of a valid value, by the type of an error of pydantic, whose context fills the braces.
+# Descriptions of a valid value for each type of pydantic's errors. The context of an error fills
+# the braces.
 _WANTED = {
     "int": "a whole number",
     "float": "a number",

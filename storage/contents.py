@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 1 << 20
-# most blocks with marks in a file, so that the marks sent with each part of a shard are small
+# Most blocks of a file that have marks. The marks are sent with each part of a shard, so they have
+# to be small.
 _MOST_BLOCKS = 1 << 14
 _DIGEST_BYTES = 16
 

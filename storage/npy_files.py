@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MAGIC = b"\x93NUMPY"
-_LONGEST_HEAD = 10_000  # bytes; NumPy refuses longer ones by default
-# bytes of the length of the head, and its encoding, by version
+_LONGEST_HEAD = 10_000  # most bytes of the head, the default limit of NumPy
+# for each version: number of bytes with the length of the head, and encoding of the head
 _VERSIONS = {(1, 0): (2, "latin1"), (2, 0): (4, "latin1"), (3, 0): (4, "utf8")}
-# one item of the dictionary; Python 2 wrote L after a number
+# Pattern of one item of the dictionary in the head. Python 2 wrote an L after a number.
 _ITEM = re.compile(
     r"""\s*(?P<quote>['"])(?P<key>\w+)(?P=quote)\s*:\s*(?P<value>"""
     r"""True|False|'[^',\\]*'|"[^",\\]*"|\[.*\]|\((?:\s*\d+L?\s*,)*\s*(?:\d+L?\s*)?\))\s*(?:,|$)""",

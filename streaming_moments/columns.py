@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.printing.extras import needs
+from streaming_moments.printing.html_table import html_table
+from streaming_moments.printing.number_texts import short
 from streaming_moments.printing.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from pyarrow import Table as Table
 else:
     DataFrame = Table = Any
+
+_ROWS = 10  # most rows of a table of results in notebooks
+_NUMBERS = 6  # most values of a list in a cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +103,13 @@ class Column:
             return values
         return [None if no else one for no, one in zip(self.unknown.tolist(), values, strict=True)]
 
+    def first(self, number: int) -> Column:
+        """The first rows; the array of lists of different lengths stays whole."""
+        unknown = None if self.unknown is None else self.unknown[:number]
+        if self.offsets is not None:
+            return Column(self.array, unknown, self.offsets[: number + 1])
+        return Column(self.array[:number], unknown, texts=self.texts)
+
     def to_arrow(self) -> Any:
         """An Arrow array, with nulls where values are unknown."""
         pa = _pyarrow()
@@ -141,6 +153,10 @@ class Columns(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"Columns({self.number:,} rows of {', '.join(self.columns)})"
 
+    def _repr_html_(self) -> str:
+        shown = f"; the first {_ROWS} rows" if self.number > _ROWS else ""
+        return self.first(_ROWS).html(f"{self!r}{shown}")
+
     @classmethod
     def of(cls, **columns: NDArray[Any] | Column | Columns) -> Columns:
         """Make columns; arrays have no unknown rows."""
@@ -167,6 +183,25 @@ class Columns(Mapping[str, Any]):
     def among(self, kept: NDArray[np.bool_]) -> Columns:
         """Spread the columns over more rows, at the True entries of `kept`; others are unknown."""
         return Columns({name: one.among(kept) for name, one in self.columns.items()})
+
+    def first(self, number: int) -> Columns:
+        """The first rows."""
+        index = None if self.index is None else self.index[:number]
+        return Columns({name: one.first(number) for name, one in self.columns.items()}, index)
+
+    def html(self, caption: str, digits: int = 4) -> str:
+        """HTML table of all rows, for notebooks; `digits` are significant digits of numbers.
+
+        Examples
+        --------
+        >>> Columns.of(topic=np.array([1])).html("read")
+        '<table><caption>read</caption><tr><th>topic</th></tr><tr><td>1</td></tr></table>'
+        """
+        head, rows = [*self.columns], [[*row.values()] for row in self.plain()]
+        if self.index is not None:
+            head = [str(self.index.name or ""), *head]
+            rows = [[str(name), *row] for name, row in zip(self.index, rows, strict=True)]
+        return html_table(caption, head, [[_cell(one, digits) for one in row] for row in rows])
 
     def plain(self, digits: int | None = None) -> list[dict[str, Any]]:
         """Rows as in JSON, values by name."""
@@ -227,6 +262,19 @@ class Columns(Mapping[str, Any]):
                     yield f"{before}{name}_{place}", Column(values, one.unknown)
             else:
                 yield f"{before}{name}", one
+
+
+def _cell(value: Any, digits: int) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return short(value, digits)
+    if isinstance(value, Mapping):
+        value = tuple(f"{name} {_cell(one, digits)}" for name, one in value.items())
+    if isinstance(value, tuple):
+        listed = [_cell(one, digits) for one in value[:_NUMBERS]]
+        return ", ".join([*listed, "..."] if len(value) > _NUMBERS else listed)
+    return f"{value:,}" if type(value) is int else str(value)
 
 
 def _framed(column: Column, pandas: Any) -> Any:

@@ -39,6 +39,9 @@ class SharesByOrigin:
     def __repr__(self) -> str:
         return f"SharesByOrigin({len(self.origins)} origins, {len(self.names)} topics)"
 
+    def _repr_html_(self) -> str:
+        return self.columns.html(repr(self))
+
     @property
     def shares(self) -> NDArray[np.float64]:
         """(origins, k) float64 shares of the tokens of each origin."""

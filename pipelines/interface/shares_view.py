@@ -56,6 +56,9 @@ class SharesOverTime:
         first, last = self.periods[0].days.first, self.periods[-1].days.last
         return f"SharesOverTime({number}, {first} to {last})"
 
+    def _repr_html_(self) -> str:
+        return self.columns.html(repr(self))
+
     @property
     def shares(self) -> NDArray[np.float64]:
         """(periods, k) float64 shares of the tokens of each period."""

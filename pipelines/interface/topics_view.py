@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.stored import is_known
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.interface.records import is_missing
@@ -142,7 +143,7 @@ class Topics:
         [1, 0]
         """
         found = self.model.read(self._counted(texts))
-        # a list has an attribute `index`, too, which is a method
+        # test for `iloc`, because a list has an attribute `index`, too: a method
         return replace(found, index=cast("Any", texts).index) if hasattr(texts, "iloc") else found
 
     def _counted(self, texts: Iterable[str]) -> CountBatch:
@@ -284,7 +285,7 @@ class Topics:
 
     def _repr_html_(self) -> str:
         scores = [(one, coherence_of(self.model, one.key)) for one in followed()]
-        known = [(one, values) for one, values in scores if values is not None]
+        known = [(one, values) for one, values in scores if is_known(values)]
         rows = [
             (
                 self.labels.get(place, place),
@@ -323,7 +324,7 @@ def _require_texts(texts: object) -> list[str]:
             f"the texts are a table with columns {', '.join(map(str, texts.columns))}; give the "
             "column of the texts, such as frame['text']"
         )
-    # an array of Arrow iterates over its own scalars
+    # iterating over an Arrow array would give scalars of Arrow instead of strings
     listed = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)
     for place, text in enumerate(listed):
         if is_missing(text):

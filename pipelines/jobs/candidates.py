@@ -21,7 +21,6 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.jobs.refit import WordPairs
 from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
-from streaming_moments.printing.html_table import html_table
 from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.basis import Basis
@@ -99,6 +98,17 @@ def larger_basis(most: int, limit: int | None, core: int | None) -> str:
     return f"raise the limit of the store by `streaming-moments rebase --max-topics {allowed}`"
 
 
+def needs_single(numbers: Sequence[int], alphas: Sequence[object]) -> bool:
+    """Whether the score of one topic is needed as well, to say how many topics are separable.
+
+    Examples
+    --------
+    >>> needs_single([2, 5], [0.1]), needs_single([1, 5], [0.1]), needs_single([5], [0.1])
+    (True, False, False)
+    """
+    return len(numbers) > 1 and len({*alphas}) == 1 and min(numbers) > 1
+
+
 @dataclass(frozen=True)
 class Selection:
     """Candidates by alpha0 and increasing number of topics; at least one could be fitted.
@@ -108,6 +118,7 @@ class Selection:
     number : what the numbers count, such as topics
     limit : most topics that basis and second moment of the store allow; None if unknown
     core : number of core words, the most that a rebase allows; None if it does not raise `limit`
+    single : held-out score of one topic, which gains are compared with, if it is not a candidate
     """
 
     candidates: tuple[Candidate, ...]
@@ -116,6 +127,7 @@ class Selection:
     number: str = "topics"
     limit: int | None = None
     core: int | None = None
+    single: HeldOut | None = None
 
     def __repr__(self) -> str:
         fitted = {one.n_topics for one in self.candidates if not one.refusal}
@@ -125,9 +137,7 @@ class Selection:
         return f"Selection({numbers}: {', '.join(self.marks) or 'none chosen'}{left})"
 
     def _repr_html_(self) -> str:
-        rows = self.columns.plain()
-        cells = ([_cell(value) for value in row.values()] for row in rows)
-        return html_table(repr(self), [*self.columns], cells)
+        return self.columns.html(repr(self), digits=6)
 
     @property
     def columns(self) -> Columns:
@@ -275,7 +285,7 @@ class Selection:
         known = {one.n_topics: one for one in self.candidates}
         curve = {k: one.held_out for k, one in known.items() if one.held_out is not None}
         apart = {k: one.apart for k, one in known.items() if one.apart is not None and k in curve}
-        return NumberSearch(curve, apart, self.number, self.more)
+        return NumberSearch(curve, apart, self.number, self.more, self.single)
 
     @property
     def separable(self) -> Candidate | None:
@@ -301,7 +311,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10)
         return f"{number} {are} separable: {self.search.reasons()}"
 
     def _beside(self, one: Candidate) -> str:
-        # with a single alpha0 the fit may still change it, so it is not named here
+        # a fit may still change a single alpha0, so name alpha0 only if there are several
         several = len({one.alpha0 for one in self.candidates}) > 1
         return f", alpha0 {one.alpha0:g}" if several else ""
 
@@ -352,12 +362,6 @@ is within the noise of 0.062). It is the most tried: try 8 to 16
             f"{chose}: {reason} ({held_out:.4f} per {per}; {rest} within the noise of "
             f"{self.noise:.2g}){edge}"
         )
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, eq=False)

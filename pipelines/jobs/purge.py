@@ -163,7 +163,8 @@ def look_for_purged(
         for name in names_among(url, known, storage_options):
             names.add(name)
             if first_byte(name) is not None:
-                unread.append(name)  # of a part of a growing file, only the name is searched
+                # a part of a growing file is searched only by its name, not by its content
+                unread.append(name)
                 continue
             try:
                 shard = Shard(name, 0, read_at=url if is_signed(url) else "")

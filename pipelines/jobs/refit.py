@@ -200,7 +200,8 @@ def refit_rows(
         held=held,
         joining=joining,
     )
-    # for other kinds, each step reads the halves together with the blocks
+    # a fit of another kind than documents reads the halves of a row block in every step, with the
+    # block
     halves = model.compares_halves or not foundation.by_length
     return rows_by(plan, store, totals, run, kept=2, halves=halves)
 
@@ -227,7 +228,7 @@ def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
     if options.alpha0 != AUTO:
         return float(options.alpha0)
     search = TopicModel.likeliest_alpha0(rows, options)
-    # the fit that follows searches again, with its own number of topics
+    # this alpha0 is a detail: the fit that follows searches again, with its own number of topics
     run.detail(search.sentence)
     return search.alpha0
 

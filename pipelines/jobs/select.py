@@ -46,6 +46,7 @@ from streaming_moments.pipelines.jobs.candidates import (
     leading_evidence,
     leading_rows,
     model_at,
+    needs_single,
     numbers_of,
     refusal_of,
     solve_leading,
@@ -155,6 +156,8 @@ def select(
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
+    if with_single := store.halves and needs_single(numbers, alphas):
+        possible = [1, *possible]
     limit, basis = 0, store.basis
     for form, (whitened, positive) in zip(forms, _whitened(rows, possible, forms), strict=True):
         limit = min(max(limit, positive), basis.columns)
@@ -177,9 +180,13 @@ def select(
         else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
-    # a rebase raises the limit only where the basis sets it
+    # a rebase raises the limit only if the basis sets it, so only then `core` is the most that it
+    # allows
     core = basis.core if limit == basis.columns else None
-    return Selection(candidates, time.perf_counter() - started, limit=limit, core=core)
+    one = found[forms[0], 1] if with_single else None
+    single = one.held_out if isinstance(one, Fitted) else None
+    seconds = time.perf_counter() - started
+    return Selection(candidates, seconds, limit=limit, core=core, single=single)
 
 
 def _known_alphas(
@@ -315,7 +322,8 @@ def _models(
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
     """Models of one form, for increasing numbers of topics."""
     most = numbers[-1]
-    # the slice of the widest gap differs for each number of topics
+    # A method with slices needs sums for each number of topics, because the slice with the widest
+    # gap differs. Other methods share the sums of the largest number.
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),
@@ -364,7 +372,8 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan includes the rows of the largest model twice; more fit if memory is left
+    # the plan already includes the rows of the largest model twice; if memory is left, more rows
+    # fit
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:

@@ -14,12 +14,13 @@ from streaming_moments.errors import (
     StreamingMomentsError,
 )
 from streaming_moments.models.base import FitOptions, Model
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.numbers.number_search import trial_by
 from streaming_moments.models.registry import MODELS, models_of
 from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+from streaming_moments.pipelines.jobs.candidates import Candidate, Selection, needs_single
 from streaming_moments.pipelines.jobs.refit import refit_rows, require_kind_of
 from streaming_moments.printing.remedies import Spell, of_commands, remedy
 from streaming_moments.storage.operations.windows import StatisticsSource
@@ -111,8 +112,23 @@ def select_states(
         )
     if len(refused) == len(found):
         raise refused[0]
+    single = _single(store, model, tried, run) if all(one.apart is None for one in found) else None
     seconds = time.perf_counter() - started
-    return Selection(tuple(found), seconds, model.holds_out, model.numbered)
+    return Selection(tuple(found), seconds, model.holds_out, model.numbered, single=single)
+
+
+def _single(
+    store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
+) -> HeldOut | None:
+    """Score of one state, if it shows how many states are separable; None if it has none."""
+    alphas = [getattr(one, "alpha0", 0.0) for one in tried]
+    if not needs_single([one.topics for one in tried], alphas):
+        return None
+    options = replace(tried[0], topics=1)
+    try:
+        return trial_by(model, refit_rows(store, model, options, run), options).held_out
+    except (NotIdentifiable, BoundExceeded):
+        return None
 
 
 def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:

@@ -6,11 +6,13 @@ import json
 
 from pydantic import TypeAdapter
 
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.pipelines.nightly.history import MOST_NIGHTS
 from streaming_moments.storage.files.folders import Folder
 
 _TRIED: TypeAdapter[tuple[Candidate, ...]] = TypeAdapter(tuple[Candidate, ...])
+_SINGLE: TypeAdapter[HeldOut | None] = TypeAdapter(HeldOut | None)
 
 
 def latest_comparison(folder: Folder, store: str) -> tuple[int, Selection] | None:
@@ -24,11 +26,12 @@ def latest_comparison(folder: Folder, store: str) -> tuple[int, Selection] | Non
         try:
             content = {} if data is None else json.loads(data)
             tried = _TRIED.validate_python(content.get("candidates", ()))
+            single = _SINGLE.validate_python(content.get("single"))
             mine = content.get("store") == store and content.get("version") is not None
         except (ValueError, AttributeError):
             continue
         if mine and len(tried) > 1:
             topical = any(one.npmi is not None for one in tried)
-            known = () if topical else ("triples", "states")
-            return content["version"], Selection(tried, 0.0, *known)
+            held, number = ("pairs", "topics") if topical else ("triples", "states")
+            return content["version"], Selection(tried, 0.0, held, number, single=single)
     return None

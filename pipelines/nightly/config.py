@@ -171,7 +171,7 @@ class GrowthSection:
     most_words: Count | None = None
 
 
-# Defaults of a night without this section, where no one watches the size of the vocabulary.
+# Rule for a configuration without this section. Then no one watches the size of the vocabulary.
 _GROWTH = GrowthSection(outside_rise=0.02)
 MOST_TIMES = 2  # largest vocabulary, in multiples of the size that the store was created with
 
@@ -305,7 +305,7 @@ class NightlyConfig:
                 "[refit] compares several topics or alpha0, which needs halves; give one of "
                 "each, or remove halves = false from [create]"
             )
-        # without halves the spectrum decides the number of components of rows
+        # models of rows of numbers need no halves: the spectrum decides their number of components
         if refit.auto and refit.family.holds_out not in ("", "rows") and not made.halves:
             key, word = next(iter(refit.auto.items()))
             raise ValueError(
@@ -345,7 +345,7 @@ class NightlyConfig:
         return self
 
 
-# keys of a service, which imports this module
+# These keys are defined here and not in the configuration of a service, which imports this module.
 _SERVICE = OtherFile(
     frozenset({"inbox", "tokens", "listen", "accumulate", "keep"}),
     "a service",

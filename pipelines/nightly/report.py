@@ -19,6 +19,7 @@ from streaming_moments.quality.matching import TopicMatching
 from streaming_moments.storage.files.folders import Folder
 
 if TYPE_CHECKING:
+    from streaming_moments.models.halves import HeldOut
     from streaming_moments.pipelines.jobs.candidates import Candidate
 
 LATEST = "latest"
@@ -86,6 +87,8 @@ class NightReport:
         Why words were added, or why not although many tokens are outside; empty if few are outside.
     candidates : tuple of Candidate
         Models that were tried.
+    single : HeldOut, optional
+        Held-out score of one topic, which gains are compared with, if it is not a candidate.
     gates : tuple of Gate
         Bounds for publishing.
     reasons : tuple of str
@@ -129,6 +132,7 @@ class NightReport:
     words_added: int = 0
     growth: str = ""
     candidates: tuple[Candidate, ...] = ()
+    single: HeldOut | None = None
     gates: tuple[Gate, ...] = ()
     reasons: tuple[str, ...] = ()
     undecided: UndecidedModel | None = None

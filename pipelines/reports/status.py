@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.drift.measure_drift import DriftSince
 
 ERROR_DELTA = 0.05  # probability of an error beyond the radius
-# Status warns of fewer effective documents. The error radius of M3 is 0.09 at this number. 77 whole
-# speeches (5 effective documents) gave poor topics, and their passages (2,147 effective documents)
-# gave good ones.
+# `status` warns if the effective number of documents is smaller than this, where the error radius
+# of M3 is 0.09. For example, 77 whole speeches (5 effective documents) gave poor topics, and their
+# passages (2,147 effective documents) gave good ones.
 FEW_DOCUMENTS = 1000
 _SHOWN = 3  # names in a message
-_PASSAGE = 200  # words of a passage in the advice to cut documents, which helps only longer ones
-_TRIPLE = 3  # words of a document that the third moment needs
+# Words of a passage in the advice to cut documents. The advice helps only with longer documents.
+_PASSAGE = 200
+_TRIPLE = 3  # fewest words of a document that adds to the third moment
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ def status_of(store: MomentStore) -> Status:
     )
 
 
-# Facts of stores of all kinds: each has a fact here, its row, and a field of `Status`.
+# Each fact that all kinds share has three places: a function here, a row of the table, and a field
+# of `Status`.
 
 
 def shard_facts(store: MomentStore) -> dict[str, Any]:

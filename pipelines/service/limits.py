@@ -16,10 +16,10 @@ from streaming_moments.pipelines.quantities import Count
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 
 BODIES = 4  # number of bodies of the largest size that fit into the memory
-# Most lists and objects for each document: an empty list has two bytes in JSON and needs hundreds
-# in memory.
+# Most lists and objects in JSON for each document. An empty list has two bytes in JSON, but needs
+# hundreds in memory.
 NESTED = 20
-HARMLESS = 200_000  # most lists and objects of a body with few documents
+HARMLESS = 200_000  # a body with few documents may have this many lists and objects in any case
 
 
 @checked_dataclass(frozen=True, config=STRICT)

@@ -229,8 +229,9 @@ class Current:
 
     def _backlog(self) -> Backlog:
         found, folder = self.inbox.backlog(), self.inbox.folder
-        # To read the clock of a bucket, `backlog` has just written to it if batches are pending, so
-        # it has room. The clock of a local disk can be read even if the disk is full.
+        # To read the clock of a bucket, `backlog` writes a file if batches are pending, so it has
+        # just shown that the bucket has room. For a local disk it does not show this, because the
+        # clock can be read even if the disk is full.
         if folder.is_local or not found.batches:
             folder.require_room()
         return found

@@ -114,7 +114,8 @@ class TokenFile:
 
 
 _TOKENS: TypeAdapter[tuple[Token, ...]] = TypeAdapter(tuple[Token, ...])
-ANYBODY = Principal("", Role.ADMIN)  # any caller on this machine, if no tokens are configured
+# caller without a token; if no tokens are configured, anyone on this machine is an admin
+ANYBODY = Principal("", Role.ADMIN)
 
 
 def read_tokens(path: str | Path) -> tuple[Token, ...]:

@@ -19,7 +19,7 @@ from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
 _HEADER = 1 << 16  # bytes that a header rarely exceeds
-_FAR = 1000  # number of seals to search, from the first that may contain the receipt
+_FAR = 1000  # most seals to search, beginning with the first seal that may have the receipt
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Tracker:
             if claim is None:
                 return None
             after, digest = claim.after, claim.digest
-        # in this order, because pending documents may be sealed at this moment
+        # search the seals first, because pending documents may be sealed at this moment
         return self._sealed(receipt, after, store) or self._waiting(receipt, digest)
 
     def _sealed(self, receipt: str, after: int, store: MomentStore) -> Receipt | None:
@@ -62,7 +62,7 @@ class Tracker:
         if left:
             return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
         if self._counted_anyway(receipt, sealed, store):
-            store = store.latest()  # the view may be of a version before the deletion
+            store = store.latest()  # the given version may be older than the deletion
             if self._counted_anyway(receipt, sealed, store):
                 return Receipt(receipt, "counted", sealed.documents_of(receipt), store.version)
         return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
@@ -81,7 +81,7 @@ class Tracker:
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
         if self._is_in_header(receipt, digest):
-            return Receipt(receipt, "accepted")  # its batch was pending at the last look
+            return Receipt(receipt, "accepted")  # at the last look, a pending batch had the receipt
         names = {batch.name for batch in inbox.pending()}
         for gone in self._headers.keys() - names:
             self._headers.pop(gone, None)

@@ -15,7 +15,8 @@ from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.counting.tokeniser.words import words
 from streaming_moments.storage.counting.tokenisers.libraries import library
 
-# Values in place of languages: use the languages of a sample, or no language.
+# Words that can be given instead of a language: AUTO finds the languages of a sample, and NONE
+# means no language.
 AUTO, NONE = "auto", "none"
 # A passage is in a language if at least this share of it, and two different words, are stop words
 # of the language. Their share is 17% in Arabic and Turkish, and 30% to 60% in most languages.

@@ -209,11 +209,11 @@ def settled(
         return sample, policy
     terms = sample.terms
     if not policy.phrases:
-        # In a policy with phrases, no word contains the separator. If phrases were given, the words
-        # of the sample are without it already.
+        # A policy with phrases needs words without the separator of phrases. If phrases were given,
+        # the words of the sample are already without it.
         terms = tuple(map(without_separator, terms))
     found = found_phrases(terms, sample.order, policy.phrase_words, least_often)
-    # a given phrase already counts as a word of the sample, so no found phrase may contain it
+    # In the sample, a given phrase is one word. A found phrase must not contain this word.
     given = {*map(term_of, policy.phrases)}
     phrases = tuple(sorted({*policy.phrases, *(one for one in found if given.isdisjoint(one))}))
     policy = replace(policy, phrases=phrases, phrase_words=None)

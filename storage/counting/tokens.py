@@ -411,8 +411,8 @@ def _as_cut(stop_words: Iterable[str], tokeniser: Tokeniser) -> set[str]:
     split, spelled = tokeniser.splitter(), set[str]()
     for word in stop_words:
         for piece in {word, *words(word)}:
-            # a stop word that the tokeniser cuts or drops stays unchanged, as its parts may have
-            # another meaning
+            # If the tokeniser cuts or drops a stop word, the word stays unchanged, because its
+            # parts may have another meaning.
             found = words_by(split, tokeniser.name, piece)
             spelled.add(found[0] if len(found) == 1 else piece)
     return spelled

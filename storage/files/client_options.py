@@ -13,11 +13,11 @@ from streaming_moments.printing.nearest import guess
 _UNKNOWN = re.compile(r"(.*?)(?:\(\) got an|Got) unexpected keyword argument '(\w+)'")
 _ENDPOINT = re.compile("Custom endpoint `(.*)` was not a valid URI")
 _OTHERWISE = "correct or remove this option in --storage-options or [storage_options]"
-# Functions whose arguments are the options, by the function that refused one.
+# For each function that can refuse an option: the functions whose arguments are the valid options.
 _TAKES = {
     "AioSession.__init__": ("s3fs:S3FileSystem.__init__",),
     "AioSession._create_client": ("botocore.session:Session.create_client",),
-    "": ("botocore.config:Config.OPTION_DEFAULTS",),  # Config has arguments without names
+    "": ("botocore.config:Config.OPTION_DEFAULTS",),  # errors of Config name no function
     "ClientSession._request": (
         "aiohttp:ClientSession._request",
         "fsspec.implementations.http:HTTPFileSystem.__init__",

@@ -120,7 +120,7 @@ class Folder:
         try:
             yield
         except BaseException:
-            # an error here would hide the error of the block
+            # an error of this cleanup would hide the error of the block
             with contextlib.suppress(OSError):
                 for place, _, _ in os.walk(self.url, topdown=False) if new else ():
                     local_files.remove_empty(place)
@@ -319,7 +319,8 @@ class Folder:
             local_files.create_whole(place, content)
         elif how == "step":
             mine = MemoryFile(fs, place, content)
-            if fs.store.setdefault(place, mine) is not mine:  # `setdefault` is atomic
+            # `setdefault` is atomic, so only one writer creates the file
+            if fs.store.setdefault(place, mine) is not mine:
                 raise FileExistsError(place)
         elif how == "condition":
             whole = {"chunksize": len(content) + 1} if self._backend.in_chunks else {}

@@ -13,13 +13,14 @@ from typing import Any
 
 import fsspec
 
-SILENCE = "streaming_moments.storage.silence"  # name of the log of these lines
+SILENCE = "streaming_moments.storage.silence"  # name of the log of lines about a silent storage
 SAID_AFTER = 2.0  # seconds without an answer after which a line is logged
 FIRST_ANSWER = 6.0  # seconds to wait for a first answer; later the client decides how long it waits
 _ATTEMPTS = 5  # attempts of botocore to connect, unless the user sets another number
-_NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")  # by OpenSSL's versions
+# reasons in various versions of OpenSSL
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 _NAME = "streaming-moments"
-_DEFAULT = {"mode": "legacy"}  # retries of botocore if no user has set them
+_DEFAULT = {"mode": "legacy"}  # how botocore retries if the user has not configured it
 
 
 class NoAnswer(ConnectionError):

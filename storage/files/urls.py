@@ -8,7 +8,7 @@ from streaming_moments.errors import InvalidInput
 
 OF_ORIGIN = "origin://"  # beginning of the names of shards that other stores counted
 
-# Parameters of signed requests; each key is a parameter that all of them have.
+# Parameters of signed requests, by a parameter that each request of this family has.
 _SIGNATURES = {
     # Azure's shared access signatures, of an account, a container or a user
     "sig": re.compile(

@@ -119,7 +119,7 @@ class Csv(Format):
         for records, values in self._column(source, column, "create.text_column", limits, start):
             light = replace(
                 records, content=b""
-            )  # drops the content, as many pieces may be in memory
+            )  # drop the content of the records, because many pieces may be in memory
             yield TextPiece(values.view(pa.large_string()), light.place, light.after, source.url)
 
     def _column(

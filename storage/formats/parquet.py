@@ -297,8 +297,8 @@ def _rows_at_a_time(
         numbers &= chunk.physical_type in _NUMBERS and not asked[name].of_lists
         where = f"{place}, column {name!r}"
         if asked[name].of_lists:
-            # repeated ids are compressed to almost nothing, so one row may fill a row group of
-            # memory
+            # Stored sizes show little: repeated ids are compressed to almost nothing, and one row
+            # may take as much memory as a row group. So the size in memory counts.
             size = max(chunk.total_uncompressed_size, _ID_BYTES * chunk.num_values)
             rows_at_once = group.num_rows if asked[name].even else 1
             _refuse_large(size // rows_at_once, f"{where} takes", limit, url)
@@ -327,7 +327,8 @@ def _fitting_texts(
     largest = int(chunk.total_uncompressed_size)
     whole = largest <= limit
     try:
-        # the first page may be a dictionary; others matter if the column exceeds the limit
+        # only the first page can be a dictionary; the other pages matter only if the column exceeds
+        # the limit
         pages = list(islice(pages_of(stored, chunk), 1 if whole else None))
     except ValueError as error:
         raise ShardError(url, f"{where} cannot be read ({error}); write the file again") from error

@@ -400,7 +400,8 @@ def note_gone(
     """
     noted = read_gone(folder, path)
     if noted.by == identity:
-        return  # a second note would shift the line numbers by the lines that were removed before
+        # `lines` are numbers before the noted deletion, so they must not be shifted a second time
+        return
     gone = sorted({*noted.lines, *(as_sealed(line, noted.lines) for line in lines)})
     folder.write(gone_file(path), seal({"lines": gone, "by": identity, "left": left}))
 

@@ -45,7 +45,8 @@ _FILE = re.compile(r"(\d{20})\.json")
 # file with the number of an existing seal, where the search for the latest one begins
 _REACHED = "reached.json"
 _HELD, _HELD_SUBMISSIONS = 256, 50_000  # most seals in memory, and most submissions in them
-_NEAR = 256  # number of latest seals, which have nearly all receipts that are looked up
+# number of latest seals that stay in memory; they have nearly all receipts that are looked up
+_NEAR = 256
 _AT_ONCE = 32  # number of seals that are read at the same time
 EXPIRED = "expired.json"  # file with the number of the last expired seal
 
@@ -141,7 +142,8 @@ class SealLog:
         found = dict[str, Seal]()
 
         def look_in(one: Seal, names: Set[str]) -> None:
-            # an earlier seal can have the receipt of a key that has expired since
+            # Only later seals count: if the key has expired and was used again, an earlier seal can
+            # have the same receipt.
             found.update({name: one for name in names if receipts[name] < one.number})
 
         near, begin = last - _NEAR, min(receipts.values(), default=last) + 1
@@ -277,7 +279,7 @@ class SealLog:
         sealed = self.find_all(looked_for, number)
         for receipt, after in looked_for.items():
             if receipt in claims and after < number - _NEAR:
-                # a later number makes later searches shorter
+                # a claim with a later number makes later searches shorter
                 behind = sealed[receipt].number - 1 if receipt in sealed else number
                 self._renew(receipt, replace(claims[receipt], after=behind))
         seen = set(sealed)

@@ -60,8 +60,8 @@ class CommitLog:
         if reached < 0 or not self.folder.exists(commit_file(reached)):
             listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
             version = max((int(found[1]) for found in listed if found), default=-1)
-        # both the listing and the note may be outdated. The file is read, because a client of an
-        # object store would also look for a folder of this name
+        # Both the listing and the note may be outdated, so look for later versions. `find` reads
+        # the file, because `exists` of an object store would also look for a folder of this name.
         while self.folder.find(commit_file(version + 1)) is not None:
             version += 1
         if version < reached:
@@ -232,7 +232,7 @@ class CommitLog:
         try:
             return change(known)
         except StreamingMomentsError:
-            # the latest version may allow a change that an older one refuses
+            # the change may be allowed in the latest version, although the known version refuses it
             latest = self.latest()
             if latest.transaction == known.transaction:
                 raise

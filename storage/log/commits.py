@@ -23,7 +23,8 @@ from streaming_moments.storage.log.schema import (
     Path,
 )
 
-# key in the form of a lineage whose value describes how shards of kinds other than counts are read
+# Key in the form of a lineage. For kinds other than counts, its value describes how shards are
+# read.
 READING = "reading"
 
 

@@ -89,7 +89,8 @@ def covered(segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]) ->
     again = list[Part]()
     for segment in segments:
         key = (segment.id, segment.sign)
-        if key in parts:  # the segment is subtracted twice; a sum covers one of the two
+        # the segment is subtracted twice, and a sum can contain only one of the two
+        if key in parts:
             again.append(segment)
         else:
             parts[key] = segment
@@ -111,7 +112,7 @@ def sums_among(
     """Return all sums of some segments, including sums that are parts of other sums."""
     segments, sums = tuple(segments), tuple(sums)
     found: dict[tuple[str, int], Summed] = {}
-    # a sum of all days would hide later sums
+    # search also without sums of all days, because such a sum would hide the later sums
     waiting = [*covered(segments, sums), *covered(segments, without_whole(sums))]
     while waiting:
         part = waiting.pop()

@@ -36,7 +36,7 @@ from streaming_moments.storage.log.record_files import (
 _SHOWN = 5
 _ROWS = 1 << 14  # number of records that are converted to objects at a time
 
-# URLs, as a list of a few or a column of a table of many.
+# A list of a few URLs, or a column of a table of many.
 Urls: TypeAlias = "Sequence[str] | pa.ChunkedArray"
 
 
@@ -191,7 +191,8 @@ class Ledger:
         [None, 10]
         """
         given = _column(urls)
-        # filters the counted URLs by the given ones first, as few may be given and many counted
+        # Often a few URLs are given and many are counted, so first select the counted URLs that are
+        # given.
         table = self.table.select(list(dict.fromkeys(["url", *columns])))
         counted = table.filter(pc.is_in(table["url"], given))
         return counted.select(columns).take(pc.index_in(given, counted["url"]))

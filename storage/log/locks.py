@@ -26,7 +26,8 @@ _FILE = re.compile(r"(\d{20})\.json")
 _KEPT = 100
 _LOOKS = 0.1, 1.0  # seconds between two attempts to get a lock
 _BEATS = 8  # number of times that a thread renews a lock before it would expire
-_SKEW = timedelta(minutes=1)  # largest difference between clocks of the storage's machines
+# largest difference between the clocks of the storage's machines that is tolerated
+_SKEW = timedelta(minutes=1)
 
 
 class LockHeld(StoreError):
@@ -152,7 +153,8 @@ class Lock:
                 )
             # an earlier attempt of this run created it, but the reply was lost
             return mine._next(released)
-        # a run that slept while notes were deleted may have created an old number again
+        # If this run was suspended, notes may have been deleted meanwhile. Then it may have created
+        # a number again that was used before.
         self._require_latest(mine.number)
         return mine
 
@@ -257,7 +259,7 @@ def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timede
         seen = datetime.fromisoformat(unseal(first, where)["seen"])
     except (LookupError, TypeError, ValueError) as why:
         raise StoreError(f"{where} is damaged; delete it") from why
-    if now < seen:  # the clock was set back again
+    if now < seen:  # the clock was set back again after the mark was written
         folder.write(_mark(number), mine)
     return now - seen > expiry
 

@@ -176,9 +176,9 @@ def pull_together(
         except OriginChanged:
             store, others = store.latest(), [other.latest() for other in others]
         except StoreError:
-            # An expiry or a purge there may have deleted files of the version, and another pull may
-            # have added the same words here. The origins are read last, so that they are not older
-            # than the version.
+            # An expiry or a purge of an origin may have deleted files of the version that was read,
+            # and another pull may have added the same words here. Read the origins last, so that
+            # they are not older than the version of this store.
             here, there = store.latest(), [other.latest() for other in others]
             if _versions([here, *there]) == _versions([store, *others]):
                 raise
@@ -262,7 +262,8 @@ def _taken_over(
     # pulls are refused before anything is copied
     purged = _merged(store, head, incoming, known, message)[1]
     if purged:
-        # before copying, because no version names the copies yet
+        # Erase traces of purged shards before copying. Later this would also delete the copies,
+        # which no version names yet.
         erase_unnamed(store.folder, purged.shards)
     written = [
         copy_segment(one.source.other.folder, part, store.folder, identity)

@@ -20,7 +20,7 @@ from streaming_moments.storage.formats.compressions import compression_of
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint, open_shard
 
-# last counted byte, with the end of its line if that was appended later
+# Pattern of the last counted byte. It includes the end of its line if that was appended later.
 _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 
 

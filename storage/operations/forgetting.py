@@ -71,7 +71,8 @@ def commit_recount(
             layout = _layout_at(store, head)
             require_apart(store.folder, parts_of(successor), layout, recount.added)
         taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
-        # added segments are excluded, as they could hide the subtraction of uncounted documents
+        # The check excludes added segments: their counts could hide that uncounted documents are
+        # subtracted.
         rest = (*kept_segments(head, recount), *taken)
         away = any(part.sign < 0 for part in rest)
         if away and (taken or recount.dropped) and not _only_grown(rest, sound):

@@ -132,7 +132,8 @@ def stage_on(
 def staged_store(store: MomentStore) -> MomentStore:
     """Return the staged lineage as a store for counting and reading, without commits."""
     staged = require_staged(store.commit)
-    # a commit on it would be version 0, which exists, so it would be refused
+    # This store cannot be changed: its next commit would be version 0, which exists, so it would be
+    # refused.
     aside = replace(
         store.commit, version=-1, lineage=staged.lineage, segments=staged.segments, staged=None
     )

@@ -29,7 +29,8 @@ from streaming_moments.storage.log.manifests import (
 from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
-# Most segments that are read at the same time, and most of their files if row blocks are smaller.
+# Most segments that are read at the same time, and most bytes of their files if the row blocks are
+# smaller.
 _TOGETHER, _SMALL = 8, 1 << 20
 
 
@@ -283,13 +284,14 @@ def _read(
 
     Several small parts are read at the same time, if the storage can.
     """
-    # positive signs come first, as histograms must never be negative
+    # add before subtracting, because histograms must never be negative
     ordered = sorted(parts, key=lambda one: -reference_of(one).sign)
     for start in range(0, len(ordered), _TOGETHER):
         batch = ordered[start : start + _TOGETHER]
         together: dict[str, StoredGroup] = {}
         if len(batch) > 1:
-            # if one of them is damaged, the second attempt reads each alone and finds it
+            # if one segment is damaged, each is read alone below, and the error names the damaged
+            # one
             with contextlib.suppress(StoreError):
                 together = wanted.files(folder, map(reference_of, batch))
         for part in batch:

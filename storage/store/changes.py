@@ -293,7 +293,8 @@ def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> N
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:
     """Raise SumExceeded for segments whose sums could pass 2^62."""
-    # positive and negative parts are bounded separately, as a partial sum may reach either bound
+    # Added and subtracted segments are bounded separately, because a partial sum may contain all of
+    # one sign.
     sides: Counter[int] = Counter()
     for segment in segments:
         sides[segment.sign] += segment.largest

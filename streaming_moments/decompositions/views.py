@@ -101,7 +101,8 @@ def whiten_sides(
     triples = float(sums[0, 0])
     if triples <= 0:
         raise NotIdentifiable(
-            "no counted record has all three views, or three symbols in a row; count more records"
+            "no counted record has all three views, or three observed symbols in a row; count "
+            "more records"
         )
     means, share = sums / triples, alpha0 / (alpha0 + 1)
     centred = means[1:, 1:] - share * np.outer(means[1:, 0], means[0, 1:])
@@ -174,7 +175,8 @@ def recovered(
     sides = whitened.sides
     tensor = whitened_tensor(whitened, sums / sides.triples)
     O = by_joint_diagonalization(tensor)
-    # columns of sketched rows may have a negative sum: the tensor determines the sign
+    # The sum of a sketched column can be negative, so it does not show the sign of a column of O.
+    # Choose the sign that makes the tensor positive along the column.
     O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O) < 0, -1.0, 1.0)
     shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
     columns = whitened.pairs @ O

@@ -139,6 +139,22 @@ class StoredModel:
         return [*filter(None, parts)]
 
     @property
+    def shown_columns(self) -> Columns:
+        """Columns of the table in notebooks: known `shown_values`, with a row for each state."""
+        known = {name: values for name, values in self.shown_values.items() if is_known(values)}
+        places = np.arange(cast("Any", self).n_topics)
+        return Columns.of(**{one_of(self.numbered): places, **known})
+
+    @property
+    def shown_values(self) -> dict[str, NDArray[np.float64]]:
+        """Values of the states that its table in notebooks has, by name; unknown ones are NaN."""
+        found: dict[str, NDArray[np.float64]] = cast("Any", self).described().columns
+        return found
+
+    def _repr_html_(self) -> str:
+        return self.shown_columns.html(repr(self))
+
+    @property
     def vocabulary(self) -> str:
         """Fingerprint of its vocabulary; empty if the foundation of the store has the words."""
         return ""
@@ -294,7 +310,7 @@ class StoredModel:
         return replace(self, **moved)
 
 
-# properties of a model that hold the size of a record, with the noun for its parts
+# Properties of models that give the size of a record, and the noun for the parts of a record.
 _SIZES = MappingProxyType({"n_words": "word", "n_features": "feature", "dimension": "number"})
 
 

@@ -63,7 +63,6 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.numerics.relevance import telling_words
-from streaming_moments.printing.model_html import topics_html
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, require_batch
@@ -74,8 +73,8 @@ from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
 _SMOOTHING = 1e-3  # share of M1 mixed into topics that read documents, by default
-# If a batch has fewer entries than the words of the model divided by this, only the rows of its
-# words are read.
+# Only the rows of the words of a batch are read if the batch has few entries: fewer than the number
+# of words of the model divided by this.
 _FEW = 4
 
 
@@ -441,6 +440,12 @@ class TopicModel(StoredModel):
         """The attributes of `parts`."""
         return self.parts()[1]
 
+    @property
+    def shown_values(self) -> dict[str, NDArray[np.float64]]:
+        """Shares, coherences, and the columns of `described`."""
+        scores = {"NPMI": self.npmi, **self.coherences}
+        return {"share": self.weights, **scores, **super().shown_values}
+
     def described(self) -> Description:
         """Shares and error bars of the topics; refinement, held-out score and polishing."""
         facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
@@ -456,7 +461,8 @@ class TopicModel(StoredModel):
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0
             sentence += f"; refined in {of_number(self.refined, 'round')} by word pairs"
-            # a few rounds hardly change Omega, so this value would contradict a search
+            # a few rounds hardly change Omega, so the implied alpha0 would contradict the one that
+            # a search found
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
         columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}
@@ -478,9 +484,6 @@ class TopicModel(StoredModel):
                 facts["error_bars_of"] = "the fit before it was polished"
                 sentence += "; error bars are of the fit before that"
         return Description(facts, columns, sentence, cautions=tuple(cautions))
-
-    def _repr_html_(self) -> str:
-        return topics_html(self)
 
     def with_coherence(
         self,

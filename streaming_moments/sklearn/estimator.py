@@ -18,6 +18,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -166,7 +167,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             together = self.statistics_ + other.statistics_
         except ForeignStatistics as error:
             raise ForeignStatistics(
-                "the two estimators count differently; make one of them by `like()` of the other"
+                "the two estimators count differently; make one of them by calling `like()` on "
+                "the other"
             ) from error
         return self.like()._fitted(together)
 
@@ -273,6 +275,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
         if name == "statistics_" and "model_" in vars(self):
             raise AttributeError(self._without_statistics())
+        if "model_" not in vars(self) and name.endswith("_") and not name.startswith("_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted, so it has no {name}; call fit first"
+            )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -285,8 +291,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         passes = getattr(self, "polish", 0)
         if passes:
             raise InvalidInput(
-                f"polish is {passes}, and passes need all {self._seen} again; fit them at once, or "
-                "give polish 0"
+                f"polish is {passes}, and passes need all {self._seen} again, so they cannot be "
+                "counted in parts; fit them at once, or set polish to 0"
             )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel, MarkovOptions
 from streaming_moments.models.rows import InMemory
 from streaming_moments.plots import Axes, Figure
@@ -214,6 +214,12 @@ class MomentHMM(MomentSampler):
                 f'n_components is "{self.n_components}", which compares two halves of the '
                 "sequences, but there is one sequence; cut it into several, or give a number"
             )
+        if not statistics.totals.triples:
+            raise NotIdentifiable(
+                "no sequence has three observed symbols in a row, from which states are fitted "
+                "(the symbol -1 means unobserved); give longer sequences, and number the symbols "
+                "from 0"
+            )
         k = self._number(statistics, HiddenMarkovModel, **told)
         options = MarkovOptions(topics=k, **told)
         self.statistics_ = statistics
@@ -268,7 +274,7 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
         sizes = [whole.size] if lengths is None else list(lengths)
     if whole.ndim != 1 or sum(sizes) != whole.size or min(sizes, default=0) < 0:
         raise InvalidInput(
-            f"an array of shape {whole.shape} and lengths that sum to {sum(sizes)}; give a list of "
+            f"X has shape {whole.shape} and lengths that sum to {sum(sizes)}; give a list of "
             "sequences, or one column of symbols and the lengths of its sequences"
         )
     if whole.dtype.kind in "UO" and any(isinstance(one, str) for one in whole[:1]):

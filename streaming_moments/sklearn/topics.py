@@ -23,6 +23,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import shown
+from streaming_moments.quality.coherences.registry import with_coherence
 from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
@@ -86,7 +87,7 @@ class MomentTopics(SparseInput, MomentTransformer):
     scale_ : int
         1, or 100 if the first documents had fractional counts, which are counted in hundredths.
     model_ : TopicModel
-        The model, as from `streaming_moments.fit_by`.
+        The model, as from `streaming_moments.fit_by`, with the coherence of its topics.
     n_features_in_ : int
         Number of words n.
     feature_names_in_ : (n,) array of str
@@ -307,7 +308,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         return self._shown(model)
 
     def _shown(self, model: TopicModel) -> Self:
-        self.model_ = model
+        self.model_ = with_coherence(model, self.statistics_)
         self.components_ = np.ascontiguousarray(model.topics.T)
         self.weights_ = model.weights.copy()
         return self
@@ -333,8 +334,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             self.scale_ = 1 if whole else _PARTS
             if not whole:
                 warnings.warn(
-                    f"counts are fractional and are counted in {_PARTS}ths; give word counts, as "
-                    "from CountVectorizer",
+                    f"counts are fractional, so they are rounded to {_PARTS}ths; give word counts, "
+                    "as from CountVectorizer",
                     stacklevel=4,
                 )
         if self.scale_ > 1:

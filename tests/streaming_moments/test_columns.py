@@ -33,6 +33,22 @@ def test_columns_of_kept_rows_stand_among_all_rows():
     assert none.plain() == [{"topic": None}] * 2
 
 
+def test_columns_are_a_table_of_their_first_rows_in_notebooks():
+    lists = Column(np.arange(12), offsets=np.array([0, 1, *[2] * 9, 12]))
+    said = Columns.of(name=Column.of_values(["<b>", *"cdefghijkl"]), lists=lists, wide=np.eye(11))
+    shown = said._repr_html_()
+    assert shown.count("<tr>") == 11
+    assert "Columns(11 rows of name, lists, wide); the first 10 rows</caption>" in shown
+    assert "<td>&lt;b&gt;</td><td>0</td><td>1, 0, 0, 0, 0, 0, ...</td>" in shown
+    whole = said.html("all")
+    assert whole.count("<tr>") == 12
+    assert "<td>l</td><td>2, 3, 4, 5, 6, 7, ...</td>" in whole
+    nested = Columns.of(both=said.first(1), far=np.array([np.nan]))
+    assert "<td>name &lt;b&gt;, lists 0, wide 1, 0, 0, 0, 0, 0, ...</td><td>\u2013</td>" in (
+        nested.html("nested")
+    )
+
+
 def test_columns_may_hold_columns():
     row = Columns({"a": TEXTS, "b": Column(np.arange(3))})
     said = Columns.of(completed=row, log_likelihood=np.zeros(3))

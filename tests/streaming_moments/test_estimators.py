@@ -139,7 +139,15 @@ def test_clones_pickles_and_fits_anew_are_the_same(name, given):
     assert set(vars(fitted)) == set(before)
     with pytest.raises(NotFittedError):
         read(fitted, X)
+    assert not hasattr(fitted, "model_")
+    with pytest.raises(NotFittedError, match=rf"this {name} is not fitted.* no model_; call fit"):
+        _ = fitted.model_
     assert fitted.fit(X) is fitted
+    shown = fitted.model_._repr_html_()
+    assert shown.startswith(f"<table><caption>{type(fitted.model_).__name__}(")
+    assert shown.count("<tr>") > 2
+    assert "nan" not in shown
+    assert "array(" not in shown
     assert fitted.get_params() == before
     held = set(vars(fitted))
     said = read(fitted, X)
@@ -171,7 +179,7 @@ def test_parts_are_added_as_if_one_had_seen_all(name, given):
 def test_what_was_begun_apart_is_not_added(name, given):
     made, X = given[name]
     first, second = parts(X)
-    with pytest.raises(ForeignStatistics, match="make one of them by `like"):
+    with pytest.raises(ForeignStatistics, match="make one of them by calling `like"):
         clone(made).fit(first) + clone(made).fit(second)
 
 
@@ -182,7 +190,7 @@ def test_trees_of_other_categories_are_not_added(given):
     added, whole = ((first + second).statistics_, clone(made).fit(X).statistics_)
     for name, array in added.arrays().items():
         assert name.startswith("even_") or np.array_equal(array, whole.arrays()[name])
-    with pytest.raises(ForeignStatistics, match="make one of them by `like"):
+    with pytest.raises(ForeignStatistics, match="make one of them by calling `like"):
         first + clone(made).fit(np.where(X == 0, "no", "yes"))
     # written alike, and read by their types
     with pytest.raises(ForeignStatistics, match="values of different types"):

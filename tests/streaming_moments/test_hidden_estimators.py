@@ -57,6 +57,12 @@ def test_what_are_no_symbols_is_refused(X, told):
         MomentHMM(2.5, 4).fit([[0, 1, 1]])
 
 
+@pytest.mark.parametrize("row", [[-1, 2, 3], [0, 1, -1, 2], [-1, -1, -1], [1, 2]])
+def test_sequences_without_three_observed_symbols_in_a_row_are_refused(row):
+    with pytest.raises(NotIdentifiable, match=r"three observed symbols .* -1 means unobserved"):
+        MomentHMM(2).fit([row] * 50)
+
+
 def test_views_are_read_from_those_that_are_there():
     drawn = view_records(2_000, sizes=(12, 9, 7), k=2, seed=3)
     X = [view.to_csr() for view in drawn.batch.views]

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from streaming_moments import Basis, MomentStatistics, fit_by, polished
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.passes.stopping import MOST_PASSES
+from streaming_moments.quality.coherences import npmi_coherence, umass_coherence
 from streaming_moments.sklearn import MomentTopics
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.synthetic import lda_corpus, topic_error
@@ -82,7 +83,7 @@ def test_pipelines_searches_frames_and_pickles(counts):
 
 def test_fractions_are_counted_in_hundredths_or_refused(counts):
     halves = sp.csr_array(counts / 2)
-    with pytest.warns(UserWarning, match="in 100ths"):
+    with pytest.warns(UserWarning, match="rounded to 100ths"):
         fitted = MomentTopics(3).fit(halves)
     assert fitted.scale_ == 100
     assert fitted.statistics_.length_histogram.n_tokens == 50 * counts.sum()
@@ -221,3 +222,14 @@ def test_words_are_told_by_name_number_and_ranking():
             model.top_words(**wrong)
     with pytest.raises(NotFittedError):
         MomentTopics(2).top_words()
+
+
+@pytest.mark.parametrize("polish", [0, 2])
+def test_the_model_has_the_coherence_of_its_topics_in_the_documents(counts, polish):
+    model = MomentTopics(3, alpha0=0.3, polish=polish).fit(counts).model_
+    there = (counts.toarray() > 0).astype(int)
+    together, number = there.T @ there, len(there)
+    args = model.topics, there.sum(axis=0), together
+    assert np.array_equal(model.npmi, npmi_coherence(*args, number))
+    assert np.array_equal(model.umass, umass_coherence(*args, 10))
+    assert "<th>NPMI</th>" in model._repr_html_()

@@ -138,10 +138,10 @@ def select(
     answers = []
     if selection.likely:
         answers += [f"{selection.why}:", f"  {_refit(store, selection.likely[0], options, model)}"]
-    if apart is not None and apart in selection.likely[:1]:
-        answers.append(f"{selection.why_separable}.")
-    elif apart is not None:
+    if apart is not None and apart not in selection.likely[:1]:
         answers += [f"{selection.why_separable}:", f"  {_refit(store, apart, options, model)}"]
+    elif selection.why_separable:
+        answers.append(f"{selection.why_separable}.")
     if best is not None:
         answers += ["Best by NPMI:", f"  {_refit(store, best, options)}"]
     elif model is None:

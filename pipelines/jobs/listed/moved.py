@@ -141,8 +141,8 @@ def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[s
         try:
             there = _names_in(folder, storage_options)
         except ShardError:
-            # a folder that cannot be listed may still have these shards; new ones then count as
-            # copies
+            # These shards may still exist in a folder that cannot be listed. So new shards with the
+            # same content count as copies of them, not as moved shards.
             continue
         gone |= {url for url in held if _file_name(url) not in there}
     return gone

@@ -128,7 +128,7 @@ def _digest(model: Model) -> str:
     arrays, attributes = model.parts()
     digest = hashlib.sha256(json.dumps([model.name, dict(attributes)], sort_keys=True).encode())
     for name in sorted(arrays):
-        # converted as for saving in a store
+        # float64, because a store would also save the array in this type
         array = np.ascontiguousarray(arrays[name], dtype=np.float64)
         digest.update(f"{name} {array.shape}".encode())
         digest.update(array.data)

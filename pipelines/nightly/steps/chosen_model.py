@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.alpha0 import AUTO
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
@@ -29,11 +30,13 @@ class Chosen:
     model : topics with their coherence, or states with their held-out log-likelihood
     tried : all candidates that were compared
     why : reason for the choice; empty if nothing was compared
+    single : as in `Selection`
     """
 
     model: Any
     tried: tuple[Candidate, ...]
     why: str = ""
+    single: HeldOut | None = None
 
 
 def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
@@ -41,7 +44,7 @@ def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
     since = None
     if section.window_days is not None:
         days = [part.dates.last for part in store.commit.segments if part.dates is not None]
-        if days:  # without days the window raises an error with the reason
+        if days:  # without days any window fails, and its error gives the reason
             since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
         else:
             since = datetime.now(UTC).date()
@@ -67,7 +70,7 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
         )
     pairs = list(product(section.topics, section.alpha0))
     tried: tuple[Candidate, ...] = ()
-    why = ""
+    why, single = "", None
     if len(pairs) > 1:
         if not source.codocuments:
             raise InvalidInput(
@@ -84,14 +87,15 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
             seed=section.seed,
             refine=section.further.get("refine", ROUNDS),
         )
-        tried = selection.candidates
+        tried, single = selection.candidates, selection.single
         best = selection.taken or next(one for one in tried if not one.refusal)
         why = selection.why or (
             f"the most coherent, because there are no held-out pairs: {best.n_topics} topics, "
             f"alpha0 {best.alpha0:g}"
         )
         run.tell(why)
-        # search for alpha0 again, because the search also finds the alpha for reading documents
+        # The fit searches for alpha0 again, because a search also finds the alpha for reading
+        # documents.
         searched = section.alpha0 == (AUTO,)
         pairs = [(best.n_topics, AUTO if searched else best.alpha0)]
     options = section.options(*pairs[0])
@@ -102,7 +106,7 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
     npmi, held_out = means.pop("npmi", None), model.held_out
     number, alpha0 = model.moments
     only = Candidate(number, alpha0, npmi, held_out=held_out, coherences=means)
-    return Chosen(model, tried or (only,), why)
+    return Chosen(model, tried or (only,), why, single)
 
 
 def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
@@ -124,4 +128,5 @@ def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) ->
     best = selection.likely[0]
     options = tried[selection.candidates.index(best)]
     model = refit_by(source, section.family, options, run)
-    return Chosen(replace(model, held_out=best.held_out), selection.candidates, selection.why)
+    model = replace(model, held_out=best.held_out)
+    return Chosen(model, selection.candidates, selection.why, selection.single)

@@ -84,7 +84,8 @@ class Door:
         thread ends. This bounds the number of hanging threads.
         """
         seconds = self.service.config.limits.seconds.total_seconds()
-        bodies = 2 if method == "POST" else 1  # as much time to read a body as to answer
+        # a client has as much time to send the body as the service has to answer
+        bodies = 2 if method == "POST" else 1
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait([task], timeout=bodies * seconds + _GRACE)

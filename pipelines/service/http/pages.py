@@ -52,10 +52,9 @@ _LINKS = (
     ("Try it", "try"),
     ("API", "docs"),
 )
-_LONGEST = 100_000  # characters of a text to try
-_DEEPEST = (
-    20  # largest depth of a path; no page is deeper, and this bounds the size of an error page
-)
+_LONGEST = 100_000  # most characters of a text on the page `Try it`
+# largest depth of a path; no page is deeper, and this bounds the size of an error page
+_DEEPEST = 20
 _SHOWN = 50  # versions and shards that a page shows
 _RUNS = 10  # nights that a page shows
 _GOOD = ("published", "nothing new")
@@ -277,7 +276,8 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        # shards and advice for operators are on the page of its health
+        # shards and advice are left out here: they are for operators, and the page of health shows
+        # them
         stale = stale_line(staleness(view.store, published.name))
         reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
         return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())
@@ -361,6 +361,6 @@ def html(text: str) -> Response:
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
-    # browsers name the origin of a form only to this server
+    # with this policy a browser names the origin of a form to this server, and to no other
     headers = {"Content-Security-Policy": policy, "Referrer-Policy": "same-origin"}
     return Response(text, headers=headers, media_type="text/html")

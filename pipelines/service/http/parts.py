@@ -177,8 +177,8 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     forgotten = pages.get_or_create(
         ("forgotten", store.version, name), lambda: forgotten_since(store, name)
     )
-    # sample documents stay valid until a shard is forgotten, so before that every version has the
-    # same key
+    # Sample documents stay valid until a shard is forgotten. Until then, all versions of a model
+    # share one key.
     when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)

@@ -51,7 +51,8 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-# seconds, and missed updates of the view, after which the storage counts as silent
+# The storage counts as silent after this many seconds, and at least this many missed updates of the
+# view.
 _SILENT, _SILENT_LOOKS = 60.0, 10
 
 

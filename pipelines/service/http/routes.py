@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Service", Request], Coroutine[Any, Any, Response]]
 _NONE: Mapping[str, str] = MappingProxyType({})
-METRICS = "/metrics"  # for programs, and linked by a page
+METRICS = "/metrics"  # this call is for programs, but a page links to it, too
 
 
 @dataclass(frozen=True)

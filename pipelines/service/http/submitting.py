@@ -76,13 +76,14 @@ async def documents(service: Service, request: Request) -> Response:
             found, bad = shape.submission(noticed, receipt, key is not None, today, skip_bad)
             return found, bad, len(empty - {one.place for one in bad})
 
-        # separate threads, so that slow calls of readers do not delay it
+        # submissions are read in their own threads, so that slow calls of readers do not delay them
         submission, bad, empty = await to_thread.run_sync(read, limiter=service.taking)
         written = asyncio.wrap_future(service.commits.submit(submission, sealed))
         await written_in_time(written, limits.seconds.total_seconds())
         left_out = tuple(LeftOut(one.place, one.field, one.reason, one.id) for one in bad)
         if left_out:
-            # after the claim of the key, so that a used key with other content records nothing
+            # Rejected documents are noted after the key is claimed. If the key was used with other
+            # content, the claim fails and nothing is noted.
             folder = service.current.inbox.folder
             await run_in_threadpool(note_left_out, folder, receipt, left_out)
     finally:

@@ -51,7 +51,7 @@ from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
-_TURNS = 10  # number of checks of pending documents during `seal_after`
+_TURNS = 10  # pending documents are checked this many times in `seal_after`
 _MOST_SEALS = 100  # most shards that a cycle seals
 _ASKING = 10.0  # seconds between two checks of shards that are set aside
 _EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
@@ -161,8 +161,8 @@ class Accumulator:
             self._look_at_workers()
             # read before sealing, so that documents sent before a deletion are in a shard
             asked = self.deletions.waiting()
-            # before counting, because documents that a rollback restored can only be subtracted
-            # while the content of their shards is unchanged
+            # Delete again before counting: if a rollback made documents count again, they can be
+            # subtracted only while the content of their shards is unchanged.
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:

@@ -31,7 +31,8 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# File with a version up to which no rollback made the store count deleted documents again.
+# File with the number of a version. No rollback up to this version made the store count deleted
+# documents again.
 _HONOURED = "deletions-honoured.json"
 _VERSIONS = 50  # number of versions between two writes of that file
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)

@@ -21,7 +21,7 @@ from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.log.schema import Count, checked
 
 T = TypeVar("T")
-START = "start"  # name of the step that starts the process of all other steps
+START = "start"  # name of the step that starts the process in which all other steps run
 NAMES = (START, "look", "delete again", "count", "seal", "delete", "expire", "night", "compare")
 _NOTE = "steps.json"
 _LONGEST = 64  # pauses between two tries

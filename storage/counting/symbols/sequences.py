@@ -234,7 +234,9 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
 class _Pieces:
     """Cuts sequences into batches, and holds the context for the next chunk."""
 
-    number: int  # number of the next sequence; its parity is the half in stores of earlier formats
+    # number of the next sequence; in stores of earlier formats, the parity of a number decides its
+    # half
+    number: int
     before: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     seen: int = 0  # symbols of the last sequence so far
     open: OpenPiece | None = None  # piece that the next table may continue

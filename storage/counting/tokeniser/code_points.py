@@ -91,8 +91,8 @@ def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
-    # folding to several code points, as of a sharp s, is allowed if all are letters, which are
-    # never reordered
+    # A sharp s, for example, folds to several code points. This is allowed if all are letters,
+    # because letters are never reordered.
     several = len(fold) > 1 and not all(unicodedata.category(one)[0] == "L" for one in fold)
     content = fold.encode()
     classes = {unicodedata.combining(one) for one in char + fold}

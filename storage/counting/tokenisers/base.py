@@ -11,8 +11,9 @@ from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
 
-# The words of a document may have at most 50 times its length, plus 1,000. Each word adds its
-# characters and one. For comparison: all pieces of 1 to 6 characters have 27 times the length.
+# Bounds of the words of a document, where each word counts its characters and one more: 50 times
+# the length of the document, plus 1,000. For comparison: all pieces of 1 to 6 characters have 27
+# times the length.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
 _AT_ONCE = 1_024  # number of words that are read from an iterator before their size is checked
 

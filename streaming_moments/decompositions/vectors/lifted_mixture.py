@@ -27,9 +27,9 @@ _REMEMBERED = 6  # most earlier rounds that are combined
 _SINGULAR = 1e-8
 _LEAST_ROOT = 1e-6  # least square root of the weight of a component
 _LEAST_VARIANCE = 1e-3  # least variance, as a share of the mean variance of all components
-_LEAST_SHARE = (
-    1e-9  # share of the variance of a coordinate, so that a component of equal rows has a density
-)
+# Least variance, as a share of the mean variance of a coordinate. With it, a component of equal
+# rows has a density, too.
+_LEAST_SHARE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)

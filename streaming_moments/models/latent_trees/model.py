@@ -409,6 +409,14 @@ class LatentTree(StoredModel):
             "scores": dict(self.scores),
         }
 
+    @property
+    def shown_columns(self) -> Columns:
+        """Columns of the table in notebooks, with a row for each node, after its parent."""
+        nodes = drawing.as_json(self)
+        found = {name: [one[name] for one in nodes] for name in ("node", "parent", "length")}
+        found["states"] = [len(one["states"]) for one in nodes]
+        return Columns({name: Column.of_values(values) for name, values in found.items()})
+
     def described(self) -> Description:
         """Scores beside those of Chow-Liu's tree, nodes as JSON, and a drawing."""
         facts = {

@@ -59,6 +59,9 @@ class NumberSearch:
         Plural noun, such as topics.
     more : str
         Option that tries larger numbers; empty if unknown.
+    single : HeldOut, optional
+        Score of one topic, if 1 is not a number of `curve`. Gains are compared with the mean gain
+        over one topic, so that `separable` does not depend on the smallest number that was tried.
 
     Examples
     --------
@@ -67,6 +70,8 @@ class NumberSearch:
     >>> search = NumberSearch(curve)
     >>> search.separable, search.predicting
     (3, 5)
+    >>> NumberSearch({3: curve[3], 5: curve[5]}, single=curve[1]).separable
+    3
     >>> NumberSearch(curve, {1: 0.0, 2: 0.1, 3: 0.8, 5: 1.2}).separable
     2
     """
@@ -75,10 +80,14 @@ class NumberSearch:
     apart: Mapping[int, float] = field(default_factory=dict)
     of: str = "topics"
     more: str = ""
+    single: HeldOut | None = None
 
     def __repr__(self) -> str:
         numbers = shown_numbers(self.curve, self.of)
         return f"NumberSearch({numbers}: {', '.join(self.marks)})"
+
+    def _repr_html_(self) -> str:
+        return self.columns.html(repr(self), digits=6)
 
     @property
     def columns(self) -> Columns:
@@ -145,10 +154,15 @@ class NumberSearch:
         too; if the halves do not show that, the fewest after which another topic gains little.
         """
         if not self.apart:
-            return telling(self.curve)
+            return telling(self._from_one)
         likeliest = max(self.curve, key=lambda number: (self.curve[number].mean, -number))
         again = (number for number, apart in self.apart.items() if apart < _AGAIN)
         return max((number for number in again if number <= likeliest), default=1)
+
+    @property
+    def _from_one(self) -> Mapping[int, HeldOut]:
+        """The curve, with the score of one topic if it is known."""
+        return self.curve if self.single is None else {1: self.single, **self.curve}
 
     @property
     def predicting(self) -> int | None:
@@ -209,10 +223,10 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         >>> NumberSearch({1: HeldOut(-9.0, -9.0), 3: HeldOut(-8.0, -8.0)}).gains
         '3 +0.5'
         """
-        numbers = sorted(self.curve)
+        curve = self._from_one
         return ", ".join(
-            f"{more} {self.curve[more].gain(self.curve[fewer])[0] / (more - fewer):+.2g}"
-            for fewer, more in pairwise(numbers)
+            f"{more} {curve[more].gain(curve[fewer])[0] / (more - fewer):+.2g}"
+            for fewer, more in pairwise(sorted(curve))
         )
 
 
@@ -408,8 +422,9 @@ def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
 def telling(curve: Mapping[int, HeldOut]) -> int | None:
     """Smallest number on a curve after which another topic gains little; None for an empty curve.
 
-    Little is less than a quarter of the mean gain so far. People name about as many topics; the
-    best predicting number is often several times larger. Gains within the noise count as 0.
+    Little is less than a quarter of the mean gain since the smallest number. People name about as
+    many topics; the best predicting number is often several times larger. Gains within the noise
+    count as 0.
 
     Examples
     --------

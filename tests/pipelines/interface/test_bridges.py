@@ -17,6 +17,7 @@ from streaming_moments import (
 )
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines import PilotOptions
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -106,4 +107,9 @@ def test_statistics_of_other_counts_are_a_table_too():
     batch, _ = from_gensim([[(0, 3), (1, 1)], [(1, 2), (0, 1)]] * 9, {0: "a", 1: "b"})
     statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=1))
     assert "pair_counts" in statistics._repr_html_()
-    assert "1 topic of" in fit(statistics, 1)._repr_html_()
+    shown = fit(statistics, 1)._repr_html_()
+    assert "TopicModel(1 topic, " in shown
+    # these functions compute no coherence
+    assert "NPMI" not in shown
+    shown = Topics(fit(statistics, 1), Vocabulary(("a", "b"), core=2))._repr_html_()
+    assert "<th>share</th><th>words</th>" in shown

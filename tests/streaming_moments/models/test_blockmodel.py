@@ -82,6 +82,7 @@ def test_sketched_edges_give_memberships_and_mixing_with_bars(planted):
     # what is expected is about what it errs by, and says which nodes err more
     assert 0.5 * error < model.node_bars.mean() < 2 * error
     assert model.mixing_bars.shape == (3, 3)
+    assert "<th>community</th><th>weight</th>" in model._repr_html_()
     said = model.described()
     assert said.facts["membership_error"] == pytest.approx(model.node_bars.mean())
     again = Blockmodel.from_parts(*model.parts())

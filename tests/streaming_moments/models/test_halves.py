@@ -351,7 +351,7 @@ def test_alpha_is_found_by_pairs_held_out():
 
 
 def test_an_alpha_that_nothing_tells_is_refused(small):
-    with pytest.raises(InvalidInput, match="no alpha to find; leave out alpha auto"):
+    with pytest.raises(InvalidInput, match="no alpha to estimate; leave out alpha auto"):
         fit(*gathered(small).blocks, 4, 0.0, alpha="auto")
     with pytest.raises(InvalidInput, match="have no halves"):
         fit(*gathered(small, halves=False).blocks, 4, 1.0, alpha="auto")

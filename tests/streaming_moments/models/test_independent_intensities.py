@@ -45,6 +45,7 @@ def test_exact_cumulants_give_topics_shapes_and_rates(method):
     np.testing.assert_allclose(model.rates[order], RATES, rtol=rtol)
     np.testing.assert_allclose(model.variances[order], SHAPES / RATES**2, rtol=rtol)
     np.testing.assert_allclose(model.weights[order], mean / mean.sum(), rtol=rtol)
+    assert "<th>shape</th>" in model._repr_html_()
     assert model.described().facts["check"] < 10 * rtol
 
 

@@ -97,5 +97,6 @@ def test_the_topics_are_those_of_the_single_topic_model_and_the_parts_make_it_ag
     np.testing.assert_allclose(single[:, order], model.topics, atol=0.002)
     turned = model.reordered(np.array([2, 0, 1]))
     assert np.array_equal(turned.rates, model.rates[:, [2, 0, 1]])
+    assert "<th>words a document</th>" in model._repr_html_()
     said = model.described()
     assert np.array_equal(said.columns["words a document"], model.lengths)

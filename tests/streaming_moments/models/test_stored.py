@@ -129,6 +129,17 @@ def test_the_repr_has_the_numbers_of_states_and_records():
     assert repr(pickle.loads(pickle.dumps(model))) == repr(model)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [chain(), MultiViewMixture(COLUMNS, COLUMNS, COLUMNS, SHARES)],
+    ids=lambda one: one.name,
+)
+def test_a_model_is_a_table_of_its_states_in_notebooks(model):
+    shown = model._repr_html_()
+    assert shown.startswith(f"<table><caption>{model!r}</caption><tr><th>state</th><th>weight</th>")
+    assert shown.count("<tr>") == 3
+
+
 # by class: the fields that had another name before 0.3.0, with that name
 RENAMED = {
     "HiddenMarkovModel": {"transition": "moves"},

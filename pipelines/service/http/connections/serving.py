@@ -127,7 +127,8 @@ def require_certificate(listen: ListenSection) -> None:
                 f"[listen] {name} {path} cannot be read ({error.strerror}); {remedy}"
             ) from error
     if "ENCRYPTED" in contents["key"]:
-        return  # loading it here would ask for the password, as the server does later
+        # do not load the key here: that would ask for its password, as the server does later
+        return
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except OSError as error:

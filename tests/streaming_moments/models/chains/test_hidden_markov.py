@@ -291,7 +291,7 @@ def test_blocks_of_rows_and_parts_give_the_same_model():
 
 def test_what_the_statistics_do_not_hold_is_not_identifiable():
     foundation = foundation_of(4)
-    with pytest.raises(NotIdentifiable, match="three symbols in a row"):
+    with pytest.raises(NotIdentifiable, match="three observed symbols in a row"):
         fitted(foundation.of([]), 2)
     same = foundation.of_sequences(SymbolBatch.of([[0, 0, 0, 0]]))
     with pytest.raises(NotIdentifiable, match="in 1 directions, but 2 states need 2"):
