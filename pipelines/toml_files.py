@@ -43,11 +43,11 @@ class UnknownKeys(ValueError):
 
 @dataclass(frozen=True)
 class OtherFile:
-    """A configuration that may be given by mistake in place of the wanted one.
+    """A configuration file of another kind, which users may give by mistake.
 
-    marks : keys of the top level that only it has
-    what, command : what it configures, and the command that takes it
-    wanted : the configuration to give instead, with the name that such files have
+    marks : keys of the top level that only this kind of file has
+    what, command : what the file configures, and the command that takes it
+    wanted : the kind of configuration to give instead, with the usual name of such a file
     """
 
     marks: frozenset[str]
@@ -91,10 +91,10 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 class _Misplaced:
-    """A boolean in place of another value, or the reverse, or a number in quotes.
+    """A value of a wrong type: a misplaced or a missing boolean, or a number in quotes.
 
-    No type of pydantic accepts it. Pydantic would read True as a number, "yes" and 1 as true, and
-    "0.05" as a number.
+    Pydantic accepts no object of this class. Without it, pydantic would read True as a number,
+    "yes" and 1 as true, and "0.05" as a number.
     """
 
     def __init__(self, value: Any) -> None:
@@ -105,9 +105,10 @@ class _Misplaced:
 
 
 def with_misplaced_marked(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Mark values of another type than TOML has them, so that pydantic refuses them.
+    """Mark values of a wrong TOML type, so that pydantic refuses them.
 
-    Booleans where a dataclass has none, the reverse, and numbers in quotes.
+    These are booleans where the dataclass has another type, other values where it has a boolean,
+    and numbers in quotes.
     """
     hints = get_type_hints(kind, include_extras=True)
     return {name: _marked(kind, name, hints, value) for name, value in content.items()}
@@ -140,7 +141,7 @@ def _is_number(text: str) -> bool:
 
 
 def _reads_text(hint: Any) -> bool:
-    """Whether a type reads texts other than some words, such as a time reads "10m"."""
+    """Whether a type parses arbitrary texts, as a duration parses "10m"."""
     if get_origin(hint) is Annotated:
         base, *rules = get_args(hint)
         # a validator of a tuple only turns a single value into a list
@@ -261,13 +262,16 @@ def _number(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Print a value as TOML has it."""
+    """Format a value as it is written in TOML, shortened."""
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text[:_LONGEST]
 
 
 def _place(kind: Any, place: tuple[str | int, ...]) -> tuple[list[str], str, Any]:
-    """Return sections, key and the dataclass of the key; lists add positions, and unions types."""
+    """Return the sections, the key, and the dataclass that has the key, of the place of an error.
+
+    A place also has positions for lists and names of types for unions; positions are left out.
+    """
     section, names = [], [part for part in place if isinstance(part, str)]
     while names and (inner := _section(kind, names[0])) is not None:
         kind = inner

@@ -58,7 +58,9 @@ class LimitsSection:
 
 @dataclass
 class Budget:
-    """Bytes of bodies that may be held at once, by all calls; for one thread only.
+    """Number of bytes that the bodies of all calls may take in memory at once.
+
+    Only one thread may use it.
 
     Examples
     --------
@@ -87,7 +89,7 @@ class Budget:
 
 @dataclass
 class Share:
-    """The part of a budget that the arriving bodies of one caller hold: at most `most` bytes.
+    """The part of a budget that one caller uses for arriving bodies: at most `most` bytes.
 
     `bodies` is the number of these bodies.
 

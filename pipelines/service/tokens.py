@@ -222,7 +222,10 @@ def _write(path: str | Path, tokens: Sequence[Token]) -> None:
 
 
 def _keep_owner(place: str, earlier: os.stat_result) -> None:
-    """Give a file the owner and group of the one it replaced; else let no other group read it."""
+    """Give a file the owner and group of the file that it replaced.
+
+    If that is not permitted and the group differs, the group of the file loses all access.
+    """
     made = os.stat(place)
     if (made.st_uid, made.st_gid) == (earlier.st_uid, earlier.st_gid):
         return

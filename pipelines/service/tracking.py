@@ -24,7 +24,7 @@ _FAR = 1000  # most seals to search, beginning with the first seal that may have
 
 @dataclass(frozen=True)
 class Tracker:
-    """Finder of receipts; `seals` is the log of the inbox."""
+    """Finds the state of receipts; `seals` is the log of the inbox."""
 
     seals: SealLog
     _headers: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
@@ -68,7 +68,7 @@ class Tracker:
         return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
 
     def _counted_anyway(self, receipt: str, sealed: Seal, store: MomentStore) -> bool:
-        """Whether a version counts documents of a receipt that are in no shard any more."""
+        """Whether a version still counts documents of a receipt that no shard holds any more."""
         inbox, ledger = self.seals.inbox, store.ledger()
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
@@ -100,7 +100,7 @@ class Tracker:
         )
 
     def _receipts(self, place: str, begun: bytes) -> Mapping[str, str]:
-        """Return the receipts of a batch from its first bytes, or from all if these are too few."""
+        """Return the receipts of a batch from its first bytes; reads the whole batch if needed."""
         folder = self.seals.inbox.folder
         try:
             return receipts_of_batch(begun, f"{folder.url}/{place}")

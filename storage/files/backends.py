@@ -154,7 +154,7 @@ def is_local(protocol: str) -> bool:
 
 
 def require_bucket_name(url: str) -> str:
-    """Return a URL; raises InvalidInput if it should begin with a bucket, but names none.
+    """Return a URL unchanged; raises InvalidInput if it lacks the bucket that it needs.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def lacks_client(protocol: str) -> str | None:
 
 
 def client_options(protocol: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a client: those given, with connections for many small files.
+    """Return the given options of a client, with enough connections for many small files.
 
     Examples
     --------

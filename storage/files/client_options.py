@@ -1,4 +1,4 @@
-"""Options that clients of object stores refuse: an unknown name, and an endpoint's bad port."""
+"""Remedies for options that clients of object stores refuse: unknown names, wrong endpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOT_OPTIONS = {"self", "args", "kwargs", "str_or_url", "method"}
 
 
 def unknown_option(error: BaseException) -> str | None:
-    """Return the option that a client does not have, if that is its error.
+    """Return the unknown option that a client refused; None for other errors.
 
     Examples
     --------

@@ -45,7 +45,7 @@ _SHORTEST_SECRET = 4
 
 @dataclass(frozen=True)
 class FileState:
-    """State of one file in a listing, which differs after the file is written again.
+    """State of one file in a listing; it differs if the file was written again.
 
     path : path within the file system. Never shown, as it may be a whole presigned URL.
     size : stored size in bytes

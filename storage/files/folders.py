@@ -100,7 +100,7 @@ class Folder:
 
     @property
     def creates_exclusively(self) -> bool:
-        """Whether the storage always refuses one of two writers that create the same file."""
+        """Whether only one of two writers can ever create the same file in this storage."""
         return self._backend.creates != "look"
 
     def require_bucket(self) -> None:
@@ -294,8 +294,8 @@ class Folder:
     def link(self, name: str, source: Folder, other: str) -> bool:
         """Try to give a file of another folder a second name here; return whether it worked.
 
-        It is possible for local files on one disk, see `link_whole`. The file must never change,
-        under either name. Raises StoreError if the disk fails.
+        This works for local files on one disk, see `link_whole`. The file must never change under
+        either name. Raises StoreError if the disk fails.
         """
         if not self.is_local or not source.is_local:
             return False

@@ -188,7 +188,10 @@ class Format(Protocol):
         """
 
     def whole_bytes(self, stream: IO[bytes]) -> int:
-        """Bytes of the whole records from the start of a stream, for a format that grows."""
+        """Return the number of bytes of the complete records at the start of a stream.
+
+        Only formats whose files can grow use it.
+        """
         end = place = 0
         while block := stream.read(_BLOCK_BYTES):
             last = block.rfind(b"\n")
@@ -213,7 +216,7 @@ class Format(Protocol):
         )
 
     def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
-        """Yield days in a column of dates, among them the earliest and the latest.
+        """Yield some days of a column of dates, at least the earliest and the latest.
 
         A text with a zone belongs to its day in UTC; `zones=False` uses the rule of version 0.2.0.
 

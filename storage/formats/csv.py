@@ -212,9 +212,10 @@ class Csv(Format):
 
 @dataclass(frozen=True, eq=False)
 class _Records:
-    """Consecutive records of a content, as `find_records` gives them.
+    """Consecutive records of a content, at the places that `find_records` found.
 
-    `before` is the position of the content; in a compressed file no position has an offset.
+    `before` is the position of the start of the content. In a compressed file, positions have no
+    offset.
     """
 
     content: bytes

@@ -313,7 +313,7 @@ def _rows_at_a_time(
 def _require_even(
     batch: pa.RecordBatch, columns: Sequence[ParquetColumn], limit: int, place: str, url: str
 ) -> None:
-    """Refuse lists far above the mean length of their row group, which set the batch size."""
+    """Refuse lists far above the mean length in their row group, by which batches are sized."""
     for column in columns:
         if column.even:
             rows = f"{place}, column {column.name!r} has rows that take"
@@ -362,7 +362,7 @@ def _refuse_large(
 
 
 def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> ParquetColumn:
-    """Return the column with its actual `of_lists` and `even`; ShardError for another type."""
+    """Set `of_lists` and `even` of a column by the schema; ShardError for another type."""
     kind = schema.field(place_of_column(schema.names, column.name, column.option, url)).type
     if not column.takes(kind):
         raise ShardError(

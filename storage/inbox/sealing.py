@@ -118,7 +118,7 @@ class SealLog:
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 
     def holds(self, path: str) -> bool:
-        """Whether the file of its seal still lists a shard; raises as `read`."""
+        """Whether the stored seal of a shard still lists the shard; raises as `read`."""
         return path in self._shards_now(seal_of_shard(path))
 
     def _shards_now(self, number: int) -> set[str]:
@@ -214,7 +214,7 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal; without `contents` a batch is deleted, so all shards exist."""
+        """Finish a seal; without `contents`, its shards all exist, because a batch was deleted."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # a noted seal had all its shards; lines removed since then must not reappear
@@ -240,7 +240,7 @@ class SealLog:
             folder.write(_REACHED, seal({"seal": sealed.number}))
 
     def _lacks_lines(self, shard: SealedShard) -> bool:
-        """Whether lines of a shard were deleted although its file still has them."""
+        """Whether the file of a shard still has lines that a deletion removed."""
         folder = self.inbox.folder
         # deletions write the remaining lines before the note
         noted = folder.exists(gone_file(shard.path))

@@ -89,7 +89,7 @@ class CommitLog:
         return self.has(commit.version, commit.transaction)
 
     def has(self, version: int, transaction: str) -> bool:
-        """Whether the file of a version holds the commit of a transaction; errors as `holds`."""
+        """Whether the commit of a version was made by this transaction; errors as `holds`."""
         name = commit_file(version)
         data = self.folder.find(name)
         if data is None:
@@ -217,7 +217,7 @@ class CommitLog:
         return self.read(version)
 
     def _reached(self) -> int:
-        """Read the version in the note, normally the latest; -1 without a note."""
+        """Read the version from the note that normally has the latest one; -1 without a note."""
         data = self.folder.find(reached_file())
         if data is None:
             return -1

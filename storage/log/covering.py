@@ -14,7 +14,9 @@ from streaming_moments.storage.log.commits import Commit, SegmentReference, Segm
 
 @dataclass(frozen=True)
 class Summed:
-    """A sum to read in place of its parts; these are read if the sum is missing or damaged.
+    """A sum that is read in place of its parts.
+
+    If the sum is missing or damaged, the parts are read.
 
     `reference` has the totals of all parts, and their days if all parts have days.
     """
@@ -24,7 +26,7 @@ class Summed:
 
     @classmethod
     def made_of(cls, one: SegmentSum, parts: tuple[Part, ...]) -> Summed:
-        """Make a sum of its parts."""
+        """Combine a stored sum and its parts."""
         return cls(summed_reference(one.id, one.manifest, parts), parts)
 
 
@@ -51,7 +53,7 @@ def added(part: Part) -> Part:
 
 
 def summed_reference(identity: str, manifest: str, parts: tuple[Part, ...]) -> SegmentReference:
-    """Return the reference of a sum of parts with one sign and one vocabulary."""
+    """Return the reference of a sum of parts; all parts have one sign and one vocabulary."""
     held = [reference_of(part) for part in parts]
     return SegmentReference(
         identity,
@@ -67,7 +69,7 @@ def summed_reference(identity: str, manifest: str, parts: tuple[Part, ...]) -> S
 
 
 def days_of(references: Iterable[SegmentReference]) -> DateRange | None:
-    """Return the range of days of some segments; None unless all have days."""
+    """Return the range of days of some segments; None if a segment has no days."""
     days = [one.dates for one in references]
     known = [one for one in days if one is not None]
     return reduce(or_, known) if known and len(known) == len(days) else None

@@ -114,7 +114,7 @@ class ShardRecord:
 
     @property
     def unnamed(self) -> ShardRecord:
-        """The record without its name, which a renaming changes."""
+        """Return the record without its name, because a renaming changes only the name."""
         return replace(self, url="")
 
 
@@ -155,13 +155,13 @@ class Ledger:
         return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
 
     def of_segments(self, references: Iterable[SegmentReference]) -> Ledger:
-        """Return the ledger of some of the segments, each with its sign."""
+        """Return the ledger of some segments; each is added or subtracted by its sign."""
         chosen = list(references)
         removed = frozenset(part.id for part in chosen if part.sign < 0)
         return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
 
     def to_parquet(self) -> bytes:
-        """Encode the records of all segments for their sum; see `tables_of_sums`."""
+        """Encode the records of all segments as the ledger of their sum; see `tables_of_sums`."""
         return tables_to_parquet(self.tables)
 
     def holds_any(self, segment: str, urls: Iterable[str]) -> bool:
@@ -263,7 +263,7 @@ class Ledger:
         return first
 
     def same_content(self, records: pa.Table) -> pa.ChunkedArray:
-        """Return the name of a counted shard with the content of each record; null without one.
+        """For each record, return the name of a counted shard that has the same content, or null.
 
         Only fingerprints that identify content are compared.
 
@@ -284,8 +284,8 @@ class Ledger:
     def overlaps(self, urls: Urls) -> tuple[tuple[str, str], ...]:
         """Pair URLs with counted shards that hold the same documents.
 
-        These are counted folders that contain a URL, and counted shards in a given folder. Also
-        files that are counted as one document or in parts, and the reverse.
+        A counted folder may contain a URL, or a given folder may contain counted shards. A file may
+        also be given as a whole, but counted as one document or in parts, and the reverse.
         """
         given, counted = _column(urls), self.table["url"]
         folders, above = set(_folders(counted)), set(_folders(given))

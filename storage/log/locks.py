@@ -119,7 +119,9 @@ class Lock:
         return replace(lock, fence=lock.number)
 
     def above(self, fence: int) -> Lock:
-        """Return the lock with a fence above a used one, for a log whose notes were deleted.
+        """Return the lock with a fence above `fence`, which is already in the log.
+
+        The fence of a new lock can be too low if the notes of locks were deleted.
 
         Raises LockHeld if another run took over the lock. Raises StoreError if the storage cannot
         be written.
@@ -188,11 +190,11 @@ def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) 
 
 
 def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit], Commit]:
-    """Wrap a change so that it raises LockHeld after a commit under a later lock.
+    """Wrap a change so that it raises LockHeld if a commit under a later lock exists.
 
-    A run that slept past the expiry of its lock does not notice that another took it over. The log
-    does, as each commit stores the highest fence so far. Fence 0 is a writer without a
-    lock, which is never refused.
+    A run that slept past the expiry of its lock does not notice that another run took the lock
+    over. The log shows it, because each commit stores the highest fence so far. Fence 0 stands for
+    a writer without a lock, which is never refused.
     """
 
     def under_lock(head: Commit) -> Commit:
@@ -245,7 +247,7 @@ def _latest(folder: Folder) -> int:
 
 
 def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timedelta) -> bool:
-    """Whether a note that is dated in the future was not renewed for its whole expiry.
+    """Whether a note with a date in the future was not renewed during its whole expiry time.
 
     If the clock was set back, the time of the note is useless. A mark beside the note records
     when the note was first seen, by the present clock.

@@ -310,7 +310,7 @@ def _new_in(head: Commit, source: Source) -> _Incoming:
 
 
 def _records(store: MomentStore, incoming: Sequence[_Incoming]) -> Ledger:
-    """Return the ledger of this store and of the segments to copy, by the names here."""
+    """Return the ledger of this store and of the segments to copy; names are those used here."""
     tables = dict(store.ledger().tables)
     for one in incoming:
         there = read_ledger(one.source.other.folder, [*one.copies.values()], Ledger({})).tables
@@ -319,7 +319,10 @@ def _records(store: MomentStore, incoming: Sequence[_Incoming]) -> Ledger:
 
 
 def _without_copies(head: Commit, incoming: Sequence[_Incoming], known: Ledger) -> list[_Incoming]:
-    """Leave out the segments whose shards other segments count; of two sources, one keeps them."""
+    """Leave out the segments whose shards other segments count.
+
+    If two sources have the same shards, one of the sources keeps its segments.
+    """
     names = [one.source.name for one in incoming]
     others = [part for part in head.segments if not any(map(part.is_of, names))]
     held = [[part for part in one.parts if part.id not in one.copies] for one in incoming]
@@ -439,7 +442,7 @@ def _summary(
     before: Commit,
     purged: Purged = Purged(),
 ) -> Pull:
-    """Summarise a pull from the versions before and after it."""
+    """Summarise a pull by the versions before and after it."""
     name = source.name
     old, new = _held(before, source), _held(after.commit, source)
     return Pull(
@@ -467,5 +470,5 @@ def change_text(change: int) -> str:
 
 
 def _copied(part: SegmentReference) -> _Copied:
-    """Return the manifest and the name of the origin, by which a copy matches its source."""
+    """Return the manifest and the name of the origin, which are equal for a copy and its source."""
     return part.manifest, part.origin

@@ -63,7 +63,7 @@ def counted_part(shard: Shard, record: ShardRecord) -> Shard:
 
 
 def counted_shards(ledger: Ledger, shards: Iterable[Shard]) -> Iterator[Shard]:
-    """Yield shards as in the ledger: each counted part of a file that has grown."""
+    """Yield shards under their names in the ledger; a grown file yields each counted part."""
     for shard in shards:
         document = ledger.find(f"{shard.url}{DOCUMENT}")
         record, parts = ledger.find(shard.url), ledger.parts.get(shard.url, ())

@@ -85,7 +85,7 @@ def linked_groups(
 def _joined_by_subtraction(
     merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
 ) -> list[list[SegmentReference]]:
-    """Join groups if one segment subtracts shards of segments in several groups."""
+    """Join groups if one segment subtracts shards of segments in more than one of them."""
     takers = {
         part.id: set(ledger.tables[part.id]["url"].to_pylist())
         for part in references

@@ -99,9 +99,9 @@ def grow(
 
 
 def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
-    """Return the store with its earlier vocabulary of `words` words, for counting only.
+    """Return the store with its earlier vocabulary of `words` words, in order to count with it.
 
-    None gives the store itself. The result must not be used for commits.
+    Returns the store itself without `words`. The result must not be used for commits.
     """
     if words is None:
         return store

@@ -171,7 +171,7 @@ async def models(service: Service, request: Request) -> Response:
 
 
 async def status(service: Service, request: Request) -> Response:
-    """Answer with the store in numbers."""
+    """Answer with figures about the store and its pending documents."""
     view = service.view
 
     told = await run_in_threadpool(facts_of, view.store)
@@ -182,7 +182,7 @@ async def status(service: Service, request: Request) -> Response:
 
 
 def facts_of(store: MomentStore) -> dict[str, Any]:
-    """Return the store in numbers as JSON."""
+    """Return figures about the store as JSON."""
     return status_as_json(status_of_any(store))
 
 

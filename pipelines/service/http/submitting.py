@@ -123,7 +123,7 @@ async def receipt(service: Service, request: Request) -> Response:
 
 
 async def forget(service: Service, request: Request) -> Response:
-    """Accept the deletion of all documents of a receipt, or those with an id."""
+    """Accept the deletion of all documents with some receipts, or with some ids."""
     given = {by: request.query_params.getlist(by) for by in ("receipt", "id")}
     if bool(given["receipt"]) == bool(given["id"]):
         raise Problem(
@@ -134,7 +134,7 @@ async def forget(service: Service, request: Request) -> Response:
 
 
 async def forget_several(service: Service, request: Request) -> Response:
-    """Do the same as `forget`, for names in the body."""
+    """Accept a deletion as `forget` does, but read the receipts or ids from the body."""
     require_json(request.headers)
     limits = service.config.limits
     content = await body_of(service, request)

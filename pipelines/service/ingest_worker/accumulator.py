@@ -1,8 +1,8 @@
-"""The accumulator: seals pending documents and counts them, as updates do.
+"""The accumulator: seals pending documents, and counts them by the rules of an update.
 
-Several accumulators take turns: each cycle runs under the lock of the store, and one that finds it
-held waits for its next cycle. An accumulator that slept past its time cannot commit. If two seal at
-the same time, one wins.
+Several accumulators take turns, because each cycle runs under the lock of the store. An accumulator
+that finds the lock held waits for its next cycle. An accumulator that slept until its lock expired
+cannot commit. If two accumulators seal at the same time, one of them wins.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Accumulator:
             return None
 
     def _is_asked_again(self) -> bool:
-        """Whether to count shards again that are set aside; checked now and then."""
+        """Whether some set-aside shards are to be counted again; looks only now and then."""
         now = self.clock()
         if self._asked is not None and now - self._asked < _ASKING:
             return False
@@ -195,13 +195,17 @@ class Accumulator:
         return report.outcome
 
     def _look_at_workers(self) -> None:
-        """Plan with the current workers of a scheduler, which come and go between cycles."""
+        """Plan for the present workers of a scheduler; workers come and go between cycles."""
         if self.config.cluster.scheduler is not None:
             now = self.run.cluster.now(self.config.cluster.memory)
             self.run = replace(self.run, cluster=now)
 
     def _sealed(self, journal: Journal) -> tuple[int, bool]:
-        """Seal pending documents; return how many, and whether the earlier ones are all sealed."""
+        """Seal pending documents.
+
+        Returns the number of sealed documents, and whether all documents are sealed that were
+        pending at the start.
+        """
         waits = {batch.name for batch in self.seals.inbox.pending()}
         documents = 0
         for _ in range(_MOST_SEALS):
@@ -292,7 +296,10 @@ class Accumulator:
         return both, whole
 
     def _forgotten(self, asked: Mapping[str, Deletion], journal: Journal) -> int:
-        """Carry out deletions, which may fail alone; return the number of documents."""
+        """Carry out deletions, and return the number of deleted documents.
+
+        A deletion that fails does not stop the others.
+        """
         deleting, steps, documents = self._deleting(journal), self.steps, 0
         for identity, deletion in asked.items():
             act = partial(deleting.delete, identity, deletion)
@@ -327,7 +334,7 @@ class Accumulator:
 
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
-    """Whether to seal pending documents: they are old enough or enough.
+    """Whether to seal pending documents, because they have waited long enough or are many.
 
     Examples
     --------

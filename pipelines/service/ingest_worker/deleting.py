@@ -83,7 +83,7 @@ class Deleting:
         return plan.documents
 
     def delete_again(self) -> int:
-        """Delete documents again that were deleted, but that the latest version counts.
+        """Delete documents that were deleted earlier, but that the latest version counts again.
 
         Returns the number of shards with such documents. Raises the error of the first shard that
         fails, after all others are done.
@@ -181,14 +181,14 @@ class Rollbacks:
         return False
 
     def _found_first(self, store: MomentStore) -> bool:
-        """Do the same as `found`, for an inbox of an earlier version, which has no note."""
+        """Do the same as `found`, for an inbox of an earlier release, which wrote no note."""
         if cut_shards(self.inbox.folder):
             return True
         note_honoured(self.inbox, store.version)
         return False
 
     def honoured(self) -> None:
-        """Start again from the note that `Deleting.delete_again` wrote."""
+        """Begin the next search at the version in the note that `Deleting.delete_again` wrote."""
         self._seen = None
 
 

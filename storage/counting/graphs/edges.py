@@ -51,7 +51,7 @@ class EdgeColumns:
 
 @dataclass(frozen=True)
 class SetDown:
-    """Ends of edges in a file, sorted by the part of the graph that their node belongs to.
+    """Ends of edges in a file, sorted by the part of the graph that contains the node.
 
     `bounds` holds the first entry of each part, and the number of all entries.
     """

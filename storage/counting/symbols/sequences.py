@@ -271,7 +271,10 @@ class _Pieces:
         ends: bool,
         odd: NDArray[np.bool_] | None = None,
     ) -> Iterator[tuple[SymbolBatch, tuple[int, int, int]]]:
-        """Yield batches with their first sequence, the one after it, and the first place."""
+        """Yield each batch with its first sequence, the sequence after its last, and a place.
+
+        The place is that of the first symbol of the batch in its sequence.
+        """
         sequence, place, last = 0, 0, len(offsets) - 2
         while sequence <= last:
             stop = int(np.searchsorted(offsets, offsets[sequence] + place + PIECE, side="right"))

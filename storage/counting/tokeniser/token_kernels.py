@@ -69,12 +69,12 @@ def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
 def spell(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], symbols: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
-    """`"".join(word + NUL for word in words(text))` of each text in lanes, and the hard texts.
+    """Spell each text as `"".join(word + NUL for word in words(text))` in lanes.
 
     Returns the spelled texts, the (documents + 1,) first byte of each, and a (documents,) mask of
-    hard texts. These have no bytes here and must be folded as a whole. Folding by code points is
-    correct under three conditions: each of them is in form NFC before and after; marks are in
-    canonical order; and no code point could join the starter before it.
+    hard texts. A hard text has no bytes here, because it must be folded as a whole. Folding by code
+    points is correct under three conditions: each of them is in form NFC before and after; marks
+    are in canonical order; and no code point could join the starter before it.
     """
     # a code point beyond ASCII may fold to twice its bytes; the rest is padding for wider access
     most = 2 * int(offsets[-1] - offsets[0]) + offsets.size

@@ -33,7 +33,7 @@ def words(text: str) -> list[str]:
 
 
 def folded_text(text: str) -> str:
-    """Fold a text as its words are compared: case folded, in form NFC."""
+    """Fold a text to the form in which words are compared: case folded and in form NFC."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 

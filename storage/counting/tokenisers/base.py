@@ -54,7 +54,7 @@ class TokeniserFailed(InvalidInput):
         return TokeniserFailed, (self.reason, self.document)
 
     def after(self, documents: int) -> TokeniserFailed:
-        """The same failure for a document whose number is larger by `documents`."""
+        """Return the same failure, with `documents` added to the number of the document."""
         return TokeniserFailed(self.reason, self.document + documents)
 
 
