@@ -27,7 +27,7 @@ _BYTES = 32
 
 
 class Role(IntEnum):
-    """Role of a token; each includes the rights of those before it."""
+    """Role of a token; a role includes the rights of the roles listed before it."""
 
     READER = 1
     WRITER = 2

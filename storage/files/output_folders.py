@@ -56,7 +56,7 @@ class WrittenBy:
         return f"{name} ({self.kind} of {self.store}{fitted})"
 
     def differs(self, other: WrittenBy) -> str:
-        """Describe the difference to another one for people; empty if they are equal."""
+        """Describe for people how another model and options differ; empty if they are equal."""
         mine, others = (
             (one.birth, one.kind, one.digest, json.loads(json.dumps(one.options)))
             for one in (self, other)

@@ -86,7 +86,7 @@ class ReadLimits:
 
     @property
     def decoded_bytes(self) -> int:
-        """The bound on a row group, or its default."""
+        """Bound on the decoded bytes of a row group, or the default if none is set."""
         return _ROW_GROUP_BYTES if self.row_group_bytes is None else self.row_group_bytes
 
 
@@ -94,7 +94,7 @@ DEFAULT_LIMITS = ReadLimits()
 
 
 class Columns(Protocol):
-    """Names of columns, or of JSON fields, as `ShardFormat` has them."""
+    """Names of columns, or of fields of JSON; the properties are those of `ShardFormat`."""
 
     @property
     def text_column(self) -> str: ...
@@ -142,7 +142,7 @@ class Source:
 
     @property
     def compressed(self) -> bool:
-        """Whether it is compressed, so that reading starts at its beginning."""
+        """Whether the shard is compressed, so that reading begins at the start of the file."""
         return compression_of(self.path) is not None
 
 

@@ -32,7 +32,7 @@ READING = "reading"
 class Era(Extensible):
     """A vocabulary that was in use until a commit added words to it.
 
-    words : its number of words n; later words count from that commit on
+    words : number of words n of this vocabulary; the added words are counted from that commit on
     vocabulary, basis : fingerprints
     version, time : version of that commit, and its time as ISO 8601 in UTC
     unknown : keys of later versions, preserved

@@ -175,9 +175,10 @@ class Accumulator:
         return replace(turn, forgotten=forgotten, failed=tuple(steps.failed))
 
     def refit_if_due(self) -> str | None:
-        """Run the night if it is due, and return its outcome; None if not, or if another one runs.
+        """Run the night if it is due, and return its outcome.
 
-        Errors are those of `nightly`; it is tried again when it is next due.
+        Returns None if the night is not due, or another process holds the lock. Errors are those
+        of `nightly`; the night is tried again when it is next due.
         """
         if self.night is None:
             return None
@@ -220,7 +221,7 @@ class Accumulator:
         return documents, False
 
     def expire_if_due(self) -> Expired | None:
-        """Delete expired data; None if that is not due, or another process works.
+        """Delete expired data; None if that is not due, or has to wait for a lock or a deletion.
 
         If the storage fails, the next call resumes.
         """

@@ -110,10 +110,10 @@ def outcomes(
     bad: Sequence[ShardError],
     run: Run,
 ) -> Outcomes:
-    """Judge the shards that an update left out; errors as in `fails_alone`.
+    """Find out why an update left out shards; errors as in `fails_alone`.
 
-    `shards` are all shards of the update, and `bad` has the reasons for those left out. The limits
-    of `run` apply.
+    `shards` are all shards of the update, and `bad` has the errors of the left-out shards. The
+    limits of `run` apply.
     """
     errors, found = {error.url: error for error in bad}, Outcomes({}, {}, {})
     for shard in shards:

@@ -1,4 +1,7 @@
-"""Listings of S3 buckets, a page at a time; fsspec holds all pages, with 1.7 KB for each object."""
+"""Listings of S3 buckets, a page at a time.
+
+fsspec would hold all pages in memory, with 1.7 KB for each object.
+"""
 
 from __future__ import annotations
 
