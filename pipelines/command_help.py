@@ -82,7 +82,7 @@ class _GuessingOptions(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
-        whole = [*args]  # click empties the list
+        whole = [*args]  # a copy, because click empties `args`
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -94,7 +94,8 @@ class _GuessingOptions(click.Command):
             error.ctx = error.ctx or ctx  # click needs it to name the command
             raise
         except click.UsageError as error:
-            # the shell puts several names in place of a pattern, and an option takes only the first
+            # The shell replaces an unquoted pattern by all matching names. The option takes only
+            # the first name, and click reports the others.
             patterns = (one for one in self.params if one.metavar == PATTERN)
             given = [flag for one in patterns for flag in one.opts if flag in whole]
             if not given or not error.message.startswith("Got unexpected extra argument"):

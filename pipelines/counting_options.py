@@ -34,8 +34,9 @@ from streaming_moments.storage.shards import ShardFormat
 
 PILOT_DOCUMENTS = 20_000
 MOST_TOPICS = 32  # topics that a new basis can separate, unless an option sets their number
-# If a pilot finds too few words, it samples up to this many times its passages and shards. Bounds
-# end it, and not a clock, so that the same shards give the same words on every machine.
+# If a pilot finds too few words, its sample grows up to this multiple of its passages and shards. A
+# number and not a clock ends the sampling, so that the same shards give the same words on every
+# machine.
 MOST_TIMES = 16
 # Headings in the help of `create`.
 _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})

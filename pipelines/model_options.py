@@ -157,7 +157,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             one,
             MODELS[model].Options,
             one.metadata.get(AUTO, ()),
-            help=told if len(holders) == len(MODELS) else f"Of {', '.join(holders)}: {told}",
+            help=told if len(holders) == len(MODELS) else f"For {', '.join(holders)}: {told}",
             cls=GroupedOption,
             sections=_sections(holders),
         )(placed)
@@ -216,7 +216,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
         raise click.UsageError(
             f"{_flag(name)} {auto[name]} works only for models {', '.join(known)}."
         )
-    # placeholder until it is found
+    # these values are placeholders until the fit finds its own
     given |= {name: own[name].default if name != "topics" else 1 for name in auto}
     return FitRequest(chosen, chosen.Options(**given), auto)
 

@@ -265,5 +265,5 @@ def long_choice(name: str, choices: Sequence[str]) -> str | None:
     return name.upper() if len(choices) > _FEW else None
 
 
-_LONG = 10**12  # numbers with more digits are written as powers
-_FEW = 4  # choices that fit into the column of flags
+_LONG = 10**12  # larger numbers are written as powers
+_FEW = 4  # most choices that fit into the column of an option in the help

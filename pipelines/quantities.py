@@ -12,7 +12,7 @@ from annotated_types import Interval
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
 
-_TOO_LARGE = 1 << 63  # bytes that int64 cannot hold
+_TOO_LARGE = 1 << 63  # smallest number of bytes that int64 cannot hold
 _LONGEST = timedelta(days=36_525)
 _MOST = 10**12
 _BEYOND_PEOPLE = 1e15
@@ -132,7 +132,7 @@ def _parse_size(value: int | str) -> int:
 def _parse_seconds(value: str) -> float:
     from dask.utils import parse_timedelta
 
-    # without a unit it could mean hours
+    # `default=False` refuses a number without a unit, because the user may mean hours
     return float(parse_timedelta(value, default=False))
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import structlog
 
 
-_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")  # without them `webbrowser` may start a text browser
+# if neither variable is set, `webbrowser` may start a browser in the terminal
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 # Keys that `--quiet` and `--verbose` set in the context of a command.
 QUIET, DETAILED = "streaming_moments.quiet", "streaming_moments.verbose"
 
@@ -53,7 +54,7 @@ def tell(line: object) -> None:
 
 
 def asked_for(key: str) -> bool:
-    """Whether the running command has `--quiet`, or `--verbose`."""
+    """Whether the running command has an option: `key` stands for `--quiet` or `--verbose`."""
     context = click.get_current_context(silent=True)
     return context is not None and key in context.meta
 
@@ -91,13 +92,19 @@ def logged_to(tell: Callable[[str], object], logger: str) -> Iterator[None]:
 
 
 def opened_in_browser(url: str) -> bool:
-    """Open a page in the browser of the desktop; False without a desktop or a person to see it."""
+    """Open a page in the browser of the desktop; return whether it was opened.
+
+    Nothing is opened without a desktop, or if standard output is not a terminal.
+    """
     desktop = sys.platform in ("darwin", "win32") or any(map(os.environ.get, _DISPLAYS))
     return desktop and sys.stdout.isatty() and webbrowser.open(url)
 
 
 def event_logger() -> structlog.stdlib.BoundLogger:
-    """Make a logger of one line for each event on standard error, as JSON without a terminal."""
+    """Make a logger that writes one line for each event on standard error.
+
+    The lines are JSON if standard error is not a terminal.
+    """
     import structlog
 
     rendered: tuple[Any, ...] = (structlog.processors.JSONRenderer(ensure_ascii=False),)

@@ -43,11 +43,11 @@ class UnknownKeys(ValueError):
 
 @dataclass(frozen=True)
 class OtherFile:
-    """A configuration that may be given by mistake in place of the wanted one.
+    """A configuration file of another kind, which users may give by mistake.
 
-    marks : keys of the top level that only it has
-    what, command : what it configures, and the command that takes it
-    wanted : the configuration to give instead, with the name that such files have
+    marks : keys of the top level that only this kind of file has
+    what, command : what the file configures, and the command that takes it
+    wanted : the kind of configuration to give instead, with the usual name of such a file
     """
 
     marks: frozenset[str]
@@ -72,11 +72,11 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
     except (ValueError, RecursionError) as error:
         told = str(error).replace("Cannot overwrite a value", "the key was given before")
         raise InvalidInput(f"{path} is not TOML ({told}); correct it") from error
-    # report only that this is another file, because other errors in it would mislead
+    # report only that the file has another kind, because its other errors would mislead
     if other is not None and other.marks & content.keys():
         raise InvalidInput(
-            f"{path} is the configuration of {other.what}, for `{other.command} {path}`; give that "
-            f"of {other.wanted}"
+            f"{path} is the configuration of {other.what}, for `{other.command} {path}`; give the "
+            f"configuration of {other.wanted}"
         )
     return from_toml(kind, content, str(path))
 
@@ -91,10 +91,10 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 class _Misplaced:
-    """A boolean in place of another value, or the reverse, or a number in quotes.
+    """A value of a wrong type: a misplaced or a missing boolean, or a number in quotes.
 
-    No type of pydantic accepts it. Pydantic would read True as a number, "yes" and 1 as true, and
-    "0.05" as a number.
+    Pydantic accepts no object of this class. Without it, pydantic would read True as a number,
+    "yes" and 1 as true, and "0.05" as a number.
     """
 
     def __init__(self, value: Any) -> None:
@@ -105,9 +105,10 @@ class _Misplaced:
 
 
 def with_misplaced_marked(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Mark values of another type than TOML has them, so that pydantic refuses them.
+    """Mark values of a wrong TOML type, so that pydantic refuses them.
 
-    Booleans where a dataclass has none, the reverse, and numbers in quotes.
+    These are booleans where the dataclass has another type, other values where it has a boolean,
+    and numbers in quotes.
     """
     hints = get_type_hints(kind, include_extras=True)
     return {name: _marked(kind, name, hints, value) for name, value in content.items()}
@@ -140,10 +141,11 @@ def _is_number(text: str) -> bool:
 
 
 def _reads_text(hint: Any) -> bool:
-    """Whether a type reads texts other than some words, such as a time reads "10m"."""
+    """Whether a type parses arbitrary texts, as a duration parses "10m"."""
     if get_origin(hint) is Annotated:
         base, *rules = get_args(hint)
-        several = get_origin(base) is tuple  # its validators only turn one value into a list
+        # a validator of a tuple only turns a single value into a list
+        several = get_origin(base) is tuple
         parsed = not several and any(isinstance(one, BeforeValidator) for one in rules)
         return parsed or _reads_text(base)
     if get_origin(hint) is Literal:
@@ -166,12 +168,13 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]
     unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
-    strange = dict[str, tuple[list[str], Any]]()  # unknown keys by section, and its dataclass
+    # for each section: its unknown keys, and the dataclass that has its known keys
+    strange = dict[str, tuple[list[str], Any]]()
     # a value with several allowed types has an error for each type; join them in one line
     wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):
-            continue  # a missing item of a list only repeats the error of that item
+            continue  # skip the error of a list if an item of it has an error of its own
         section, key, owner = _place(kind, place)
         inside = f"[{'.'.join(section)}]" if section else _TOP
         cause = error.get("ctx", {}).get("error")
@@ -209,7 +212,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     return [*unknown, *lacking, *others.values()]
 
 
-# Description of a valid value, by the type of an error of pydantic, whose context fills the braces.
+# Descriptions of a valid value for each type of pydantic's errors. The context of an error fills
+# the braces.
 _WANTED = {
     "int": "a whole number",
     "float": "a number",
@@ -258,13 +262,16 @@ def _number(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Print a value as TOML has it."""
+    """Format a value as it is written in TOML, shortened."""
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text[:_LONGEST]
 
 
 def _place(kind: Any, place: tuple[str | int, ...]) -> tuple[list[str], str, Any]:
-    """Return sections, key and the dataclass of the key; lists add positions, and unions types."""
+    """Return the sections, the key, and the dataclass that has the key, of the place of an error.
+
+    A place also has positions for lists and names of types for unions; positions are left out.
+    """
     section, names = [], [part for part in place if isinstance(part, str)]
     while names and (inner := _section(kind, names[0])) is not None:
         kind = inner

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 1 << 20
-# most blocks with marks in a file, so that the marks sent with each part of a shard are small
+# Most blocks of a file that have marks. The marks are sent with each part of a shard, so they have
+# to be small.
 _MOST_BLOCKS = 1 << 14
 _DIGEST_BYTES = 16
 
@@ -56,13 +57,13 @@ class ShardContent:
         return file if file is not None and file.path == path else None
 
     def is_of(self, states: Sequence[FileState]) -> bool:
-        """Whether the marks can belong to the listed files."""
+        """Whether the marks may describe the listed files; True if there are no marks."""
         marked = [(file.path, file.size, file.etag) for file in self.files]
         return not marked or marked == [(s.path, s.size, s.etag) for s in states]
 
 
 def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -> ShardContent:
-    """Mark the content of a shard; a shard without an ETag of the storage is read once.
+    """Mark the content of a shard; reads the shard once if the storage gives no ETag.
 
     Examples
     --------
@@ -103,7 +104,7 @@ class MarkedFiles:
     url: str
 
     def open(self, path: str, mode: str = "rb") -> IO[bytes]:
-        """Open a file for reading; a block with changed content is a ShardError."""
+        """Open a file for reading; reading a block with changed content raises ShardError."""
         stored: IO[bytes] = self.fs.open(path, mode)
         if not self.content.files:
             return stored
@@ -114,11 +115,11 @@ class MarkedFiles:
         return io.BufferedReader(_MarkedFile(stored, file, self.url)) if file.digests else stored
 
     def find(self, path: str, detail: bool) -> Any:
-        """List files as the file system."""
+        """List files as `fs.find` does."""
         return self.fs.find(path, detail=detail)
 
     def info(self, path: str) -> Any:
-        """Return the information of the file system on a file."""
+        """Return the information on a file as `fs.info` does."""
         return self.fs.info(path)
 
 

@@ -56,7 +56,7 @@ class DateRange:
 
     @property
     def middle(self) -> date:
-        """The day in the middle, the earlier of two."""
+        """The day in the middle; of two middle days, the earlier one."""
         return self.first + (self.last - self.first) // timedelta(days=2) * timedelta(days=1)
 
     def to_json(self) -> list[str]:
@@ -91,7 +91,7 @@ class DateRange:
         return DateRange(_period(self.first, by)[0], _period(self.last, by)[1])
 
     def bucket(self, by: Bucket) -> tuple[date, date]:
-        """Round both ends down to the first day of their day, month or year.
+        """Round both ends down to the day itself, or to the first day of the month or year.
 
         Examples
         --------
@@ -144,7 +144,10 @@ class DateSource:
         if self.pattern is None or self.pattern == NO_PATTERN:
             return
         if self.column is not None:
-            raise InvalidInput("dates are in a column or in the URLs; give one of the two")
+            raise InvalidInput(
+                "dates are read from a column or from the URLs; give a date column or a date "
+                "pattern, not both"
+            )
         for part in _DIGITS:
             if self.pattern.count(part) != 1:
                 raise InvalidInput(

@@ -101,7 +101,9 @@ def days_of(
     source: DateSource,
     storage_options: Mapping[str, object] | None = None,
 ) -> DateRange | None:
-    """Return the days of a shard's documents from its column, which is read once, or from its URL.
+    """Return the days of a shard's documents from the dates in a column, or from its URL.
+
+    The column is read once.
 
     Raises ShardError if the column or field is missing or holds other values than dates, or if the
     format has no columns.
@@ -121,8 +123,8 @@ def days_of(
     if not found:
         raise ShardError(
             shard.url,
-            f"column {source.column!r} holds no dates; choose another column, or leave out a shard "
-            "without documents",
+            f"column {source.column!r} holds no dates; choose another column, or leave out the "
+            "shard if it has no documents",
         )
     return DateRange(min(found), max(found))
 
@@ -158,7 +160,9 @@ def share_before(
     place: Position,
     storage_options: Mapping[str, object] | None = None,
 ) -> float:
-    r"""Return the share of a shard's stored bytes before a place, 0 to 1, reading no documents.
+    r"""Return the share of a shard's stored bytes that lie before a place, from 0 to 1.
+
+    No document is read.
 
     For Parquet it is the share of the rows. A compressed file is decompressed up to the place.
 

@@ -108,7 +108,8 @@ def list_shards(
         if is_of_origin(url):
             raise InvalidInput(
                 f"{url} is counted by an origin, and only that site can read it",
-                "give it to the command there, by its name there, then run {merge} again",
+                "run the command at that site, with the name of the shard there, then run {merge} "
+                "here again",
             )
         if url == "-":
             raise InvalidInput(

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MAGIC = b"\x93NUMPY"
-_LONGEST_HEAD = 10_000  # bytes; NumPy refuses longer ones by default
-# bytes of the length of the head, and its encoding, by version
+_LONGEST_HEAD = 10_000  # most bytes of the head, the default limit of NumPy
+# for each version: number of bytes with the length of the head, and encoding of the head
 _VERSIONS = {(1, 0): (2, "latin1"), (2, 0): (4, "latin1"), (3, 0): (4, "utf8")}
-# one item of the dictionary; Python 2 wrote L after a number
+# Pattern of one item of the dictionary in the head. Python 2 wrote an L after a number.
 _ITEM = re.compile(
     r"""\s*(?P<quote>['"])(?P<key>\w+)(?P=quote)\s*:\s*(?P<value>"""
     r"""True|False|'[^',\\]*'|"[^",\\]*"|\[.*\]|\((?:\s*\d+L?\s*,)*\s*(?:\d+L?\s*)?\))\s*(?:,|$)""",
@@ -48,17 +48,17 @@ def read_npy_head(stream: IO[bytes]) -> NpyHead:
     begin = _read(stream, len(_MAGIC) + 2)
     version = begin[-2], begin[-1]
     if not begin.startswith(_MAGIC) or version not in _VERSIONS:
-        raise ValueError("it does not begin with the mark and a known version of the format")
+        raise ValueError("it does not begin with the mark of NumPy files and a known version")
     size, encoding = _VERSIONS[version]
     length = int.from_bytes(_read(stream, size), "little")
     if length > _LONGEST_HEAD:
-        raise ValueError(f"its head has {length} bytes, above {_LONGEST_HEAD}")
+        raise ValueError(f"its header has {length} bytes, above {_LONGEST_HEAD}")
     items = _items(_read(stream, length).decode(encoding))
     if items.keys() != {"descr", "fortran_order", "shape"}:
-        raise ValueError(f"its head has the keys {sorted(items)}")
+        raise ValueError(f"its header has the keys {sorted(items)}")
     order, shape, kind = items["fortran_order"], items["shape"], items["descr"]
     if order not in ("True", "False") or not shape.startswith("(") or kind[0] not in "'\"[":
-        raise ValueError("its head has a value of the wrong type")
+        raise ValueError("its header has a value of the wrong type")
     if kind.startswith("["):
         raise ValueError("it holds records with fields, not numbers")
     try:
@@ -91,12 +91,12 @@ def _items(head: str) -> dict[str, str]:
     """Values of the dictionary, as they are written, by key."""
     text = head.strip()
     if not (text.startswith("{") and text.endswith("}")):
-        raise ValueError("its head is not a dictionary")
+        raise ValueError("its header is not a dictionary")
     inside, at, found = text[1:-1].strip(), 0, dict[str, str]()
     while at < len(inside):
         item = _ITEM.match(inside, at)
         if item is None:
-            raise ValueError("its head is not a dictionary of known values")
+            raise ValueError("its header is not a dictionary of known values")
         found[item["key"]], at = item["value"], item.end()
     return found
 
@@ -108,5 +108,5 @@ def _read(stream: IO[bytes], size: int) -> bytes:
         parts.append(part)
         left -= len(part)
     if left:
-        raise ValueError("it ends within its head")
+        raise ValueError("it ends within its header")
     return b"".join(parts)

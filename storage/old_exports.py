@@ -1,4 +1,4 @@
-"""Old exports: names that packages of version 0.2 exported, and that now only modules export."""
+"""Old exports: names that packages exported in version 0.2, but that only modules export now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streaming_moments.deprecation import warn_deprecated
 
 
 def old_exports(package: str, **modules: str) -> None:
-    """Let a package export names of its modules, listed with blanks between, with a warning."""
+    """Let a package still export names of its modules, with a warning; blanks separate names."""
     places = {name: module for module, names in modules.items() for name in names.split()}
 
     def find(name: str) -> Any:

@@ -122,7 +122,7 @@ def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: fl
 
 
 def said_of_passages(counted: CountedPassages, said: Columns, documents: Columns) -> Columns:
-    """Return the columns of passages; a passage is foreign if its document is."""
+    """Return the columns of passages; the passages of foreign documents are foreign."""
     foreign = np.repeat(documents["foreign"].array, counted.passages)
     return _said(said["length"].array, counted.outside, foreign, said["proportions"].array)
 

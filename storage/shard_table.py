@@ -129,7 +129,7 @@ class ShardTable(Sequence[Shard]):
         return repr(list(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # pickles rows, as Arrow would pickle the whole table of a slice
+        # pickle the rows, because Arrow would pickle the whole table if this is a slice of it
         return ShardTable.of, (list(self),)
 
 

@@ -110,7 +110,8 @@ def unknown_argument(
             if name in held or near is None:
                 field = _nearest(name, held)
                 near = near if field is None else held[field]
-            wider = f"{function.__name__}_by"  # of a function with more arguments: fit_by for fit
+            # name of a variant with more arguments, such as fit_by for fit
+            wider = f"{function.__name__}_by"
             if near is None and name in _parameters(
                 getattr(function, "__globals__", {}).get(wider)
             ):

@@ -26,8 +26,9 @@ class LazyModule(ModuleType):
     """
 
     def __getattr__(self, name: str) -> object:
-        # importlib.util.LazyLoader is not thread-safe before Python 3.12. While another thread
-        # still loads the package, a module may not find it: parents load first.
+        # importlib.util.LazyLoader is not used, because it is not thread-safe before Python 3.12.
+        # Parents are imported first: while another thread still loads the package, a module may not
+        # find it.
         module = vars(self).get("_loaded")
         if module is None:
             for parent in accumulate(self.__name__.split("."), "{}.{}".format):

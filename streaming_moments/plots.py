@@ -191,7 +191,8 @@ def plot_map(
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)
     widths = np.maximum(widths, widths.max() / 10 or 1.0)
     for zoom in _ZOOMS:
-        # set as limits of the data, because an equal aspect would reduce margins
+        # The margins are limits of the data, because an equal aspect would reduce margins of the
+        # axes.
         axis.update_datalim([middle - zoom * widths / 2, middle + zoom * widths / 2])
         axis.autoscale_view()
         _move_apart(labels)

@@ -31,7 +31,8 @@ from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 _LEAST_SECONDS = 60.0
-_CLOSES = 20  # Minimum ratio of the time between two closes to the duration of a close.
+# A group reads for at least this many times the duration of the last close before it closes.
+_CLOSES = 20
 
 
 @dataclass
@@ -123,8 +124,8 @@ def gathering_on(
         yield Gathering(store, run, plan, context, owner, Pace(run.commit_every), count())
     finally:
         if client.status == "running":
-            # The workers of a dead scheduler are gone, too. The next job reports a worker that does
-            # not answer.
+            # Errors are suppressed: the workers of a dead scheduler are gone, too, and the next job
+            # reports a worker that does not answer.
             with suppress(CommClosedError, WorkersLost):
                 ask_workers(client, release_here, owner)
 
@@ -149,7 +150,7 @@ def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
         return ShardError(
             *bad[0].args,
             "no shard of its group was counted",
-            "{update.skip_bad_shards} leaves this one out",
+            "{update.skip_bad_shards} leaves this shard out",
         )
     lines = "; ".join(sorted(map(str, bad)))
     return InvalidInput(

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 TAKE = "streaming_moments_take"
 REDUCE = "streaming_moments_reduce"
 MESSAGE_BYTES = 16 << 20  # bytes of rows in one message
-_SOON_SECONDS = 0.2  # a live peer answers within this time, and the system reports a closed port
-_CONNECT_SECONDS = 4.0  # a live peer answers at once; longer waits are retries of a dead peer
+_SOON_SECONDS = 0.2  # Within this time a live peer answers, or the system reports a closed port.
+# A live peer answers well before this. A longer wait would only retry a dead peer.
+_CONNECT_SECONDS = 4.0
 _MESSAGE_SECONDS = 120.0
 
 Source = tuple[str, str]  # address of a worker, and the token of its frozen sums

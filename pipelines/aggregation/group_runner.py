@@ -138,7 +138,8 @@ def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
     # workers may have joined since the last check, and more may join meanwhile
     known, each, looked = cluster.addresses(), gathering.plan.reads_in_flight, time.monotonic()
     slots = max(gathering.slots, len(known) * each)
-    # Dask prefers the worker that already has the context, which is only one at first
+    # Dask prefers a worker that already has the context. At first that is a single worker, so the
+    # first tasks are given to the workers in turn.
     turns: Iterator[str] = islice(cycle(known), slots)
     # a frozen group accepts no more shards
     open_to_new = not group.closed

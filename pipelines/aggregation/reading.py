@@ -38,7 +38,7 @@ class ReadingContext:
         return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
 
     def __sizeof__(self) -> int:
-        # counts the bytes that are sent to a worker, including the arrays of the reader
+        # Dask has to send this object to a worker, so its size includes the arrays of the reader.
         buffers: list[pickle.PickleBuffer] = []
         shell = pickle.dumps(self, protocol=5, buffer_callback=buffers.append)
         return len(shell) + sum(buffer.raw().nbytes for buffer in buffers)

@@ -43,11 +43,11 @@ from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-# A run fails after more than this many deaths of workers because of one row block, or failed
-# exchanges in a row without a death.
+# A run fails if one row block causes more deaths of workers than this, or if more exchanges in a
+# row fail although no worker died.
 _LOSSES = 10
-_DEATHS = 20  # most deaths of workers since a new row block was written; then the run fails
-_UNEVEN = 1.05  # a worker adds up at most this many times an equal share of the rows
+_DEATHS = 20  # a run fails if workers die more often than this between two newly written row blocks
+_UNEVEN = 1.05  # largest share of the rows that a worker adds up, in multiples of an equal share
 
 
 @dataclass
@@ -140,8 +140,8 @@ class Reduction:
         if self.fruitless > _LOSSES:
             raise WorkersLost(
                 f"workers could not fetch sums from each other {self.fruitless} times in a row: "
-                f"{loss}. Make sure that each worker can connect to every other one, and run it "
-                "again"
+                f"{loss}. Make sure that each worker can connect to every other one, and run the "
+                "job again"
             ) from loss
         for index in blocks:
             self.written.pop(index, None)
@@ -152,7 +152,8 @@ class Reduction:
     ) -> None:
         deaths = deaths_of(cluster.client, running)
         died_of = Counter({index: deaths.get(future.key, 0) for future, index in running.items()})
-        # if the dead worker was writing no block, charge the block that needed its sums
+        # if the dead worker was not writing a block, attribute its death to the block that needed
+        # its sums
         self.charged.update(+died_of or {failed: 1})
         self.deaths += bool(+died_of)
         (index, losses), beside = self.charged.most_common(1)[0], ""
@@ -229,7 +230,8 @@ def write_block(
             sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
     else:
         sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)
-    # views, because written arrays become read-only; the block is written without the totals
+    # Views are passed on, because writing makes arrays read-only. The totals of the block are not
+    # written.
     arrays = {name: array[:] for name, array in sums.items()}
     return writer.write_block(foundation.statistics(block, foundation.totals({}), arrays))
 

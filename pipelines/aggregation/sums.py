@@ -30,7 +30,7 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 NAME = "streaming-moments-sums"
 _INT32 = np.iinfo(np.int32)
-_ROWS = 1024  # entries that are examined together
+_ROWS = 1024  # rows that are read together to find the largest entry
 
 
 class SumsAstray(Exception):
@@ -86,9 +86,9 @@ class GroupSums:
     included: dict[int, Receipt] = field(default_factory=dict)
     running: set[int] = field(default_factory=set)
     token: str = ""
-    bound: float = 0.0  # largest possible entry of the sums once all running additions are done
+    bound: float = 0.0  # upper bound of every entry once all running additions are done
     blocks: dict[int, Sums] = field(init=False)
-    _adding: float = 0.0  # most that the running additions together add to an entry
+    _adding: float = 0.0  # upper bound of what the running additions add to an entry
     _locks: dict[int, Lock] = field(init=False)
     _bound_lock: Lock = field(default_factory=Lock)
 
@@ -127,16 +127,16 @@ class GroupSums:
         except SumExceeded:
             if len(batches) < 2:
                 raise
-            # after the first half is added, the true sums are computed; they are below their bound,
-            # so the second half may fit
+            # After the first half is added, the bound is computed again from the true sums. They
+            # are smaller than the old bound, so the second half may fit.
             middle = len(batches) // 2
             for part in (batches[:middle], batches[middle:]):
                 self._each_lump(part, most_bytes, work)
             return
         for lump in self.layout.foundation.joined(batches, most_bytes):
             self._each_block(lump, work)
-            # free this lump before the next one is made, because for some kinds a lump is as large
-            # as the sums of all blocks
+            # Free this lump of batches before the next one is made: for some kinds it is as large
+            # as the sums of all blocks.
             del lump
         with self._bound_lock:
             self._adding -= own

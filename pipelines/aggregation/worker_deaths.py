@@ -17,9 +17,8 @@ from streaming_moments.pipelines.aggregation.bundles import Bundle
 from streaming_moments.pipelines.aggregation.group_state import Group, WithoutShard
 from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 
-_CONTEXT_DEATHS = (
-    3  # tolerated deaths of workers while they made the shared context, which is then made again
-)
+# Tolerated deaths of workers that made the shared context. After each, it is made again.
+_CONTEXT_DEATHS = 3
 
 
 class Suspected(Exception):
@@ -80,12 +79,12 @@ def begin_again(
 def make_context_again(group: Group, death: KilledWorker) -> None:
     """Make the shared context again, whichever part of it lost its workers."""
     context = group.gathering.context
-    # if the context still exists, the worker died of another task, such as one with a bad shard
+    # if the context still exists, another task killed the worker, such as a task with a bad shard
     if context.status == "error":
         group.context_deaths += 1
         if group.context_deaths > _CONTEXT_DEATHS:
             raise WorkersLost(
                 "the workers died repeatedly before they read a shard; see their logs, and run "
-                "it again"
+                "the job again"
             ) from death
         context.retry()

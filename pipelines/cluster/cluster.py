@@ -160,7 +160,8 @@ def identity_of(client: Client) -> dict[str, Any]:
 
     Raises OSError if the scheduler is gone.
     """
-    # ask now, because the client replaces its own copy every 2 seconds by one without the workers
+    # Ask the scheduler itself: the copy that the client has is replaced every 2 seconds by one
+    # without the workers.
     scheduler: Any = client.scheduler
     identity: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
     return identity
@@ -226,18 +227,20 @@ def connect(
             yield _described(client, identity_of(client), memory, worker_timeout)
         return
     cores = CPU_COUNT
-    # we report a failing task in one line; the report of the worker would repeat it
+    # the job reports a failing task in one line, and the report of the worker would repeat it
     quiet = {
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.limit": "1 hour",
         # Dask blames a death on all tasks that waited on the worker, too
         "distributed.scheduler.allowed-failures": 10,
-        # a killed worker may take long to come back; Dask would close it for ever
+        # after the default time Dask would give up a killed worker, which may take longer to
+        # restart
         "distributed.deploy.lost-worker-timeout": f"{WORKER_TIMEOUT}s",
         # on the loopback interface a live process answers within this time
         "distributed.comm.timeouts.connect": "5s",
     }
-    # statistics of server and machine for the pages of Dask; each sample costs CPU time
+    # Without a dashboard no one sees these statistics of server and machine, and each sample costs
+    # CPU time.
     unseen = {
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.system-monitor.interval": "5s",
@@ -284,8 +287,8 @@ def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[No
     try:
         yield
     finally:
-        # Dask waits without end for a worker that died and restarts at this moment; the remaining
-        # processes end with this one
+        # Dask waits for ever for a worker that died and is just restarting. The processes that
+        # remain end together with this process.
         with suppress(TimeoutError):
             local.close(timeout=seconds)
 

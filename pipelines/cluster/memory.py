@@ -12,9 +12,9 @@ from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout
 
 MEBIBYTE = 1 << 20
-# Resident size of a process that has updated on one thread, almost without arrays, and compiled
-# kernels: measured 415 MiB. A read task needs less than planned. With long texts such a process
-# held 542 MiB of a budget of 572, and 467 if the kernels were compiled before.
+# Resident size of a process after an update on one thread, with compiled kernels and almost without
+# arrays: measured 415 MiB. A read task needs less than planned. With long texts such a process held
+# 542 MiB of a budget of 572, and 467 if the kernels were compiled before.
 PROCESS_BYTES = 416 * MEBIBYTE
 # A read task holds the text of a batch, its tokens and their sort keys: measured 9 times the text.
 READ_FACTOR = 12
@@ -27,13 +27,13 @@ LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # Memory that allocators do not return: measured up to 3% of the arrays.
 SLACK = 1.1
 _LEAST_LUMP = 4 * MEBIBYTE
-# Most bytes of a lump, which is some batches that are joined and added at once: about 32,768
+# Most bytes of a lump: some batches that are joined and added at once. It has about 32,768
 # documents of 100 tokens.
 _MOST_LUMP = 32 * MEBIBYTE
 _BATCH_COUNTS = 32 * MEBIBYTE  # bytes of the counts of one batch of text
-# Row blocks that are read by the same requests take at most this.
+# Row blocks that are read together by the same requests take at most this many bytes.
 AT_ONCE_BYTES = 32 * MEBIBYTE
-# Memory of a pilot, for each byte of its documents in memory.
+# Bytes of memory that a pilot needs for each byte of its documents.
 PILOT_FACTOR = 16
 _NEXT_UNIT = 1023.5  # a larger number is printed in the next unit, such as 1 GiB for 1024 MiB
 _BEYOND_MACHINES = 1000 << 40
@@ -214,9 +214,9 @@ def plan_update(
     1
     """
     text = reading_bytes(limits.document_bytes)
-    # A row block that is added up over the workers, and two copies of it while it is written.
-    # Meanwhile other threads add up pieces of at most half a block, each in three arrays: the sum,
-    # the received rows and the sent rows.
+    # While a row block is added up over the workers and written, its sum and two copies of it are
+    # in memory. Meanwhile other threads add up pieces of at most half a block, each in three
+    # arrays: the sum, the received rows and the sent rows.
     adding = int(SLACK * (3 + 1.5 / threads) * layout.block_bytes)
     # only one group has sums at a time, even if abandoned tasks still run
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
@@ -242,7 +242,8 @@ def plan_update(
     held = layout.row_blocks if free >= whole else min(layout.row_blocks, free // block)
     passes = -(-layout.row_blocks // held)
     sums = whole if passes == 1 else -(-layout.row_blocks // passes) * block
-    # lumps get half of the memory beside the sums, so that row groups may be larger, too
+    # Lumps get only half of the memory that the sums leave free, so that row groups may be larger,
+    # too.
     spare = max(0, free - sums) // threads
     lump = min(_MOST_LUMP, _LEAST_LUMP + int(spare / 2 / SLACK / 2))
     left = max(0, (memory - PROCESS_BYTES - sums) // threads - task(lump, 0))

@@ -11,9 +11,10 @@ from streaming_moments.pipelines.cluster.memory import (
 )
 from streaming_moments.storage.formats import ReadLimits
 
-# Shares of a batch that exist at a time, while they are sampled and encoded as Parquet.
+# Number of arrays with the shares of a batch in memory, while shares are sampled and encoded as
+# Parquet.
 _SHARE_ARRAYS = 8
-# copies held: topics, raw topics, topics for reading, and one of these in transit
+# copies in memory: topics, raw topics, topics for reading, and one of these while it is sent
 _MODEL_ARRAYS = 4
 
 
@@ -47,8 +48,8 @@ def plan_transform(
     passages = limits.batch_documents
     if passage_words is not None:
         passages += longest_batch(limits.document_bytes) // (2 * passage_words)
-    # A task holds smoothed topics, in transit and in lanes, and shares of one document and of a
-    # batch.
+    # A task holds the smoothed topics three times: as they are, in transit, and padded to lanes. It
+    # also holds the shares of one document and of a batch.
     sharing = 3 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     sharing += _SHARE_ARRAYS * 8 * n_topics * passages
     held = {"the model": _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)}

@@ -23,7 +23,8 @@ from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.log.layout import SegmentLayout
 
-# Sums of a strip during the addition: the sum so far, the sum of a block, and the new sum.
+# Copies of the sums of a strip while the sums of a block are added: the sum so far, the sum of the
+# block, and the new sum.
 _SUMS_COPIES = 3
 _FEWER = remedy("raise {option.memory}, or ask for fewer topics or states")
 
@@ -130,8 +131,9 @@ def _of_documents(
     whitening = int(SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     whole_core = PROCESS_BYTES + whitening <= memory
     if not whole_core:
-        # A worker holds its strips of the pair counts and one more, twice while they are joined;
-        # the factors of a product; and the Krylov space, as it may be the coordinator.
+        # A worker holds its strips of the pair counts and one more strip; while they are joined, it
+        # holds them twice. It also holds the factors of a product. The Krylov space is included,
+        # because the worker may be the coordinator.
         share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
         several = 24 * basis.core * basis.columns + 64 * basis.core * n_topics
         whitening = int(SLACK * (2 * share * core_bytes + several))
@@ -170,7 +172,8 @@ def _of_documents(
 
 def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPlan:
     """Plan a fit of the moments of all rows in one process."""
-    # Four copies are in memory: the files, their sum, the moments of all rows, and of a half.
+    # Four copies are in memory: the files, their sum, the moments of all rows, and the moments of a
+    # half.
     items = {
         "the sums": int(SLACK * 4 * layout.state_bytes),
         "tensors of the moments": int(SLACK * finishing),

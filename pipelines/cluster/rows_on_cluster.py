@@ -28,8 +28,9 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-# Largest bytes of a small job in addition to its process. A task of Dask costs some milliseconds,
-# more than a step on so little data, and a fit has a thousand steps.
+# A job that needs at most this many bytes beside its process is small and runs without the cluster.
+# A task of Dask costs some milliseconds, more than a step on so little data, and a fit has a
+# thousand steps.
 SMALL = 512 << 20
 # copies of a row block in memory while it is read: its files, and its sum
 _READ_COPIES = 2
@@ -187,7 +188,8 @@ class OnCluster:
             return total
 
     def _added(self, left: Future[Any], right: Future[Any]) -> Future[Any]:
-        # with priority over further strips, because an addition frees one of two sums
+        # additions run before further strips are summed, because each addition frees one of its two
+        # sums
         submit, key = self.run.cluster.client.submit, task_key("adding sums")
         return submit(operator.add, left, right, pure=False, priority=1, key=key)
 
@@ -357,7 +359,8 @@ def aligned(value: Any) -> Any:
         return value
     found = copy.copy(value)
     for name, array in moved.items():
-        object.__setattr__(found, name, array)  # frozen, and validated when it was made
+        # the dataclass is frozen, and `value` was validated when it was made
+        object.__setattr__(found, name, array)
     return found
 
 

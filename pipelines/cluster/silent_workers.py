@@ -48,6 +48,6 @@ def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any)
                 raise  # at the first attempt, the error may come from a worker that died meanwhile
     raise WorkersLost(
         f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds. See the "
-        "logs of the workers, stop the one that hangs, and run it again; all commits so far "
-        "are stored"
+        "logs of the workers, stop the one that hangs, and run the job again; all commits so "
+        "far are stored"
     )

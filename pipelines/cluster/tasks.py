@@ -94,7 +94,7 @@ def _at_work(worker: Mapping[str, Any], some_paused: bool) -> bool:
     tasks = worker["metrics"].get("task_counts", {})
     if tasks.get("executing"):
         return True  # a paused worker finishes its running tasks
-    # the worker may be idle because a paused worker holds the remaining tasks
+    # an idle worker may have no tasks because a paused worker holds all that remain
     there = not some_paused or any(tasks.get(state) for state in _BEGUN)
     return bool(there and worker["status"] == "running")
 
@@ -108,7 +108,8 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            # the future itself holds a success, so do not wait for the loop of the client
+            # the future itself shows that its task succeeded, so do not wait for the loop of the
+            # client
             if future.status != "finished":
                 failure = _asked(cluster, future.exception, wait)
                 if failure is not None:
@@ -127,7 +128,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
                 silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:
-            # its worker died with the result, and the task failed when it ran again
+            # the worker with the result died, and then the task failed when it ran again
             if future.status != "error":
                 raise
 
@@ -160,7 +161,8 @@ def task_key(step: str) -> str:
     ('polishing', 'topic-rows')
     """
     words = re.findall("[a-z]+", step.partition(",")[0].lower())
-    # the last part begins with 0, because Dask would take letters alone for a word of the step
+    # The last part begins with 0: Dask would take a part of letters alone for another word of the
+    # step.
     return "-".join([*words, f"0{uuid4().hex}"])
 
 

@@ -13,14 +13,16 @@ class WorkersLost(StreamingMomentsError):
     """The cluster cannot do the work: no worker is ready, or a task kills them."""
 
 
-MORE_MEMORY = remedy("Give them more memory, or a smaller {option.memory} budget, and run it again")
+MORE_MEMORY = remedy(
+    "Give them more memory, or a smaller {option.memory} budget, and run the job again"
+)
 
 
 def why_nobody_works(paused: int, workers: int, timeout: float) -> WorkersLost:
     if not paused:
         return WorkersLost(
             f"the cluster has had no workers for {timeout:g} seconds.",
-            "Start some and run it again (all commits so far are stored), or wait longer with "
+            "Start some and run the job again (all commits so far are stored), or wait longer with "
             "{option.worker_timeout}",
         )
     return WorkersLost(

@@ -260,7 +260,7 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> None:
     why = "the most coherent (NPMI, higher is better)"
     if best != SHOWN_TOPICS:
         behind_by = f"{behind:.3f}" if behind >= 0.001 else "less than 0.001"
-        why = f"as many as fit on a screen; {best} are more coherent, by {behind_by} of NPMI"
+        why = f"as many as fit on a screen; {best} topics have a higher NPMI, by {behind_by}"
     console.print(f"{SHOWN_TOPICS} topics are shown: {why}.", "")
     model = models[SHOWN_TOPICS]
     store = store.save_model("demo", model, f"demo: {SHOWN_TOPICS} topics, alpha0 {ALPHA0}")

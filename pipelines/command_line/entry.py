@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _unexpected(error: Exception, arguments: list[str]) -> int:
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         where = f" ({error.filename})" if error.filename else ""
-        line = f"error: {error.strerror}{where}; check the path, its permissions and its space"
+        line = f"error: {error.strerror}{where}; check the path, permissions and free space"
         return _failed(line, arguments, ExitCode.INPUT)
     name = type(error).__name__
     line = (

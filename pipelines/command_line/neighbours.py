@@ -53,9 +53,11 @@ from streaming_moments.storage.shards import ShardFormat
 @click.option(
     "--directed",
     is_flag=True,
-    help="The target is a neighbour of the source, but not the reverse.",
+    help="Make the target a neighbour of the source, but not the source one of the target.",
 )
-@click.option("--parts", type=COUNT, help="Files to write [by the bytes of SHARDS].")
+@click.option(
+    "--parts", type=COUNT, help="Number of files to write [chosen from the size of SHARDS]."
+)
 @click.option(
     "--format",
     "kind",

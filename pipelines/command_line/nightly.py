@@ -120,13 +120,13 @@ def nightly(
         except Unfinished:
             raise  # the command has its own exit code for unreadable shards
         except StreamingMomentsError as error:
-            # name keys of the file, because a night has no options
+            # a night has no options, so the error names keys of the configuration file
             raise InvalidInput(error.said(of_nights)) from error
         finally:
             if pages and report is None:
-                note(f"page: {pages[-1]}")  # of a night that failed
+                note(f"page: {pages[-1]}")  # page of a night that failed
     if not json_output:
-        # a night with new data that publishes nothing is worth a mail of cron
+        # cron mails what `say` prints, so use it if a night has new data but publishes nothing
         (say if report.exit_code == ExitCode.REJECTED else confirm)(_summary(report))
         if report.version is None:
             tell(NO_STORE_YET)
@@ -184,7 +184,8 @@ def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
     ]
 
 
-# values that the line of a step leaves out: they get a line of their own, or are on the page
+# Values that are not printed in the line of a step: each of the first three gets a line of its own,
+# and the others are on the page.
 _LINES = frozenset({"told", "warnings", "why"})
 _ELSEWHERE = _LINES | {
     "undecided",

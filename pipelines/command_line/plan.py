@@ -108,7 +108,7 @@ class Plan:
     "--topics",
     "n_topics",
     type=COUNT,
-    help="Number of topics or states that a refit will have [--max-topics; 10 states].",
+    help="Number of topics or states that a refit will have [value of --max-topics, or 10 states].",
 )
 @declared_options(
     CountingOptions, "counting", without=("stop_words", "date_column", "date_pattern")
@@ -124,7 +124,8 @@ class Plan:
     type=Bytes(),
     default=f"{NETWORK_BYTES >> 20}MiB",
     show_default=True,
-    help="Bytes that a worker can receive per second; more than the default makes nothing faster.",
+    help="Bytes that a worker can receive per second. Values above the default do not change the "
+    "estimate.",
 )
 @click.option(
     "--within",

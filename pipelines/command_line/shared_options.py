@@ -96,7 +96,7 @@ def _json_object(value: str) -> NotedOptions:
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict):
-        # the value may hold a secret and is not repeated
+        # the message does not repeat the value, because it may hold a secret
         raise click.BadParameter("not a JSON object; write for example '{\"anon\": true}'")
     return NotedOptions(parsed)
 
@@ -105,7 +105,8 @@ TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numb
 Alphas = functools.partial(Parsed[tuple[float | Literal["auto"], ...]], "alphas", _alphas)
 _DAY = Parsed("day", _day)
 SHARD_URL = Parsed("url", require_no_user)
-STORE_URL = Parsed("url", require_no_secret)  # a store is written, so signatures are refused, too
+# signed URLs are refused, too, because a store is written
+STORE_URL = Parsed("url", require_no_secret)
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,8 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--half-life",
         type=HalfLife(),
         metavar="DAYS",
-        help="Days after which a document has half its weight; the sums become floats.",
+        help="Days after which a document has half its weight. Weighted sums are floats, not whole "
+        "numbers.",
     )
     @functools.wraps(command)
     def windowed(
@@ -235,7 +237,8 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         READING,
         "--max-row-group-bytes",
         type=Bytes(),
-        help="Largest Parquet row group, or page of one, that is decoded [as --memory allows].",
+        help="Largest Parquet row group that is decoded, or page of a larger row group [chosen "
+        "from --memory].",
     )
     @functools.wraps(command)
     def limited(max_document_bytes: int, max_row_group_bytes: int | None, **given: Any) -> Any:

@@ -180,8 +180,8 @@ def require_same_cut(source: str, by: Period | None, ledger: Ledger) -> None:
         if same not in (True, first):
             cut = "not cut by periods" if first is None else f"cut by periods, such as {first}"
             raise InvalidInput(
-                f"source {source!r} was {cut} when it was counted, and by is {by!r} now; give the "
-                "same, or another source for new documents"
+                f"source {source!r} was {cut} when it was counted, but by is {by!r} now; give the "
+                "same value of by, or another source for new documents"
             )
 
 
@@ -191,8 +191,8 @@ def require_cut(documents: Any, source: str | None, fields: Fields, by: Period) 
         raise InvalidInput(f"by is {by!r}; give one of {', '.join(PERIODS)}")
     if source is None or is_collection(documents):
         raise InvalidInput(
-            f"by is {by!r}, but only iterables with a source are cut; give partitions or shards of "
-            f"one {by} each"
+            f"by is {by!r}, but only iterables with a source are cut into periods; give partitions "
+            f"or shards of one {by} each"
         )
     if fields.date is None:
         raise InvalidInput(
@@ -226,8 +226,8 @@ def require_no_source(documents: Any, source: str | None, ledger: Ledger) -> Non
     """Raise InvalidInput if the name of a counted source is given in place of its documents."""
     if source is None and isinstance(documents, str) and ledger.under(f"{PARTITIONS}{documents}/"):
         raise InvalidInput(
-            f"{documents!r} is the source of counted documents, which the store does not hold; "
-            f"give them as they were counted, with source={documents!r}"
+            f"{documents!r} is the source of counted documents, but the store does not contain "
+            f"them; give the documents as they were counted, with source={documents!r}"
         )
 
 

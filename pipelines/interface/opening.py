@@ -119,7 +119,8 @@ def create_store(
         return Store(found, storage_options)
     if documents is None:
         raise InvalidInput(
-            "there are no documents to sample; give some, or another store: like=..."
+            "there are no documents to sample; give some, or use the foundation of another store "
+            "by like=URL"
         )
     options = replace(pilot, max_topics=max_topics)
     require_options_of(shape, counting, options)

@@ -140,8 +140,8 @@ def windows(
             documents = documents()
         except TypeError as error:
             raise InvalidInput(
-                f"the function for the documents failed ({one_line(error)}); give one without "
-                "arguments that returns documents"
+                f"the function given as documents failed ({one_line(error)}); give a function that "
+                "has no arguments and returns documents"
             ) from error
     window: list[Held] = []
     known: set[int] = set()
@@ -280,7 +280,8 @@ def _cut_by(lines: Iterable[Line], by: Period, url: str) -> Iterator[tuple[str, 
 def _first_day(line: Line, by: Period, url: str) -> date:
     if line.day is None:
         raise InvalidInput(
-            f"a document of {url} has no date, so it is of no {by}; give it one, or leave it out"
+            f"a document of {url} has no date, so it belongs to no {by}; give it a date, or leave "
+            "it out"
         )
     try:
         day = day_of(line.day)

@@ -40,10 +40,10 @@ def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
     unknown = [name for name in given if name not in known]
     lacking = [name for name, one in known.items() if one.default is MISSING and name not in given]
     if unknown or lacking:
-        problem = f"no option {unknown[0]!r}" if unknown else f"no value for {lacking[0]!r}"
-        raise InvalidInput(
-            f"a model {model.name} was given {problem}; its options are {', '.join(known)}"
+        problem = (
+            f"has no option {unknown[0]!r}" if unknown else f"needs a value for {lacking[0]!r}"
         )
+        raise InvalidInput(f"a model {model.name} {problem}; its options are {', '.join(known)}")
     return model.Options(**given)
 
 

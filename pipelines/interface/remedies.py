@@ -14,7 +14,8 @@ from streaming_moments.pipelines.interface.reading import argument_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.printing.remedies import ANY, of_commands
 
-# Arguments of methods of a store that commands have as options; those of `_SWITCHES` are True.
+# Arguments of the methods of a store, for which commands have options. A remedy gives those of
+# `_SWITCHES` the value True.
 METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "update": (
@@ -86,7 +87,7 @@ def _named() -> Mapping[str, str]:
         for one in arguments:
             value = "True" if one in _SWITCHES else "{}"
             named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
-    # with a name, because otherwise the model is returned and not saved in the store
+    # the remedy gives a name, because without one the model is returned and not saved in the store
     named["refit"] = "store.refit(..., name='first')"
     return named
 

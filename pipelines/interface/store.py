@@ -77,7 +77,7 @@ from streaming_moments.storage.shards import PARTITIONS
 from streaming_moments.storage.store.store import MomentStore
 
 M = TypeVar("M", bound=Model)
-# level 3, so that the warning names the line of the caller: `store_door` wraps the methods
+# The warning names the line of the caller at stack level 3, because `store_door` wraps the methods.
 _TOPICS = renamed_arguments("0.3.0", "0.4.0", level=3, topics="n_topics")
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 
@@ -465,7 +465,7 @@ class Store:
         told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
         require_fitting(Store.refit, n_topics=n_topics, alpha0=alpha0, **told)
         self._require_documents("refit_as")
-        # the type of options is for commands, which give a name; fits accept a function, too
+        # options of commands can only be names of a method; a fit also accepts a function
         called = cast("str", method)
         with self._running(client, memory, verbose) as run:
             if n_topics == "auto" and refine != "auto" and not self.snapshot.halves:
@@ -558,8 +558,8 @@ class Store:
         at = self.snapshot.latest()
         if documents is None and any(one.url.startswith(PARTITIONS) for one in at.ledger()):
             raise InvalidInput(
-                "the store counted collections, which are in no file; give polish the documents "
-                "and their source, as to update"
+                "the store counted collections, which are not stored in files; give `polish` the "
+                "documents and their source, as you gave them to `update`"
             )
         with self._running(client, memory, verbose) as run:
             on, shards = dataclasses.replace(run, tell=warn_caller), None

@@ -143,7 +143,7 @@ class Topics:
         [1, 0]
         """
         found = self.model.read(self._counted(texts))
-        # a list has an attribute `index`, too, which is a method
+        # test for `iloc`, because a list has an attribute `index`, too: a method
         return replace(found, index=cast("Any", texts).index) if hasattr(texts, "iloc") else found
 
     def _counted(self, texts: Iterable[str]) -> CountBatch:
@@ -310,7 +310,10 @@ class Topics:
     @property
     def _index(self) -> WordIndex:
         if self.policy is None or self.vocabulary.token_ids is not None:
-            raise InvalidInput("the model is of token ids; give count batches to its `model`")
+            raise InvalidInput(
+                "the model is of token ids, so it reads no texts; give count batches to its "
+                "attribute `model`"
+            )
         return WordIndex.of(self.vocabulary, self.policy.of_whole_texts)
 
 
@@ -325,7 +328,7 @@ def _require_texts(texts: object) -> list[str]:
             f"the texts are a table with columns {', '.join(map(str, texts.columns))}; give the "
             "column of the texts, such as frame['text']"
         )
-    # an array of Arrow iterates over its own scalars
+    # iterating over an Arrow array would give scalars of Arrow instead of strings
     listed = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)
     for place, text in enumerate(listed):
         if is_missing(text):

@@ -311,7 +311,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10)
         return f"{number} {are} separable: {self.search.reasons()}"
 
     def _beside(self, one: Candidate) -> str:
-        # with a single alpha0 the fit may still change it, so it is not named here
+        # a fit may still change a single alpha0, so name alpha0 only if there are several
         several = len({one.alpha0 for one in self.candidates}) > 1
         return f", alpha0 {one.alpha0:g}" if several else ""
 

@@ -78,7 +78,8 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
     selection = compared(numbers, options.alpha0)
     if not selection.likely:
         raise InvalidInput(
-            "half of the documents have no pair of vocabulary words, so nothing can be held out",
+            "one of the two halves of the documents has no pair of vocabulary words, so nothing "
+            "can be held out",
             "give a number to {option.topics}",
         )
     [alpha0] = {one.alpha0 for one in selection.candidates}

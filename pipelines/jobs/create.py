@@ -63,13 +63,12 @@ from streaming_moments.storage.store.store import MomentStore
 
 # A pilot reads whole shards, so this number, spread over the corpus, bounds its cost.
 PILOT_SHARDS = 64
-# Words of the passages of a pilot, each once a passage. With all derived arrays and the process
-# this takes 744 MiB, measured.
+# Most entries of a pilot: each passage has an entry for each of its different words. With all
+# derived arrays and the process this takes 744 MiB, measured.
 MOST_ENTRIES = 4_000_000
 _UNMET_TIMES = 4.0  # factor of the next sample if there are too few words
-_WORTH = (
-    1.1  # smallest factor by which a further sample must be larger; less is not worth the reading
-)
+# A further sample is worth the reading only if it is larger by at least this factor.
+_WORTH = 1.1
 CHOSEN = "--pilot-documents sets this number"
 
 
@@ -308,7 +307,7 @@ def next_draw(
     whole = sample.documents_seen <= documents
     if whole and read == there:
         return "there are no more passages"
-    # any other number than the default is the choice of the user
+    # the user chose this number, because it is not the default
     if options.pilot_documents != PILOT_DOCUMENTS:
         return CHOSEN
     if cut:
@@ -430,7 +429,7 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
             f"but models need at least {FEWEST_COLUMNS}",
             "name more with {create.categories}",
         )
-    # checked before rare categories are dropped, because a column of names has no others
+    # check before rare categories are dropped: all categories of a column of names are rare
     require_countable(found, [len(own) for own in found.values()])
     kept = {
         name: [term for term, rows in own if rows >= options.min_documents]
@@ -439,9 +438,9 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
     for name, terms in kept.items():
         if len(terms) < 2:
             raise InvalidInput(
-                f"column {name!r} has {len(terms)} {'category' if terms else 'categories'} in "
-                f"{of_number(options.min_documents, 'row')} or more of the "
-                f"{sample.batch.documents} sampled",
+                f"column {name!r} has {len(terms)} {'category' if terms else 'categories'} with "
+                f"{of_number(options.min_documents, 'row')} or more among the "
+                f"{sample.batch.documents} sampled rows",
                 "leave it out, or lower {create.min_documents}",
             )
     table = TableColumns.of_terms(term for own in kept.values() for term in own)

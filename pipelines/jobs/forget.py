@@ -143,7 +143,7 @@ def replace_changed(
     records = _with_parts(gathering.store, [record for _, record in changed])
     copies = dict(zip(_fingerprints(gathering.run, old), old, strict=True))
     missing = [record for record in records if record.fingerprint not in copies]
-    # if only the last record has become longer, the file itself still holds its old content
+    # if the last part of a file has only become longer, the file still begins with the old content
     copies |= {mark: shard for shard, mark in _beginnings(gathering.run, changed, missing)}
     gathering, taken = _taken(gathering, records, copies, others_again)
     new = [shard for shard, _ in changed]
@@ -401,7 +401,8 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
             basis = lineage.basis if part.words is None else lineage.era(part.words).basis
             if part.shards == 1 and part.id not in seen and basis in words:
                 seen.add(part.id)
-                # segments of origins are included: statistics do not depend on who counted them
+                # segments copied from an origin are included, too: statistics do not depend on the
+                # store that counted them
                 yield replace(part, sign=1, words=words[basis], origin=None)
 
 

@@ -43,7 +43,7 @@ from streaming_moments.storage.store.store import MomentStore
 _SUM = "sum"
 _FEWEST_GROUPS = 16  # fewest groups for each thread, so that workers share them
 _SUMS_AT_A_TIME = 16  # sums that a task adds up
-# bytes of documents in a group for each byte of the sum that is stored for it
+# A group has this many bytes of documents for each byte of its stored sum.
 _BYTES_A_SUM = 4
 
 T = TypeVar("T", bound=Model)

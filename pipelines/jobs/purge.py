@@ -163,7 +163,8 @@ def look_for_purged(
         for name in names_among(url, known, storage_options):
             names.add(name)
             if first_byte(name) is not None:
-                unread.append(name)  # of a part of a growing file, only the name is searched
+                # a part of a growing file is searched only by its name, not by its content
+                unread.append(name)
                 continue
             try:
                 shard = Shard(name, 0, read_at=url if is_signed(url) else "")
@@ -257,8 +258,9 @@ def _require_known(
     sealed = sealed_in_inboxes(unknown, storage_options)
     if sealed:
         raise InvalidInput(
-            f"{sealed[0]} is accepted by its service and no version of {store.url} counts it; run "
-            "`streaming-moments accumulate --once` if this is its store, then purge"
+            f"the service has accepted {sealed[0]}, but no version of {store.url} counts it; if "
+            "this is the store of the service, run `streaming-moments accumulate --once`, then "
+            "purge again"
         )
     more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
     raise InvalidInput(
@@ -337,7 +339,8 @@ def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
         raise InvalidInput(
             f"{', '.join(gone[:_SHOWN])} must be subtracted from a group of shards, but neither "
             f"they nor all others of the group exist unchanged: {'; '.join(missing[:_SHOWN])}. "
-            "Put these or the others back for the purge, or `forget` the others as well"
+            "For the purge, put back either the shards to purge or the others, or `forget` the "
+            "others as well"
         )
     return [shard for shard, _ in found if shard is not None]
 

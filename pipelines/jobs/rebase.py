@@ -195,8 +195,8 @@ def present_shards(
         names = sorted({(part.origin or "").partition("/")[0] for part in theirs})
         raise ShardsMissing(
             f"{len(missing)} of {of_number(len(every), 'counted shard')} "
-            f"{'is' if len(missing) == 1 else 'are'} at {', '.join(names)}, whose "
-            "documents are not read from here; give SHARDS to read, or use only those of this "
+            f"{'is' if len(missing) == 1 else 'are'} at {', '.join(names)}, and a rebase does not "
+            "read the documents of other stores; give SHARDS to read, or use only those of this "
             "store with --allow-missing"
         )
     records = [one for one in every if one.url not in missing]

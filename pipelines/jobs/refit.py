@@ -182,7 +182,8 @@ def refit_rows(
     else:
         if isinstance(store, WindowedStore) and store.window.half_life is not None:
             raise InvalidInput(
-                f"statistics of kind {foundation.kind} are whole numbers",
+                f"statistics of kind {foundation.kind} are whole numbers, so documents cannot have "
+                "a half-life",
                 "leave out {option.half_life}, and choose days with {option.since} and "
                 "{option.until}",
             )
@@ -199,7 +200,8 @@ def refit_rows(
         held=held,
         joining=joining,
     )
-    # for other kinds, each step reads the halves together with the blocks
+    # a fit of another kind than documents reads the halves of a row block in every step, with the
+    # block
     halves = model.compares_halves or not foundation.by_length
     return rows_by(plan, store, totals, run, kept=2, halves=halves)
 
@@ -226,7 +228,7 @@ def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
     if options.alpha0 != AUTO:
         return float(options.alpha0)
     search = TopicModel.likeliest_alpha0(rows, options)
-    # the fit that follows searches again, with its own number of topics
+    # this alpha0 is a detail: the fit that follows searches again, with its own number of topics
     run.detail(search.sentence)
     return search.alpha0
 
@@ -239,7 +241,10 @@ def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
     lengths = store.row_lengths()
     if not lengths.whole.C3:
         counted = lengths.whole.n_documents
-        short = "its documents are too short for topics, or create one with {create.language:none}"
+        short = (
+            "count longer documents, or create a store with {create.language:none}, which counts "
+            "stop words"
+        )
         raise NotIdentifiable(
             f"version {store.version} of the store has no document with three vocabulary words",
             remedy(short if counted else "run {update} first"),

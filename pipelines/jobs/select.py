@@ -137,20 +137,18 @@ def select(
         require_halves(store, ["refine"])
     else:
         require_rounds(refine)
-    wanted = sorted(set(n_topics))
-    if not wanted or not alphas:
+    numbers = sorted(set(n_topics))
+    if not numbers or not alphas:
         raise InvalidInput("give at least one number of topics and one alpha0")
-    require_topics(wanted[0])
-    numbers = [1, *wanted] if store.halves and needs_single(wanted, alphas) else wanted
+    require_topics(numbers[0])
     lengths = counted_lengths(store)
     plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole), refine)
     possible = [k for k in numbers if k not in too_large]
-    middle = [k for k in wanted if k not in too_large]
     rows = rows_by(plan, store, lengths, run, kept=3)
     known = _known_alphas(
         rows,
         [TopicOptions(topics=1, alpha0=alpha0, method=method, seed=seed) for alpha0 in alphas],
-        middle[: len(middle) // 2 + 1],
+        possible[: len(possible) // 2 + 1],
         run,
     )
     forms = [form_of(alpha0) for alpha0 in dict.fromkeys(known)]
@@ -158,6 +156,8 @@ def select(
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
+    if with_single := store.halves and needs_single(numbers, alphas):
+        possible = [1, *possible]
     limit, basis = 0, store.basis
     for form, (whitened, positive) in zip(forms, _whitened(rows, possible, forms), strict=True):
         limit = min(max(limit, positive), basis.columns)
@@ -169,7 +169,7 @@ def select(
         if fitting := [k for k in possible if k <= positive]:
             fitted = _models(rows, plan, fitting, whitened, method, seed, refining)
             found |= {(form, k): one for k, one in fitted}
-    ordered = {(form, k): found[form, k] for form in forms for k in wanted}
+    ordered = {(form, k): found[form, k] for form in forms for k in numbers}
     models = [one for one in ordered.values() if isinstance(one, Fitted)]
     if not models:
         raise next(one for one in ordered.values() if isinstance(one, StreamingMomentsError))
@@ -180,9 +180,10 @@ def select(
         else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
-    # a rebase raises the limit only where the basis sets it
+    # a rebase raises the limit only if the basis sets it, so only then `core` is the most that it
+    # allows
     core = basis.core if limit == basis.columns else None
-    one = None if numbers is wanted else found[forms[0], 1]
+    one = found[forms[0], 1] if with_single else None
     single = one.held_out if isinstance(one, Fitted) else None
     seconds = time.perf_counter() - started
     return Selection(candidates, seconds, limit=limit, core=core, single=single)
@@ -231,7 +232,7 @@ def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = To
     of, instead = "records", ", or create the store without {create.no_halves}"
     if model.finds_topics:
         of = "documents"
-        instead = " ({select} compares some by coherence), or rebase the store with halves"
+        instead = " ({select} compares numbers by coherence), or rebase the store with halves"
     raise InvalidInput(
         f"the store has no halves of the {of}, so `auto` cannot choose",
         remedy("give a number to {named}" + instead, named=named),
@@ -321,7 +322,8 @@ def _models(
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
     """Models of one form, for increasing numbers of topics."""
     most = numbers[-1]
-    # the slice of the widest gap differs for each number of topics
+    # A method with slices needs sums for each number of topics, because the slice with the widest
+    # gap differs. Other methods share the sums of the largest number.
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),
@@ -370,7 +372,8 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan includes the rows of the largest model twice; more fit if memory is left
+    # the plan already includes the rows of the largest model twice; if memory is left, more rows
+    # fit
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:

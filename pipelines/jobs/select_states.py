@@ -46,7 +46,7 @@ def model_selected(store: StatisticsSource) -> Any | None:
         raise InvalidInput(
             f"held-out data cannot choose the number of states of {names}",
             remedy(
-                "refit some by {refit.model} with {names}, and compare their scores",
+                "fit several numbers by {refit.model} with {names}, and compare the scores",
                 names=names,
             ),
         )
@@ -76,7 +76,7 @@ def select_states(
         known = f"{', '.join(others)} and {last}"
         raise InvalidInput(
             f"numbers of states of model {model.name} cannot be compared, but those of {known} can",
-            "for topics use {select}, for other models compare the scores of some fits",
+            "for topics use {select}, for other models compare the scores of several fits",
         )
     if not store.halves:
         raise InvalidInput(
@@ -120,7 +120,7 @@ def select_states(
 def _single(
     store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
 ) -> HeldOut | None:
-    """Score of one state, if it tells how many states are separable; None if it has none."""
+    """Score of one state, if it shows how many states are separable; None if it has none."""
     alphas = [getattr(one, "alpha0", 0.0) for one in tried]
     if not needs_single([one.topics for one in tried], alphas):
         return None

@@ -207,7 +207,7 @@ def _updated(
         strict = replace(gathering, keep_going=False)
         store = replace_changed(strict, changed, old, unique, again, others_again)
         result = replace(result, store=store, replaced=len(changed))
-    # a group has one day, so that a refit can choose among days
+    # all shards of a group have the same day, so that a refit can choose among days
     gathering, undated = with_days(gathering, compared.new)
     left_out = {error.url for error in undated}
     readable = [shard for shard in compared.new if shard.url not in left_out]
@@ -275,7 +275,8 @@ def _commit_group(
         return _committed(result, Gathered(None, (), bad)), sorted(apart, key=lambda one: one.url)
     except (ShardsAlreadyCounted, CopiesCounted, ShardsForgotten) as conflict:
         store = result.store.latest()
-        # copies of shards that another writer counted are found again as they are read
+        # only shards that another writer counted are left out here; copies of them are noticed when
+        # they are read
         counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
         _require_same(store, gathered, counted)
         forgotten = conflict.reasons if isinstance(conflict, ShardsForgotten) else ()
@@ -325,7 +326,7 @@ def _stopped(
     """Return the error with the number of committed shards."""
     are = "is" if counted == 1 else "are"
     done = f"{of_number(counted, 'shard')} before it {are} counted and committed; "
-    done += "the same command continues there"
+    done += "the same command counts the rest"
     if isinstance(error, ShardError):
         return ShardError(*error.args, done)
     kind = SumExceeded if isinstance(error, SumExceeded) else InvalidInput

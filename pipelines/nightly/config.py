@@ -171,7 +171,7 @@ class GrowthSection:
     most_words: Count | None = None
 
 
-# Defaults of a night without this section, where no one watches the size of the vocabulary.
+# Rule for a configuration without this section. Then no one watches the size of the vocabulary.
 _GROWTH = GrowthSection(outside_rise=0.02)
 MOST_TIMES = 2  # largest vocabulary, in multiples of the size that the store was created with
 
@@ -264,21 +264,23 @@ class NightlyConfig:
     def _fits_together(self) -> NightlyConfig:
         made, refit = self.create, self.refit
         if not self.shards and self.merge is None:
-            raise ValueError("shards: give at least 1 pattern, or stores to merge: [merge] from")
+            raise ValueError(
+                "shards: give at least 1 pattern, or give the stores to merge as [merge] from"
+            )
         if self.merge is not None and self.rebase is not None:
             raise ValueError(
-                "[rebase] counts all documents again, which are at other sites with [merge]; leave "
-                "it out"
+                "[rebase] counts all documents again, but with [merge] they are at other sites; "
+                "leave [rebase] out"
             )
         if self.merge is not None and refit.polish:
             raise ValueError(
-                "[refit] polish reads all documents again, which are at other sites with [merge]; "
-                "leave it out"
+                "[refit] polish reads all documents again, but with [merge] they are at other "
+                "sites; leave polish out"
             )
         if self.merge is not None and made is not None:
             raise ValueError(
-                "[create] chooses words that the sites of [merge] do not count; leave it out, and "
-                "create the store by `streaming-moments create STORE --like SITE`"
+                "[create] chooses words that the sites of [merge] do not count; leave [create] "
+                "out, and create the store by `streaming-moments create STORE --like SITE`"
             )
         self.gates.require_known(refit)
         kind = refit.family.kind
@@ -287,7 +289,8 @@ class NightlyConfig:
                 raise ValueError(f"[{name}] applies to documents, not to kind {kind}; leave it out")
         if self.growth is not None and refit.family is LatentTree:
             raise ValueError(
-                "[growth] applies to words, not to categories; leave it out, or [rebase]"
+                "[growth] applies to words, not to categories; leave it out, or give [rebase] "
+                "instead"
             )
         if made is None:
             return self
@@ -300,19 +303,20 @@ class NightlyConfig:
         if several and not refit.topical and not made.halves:
             raise ValueError(
                 "[refit] compares several topics or alpha0, which needs halves; give one of "
-                "each, or leave out [create] halves = false"
+                "each, or remove halves = false from [create]"
             )
-        # without halves the spectrum decides the number of components of rows
+        # models of rows of numbers need no halves: the spectrum decides their number of components
         if refit.auto and refit.family.holds_out not in ("", "rows") and not made.halves:
             key, word = next(iter(refit.auto.items()))
             raise ValueError(
                 f"[refit] {key} is {word}, which needs halves of the records; give a number, or "
-                "leave out [create] halves = false"
+                "remove halves = false from [create]"
             )
         held_out = ", ".join(self.gates.held_out)
         if held_out and not made.halves:
             raise ValueError(
-                f"[gates] {held_out}: needs held-out data; leave it out, or [create] halves = false"
+                f"[gates] {held_out}: needs held-out data; leave it out, or remove halves = false "
+                "from [create]"
             )
         whole = refit.family.holds_out in ("triples", "edges")
         if (held_out or several) and whole and made.sketches:
@@ -325,12 +329,12 @@ class NightlyConfig:
         if not made.codocuments and several:
             raise ValueError(
                 "[refit] compares several topics or alpha0, which needs co-document counts; "
-                "give one of each, or leave out [create] codocuments = false"
+                "give one of each, or remove codocuments = false from [create]"
             )
         if not made.codocuments and self.gates.coherences:
             raise ValueError(
                 f"[gates] {', '.join(self.gates.coherences)}: needs co-document counts; leave it "
-                "out, or [create] codocuments = false"
+                "out, or remove codocuments = false from [create]"
             )
         dated = refit.window_days is not None or refit.half_life_days is not None
         if dated and made.date_column is None and made.date_pattern == NO_PATTERN:
@@ -341,7 +345,7 @@ class NightlyConfig:
         return self
 
 
-# keys of a service, which imports this module
+# These keys are defined here and not in the configuration of a service, which imports this module.
 _SERVICE = OtherFile(
     frozenset({"inbox", "tokens", "listen", "accumulate", "keep"}),
     "a service",

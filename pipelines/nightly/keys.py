@@ -21,7 +21,7 @@ from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)  # rules for all sections
-PREFIX = "night-v"  # names of models begin with it, before the version they were fitted to
+PREFIX = "night-v"  # names of models are this prefix and the version to which the model was fitted
 
 
 def require_one_of(name: str, names: Iterable[str]) -> str:
@@ -37,7 +37,7 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
 def collected(path: str) -> str:
     if "://" in path or not path.endswith(".prom"):
         raise ValueError(
-            f"{path} is not a local file named *.prom, and the node exporter reads no other"
+            f"{path} is not a local file named *.prom, and the node exporter reads only these"
         )
     return path
 

@@ -109,8 +109,9 @@ def nightly(
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            if output.is_local:  # skip a bucket: only a written file shows its permissions
-                # check now, because otherwise the night would fail at its end
+            # a bucket shows its permissions only when a file is written, so it is not checked
+            if output.is_local:
+                # check permissions and room now, because otherwise the night would fail at its end
                 output.require_room()
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
@@ -124,11 +125,12 @@ def nightly(
             else:
                 text, code = output.explain(error), ExitCode.FAULT
             failed = replace(begun, error=text, exit_code=code)
-            # another run took over from this one, and its report will be later
+            # if another run took over the lock, its report will be later than this one
             latest = not isinstance(error, LockHeld)
             begun_at = monotonic()
             url = write_night(_ended(failed, journal, history), config, history, latest)
-            # no step of the journal, which would need the lock that may be lost
+            # this step is not written to the journal, which needs the lock, and the lock may be
+            # lost
             written = {"url": url, "outcome": failed.outcome}
             tell(StepReport("report", round(monotonic() - begun_at, 3), written))
             raise

@@ -130,16 +130,19 @@ class RefitSection:
             self.options(*pair)  # raises an error for options that do not fit together
         if self.half_life_days is not None and not KINDS[self.family.kind].by_length:
             raise ValueError(
-                f"half_life_days: statistics of kind {self.family.kind} are whole numbers; "
-                "choose days with window_days instead"
+                f"half_life_days: statistics of kind {self.family.kind} are whole numbers, so "
+                "documents cannot have a half-life; choose days with window_days instead"
             )
         if "topics" in self.auto and len(self.alpha0) > 1:
-            raise ValueError("topics: auto needs one alpha0; give numbers to compare several")
+            raise ValueError(
+                "topics: auto needs one alpha0; to compare several alpha0, give numbers of topics"
+            )
         if self.polish:
             passes_of(self.family)  # raises an error for a model without passes
             if self.half_life_days is not None:
                 raise ValueError(
-                    "polish: passes count all documents equally; leave out half_life_days"
+                    "polish: passes count all documents equally, whatever their age; leave out "
+                    "half_life_days"
                 )
         return self
 

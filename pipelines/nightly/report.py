@@ -174,7 +174,7 @@ class NightReport:
 allows at least 100
         no model is published yet; to publish night-v5 anyway, run \
 `streaming-moments tag store published night-v5`; otherwise the next night with new shards fits \
-another
+another model
         """
         if self.undecided is None:
             return ()
@@ -183,7 +183,7 @@ another
         now = stays if self.published else "no model is published yet"
         todo = (
             f"{now}; to publish {one.model} anyway, run `{one.command}`; otherwise the next night "
-            "with new shards fits another"
+            "with new shards fits another model"
         )
         if one.model == self.model:
             return (todo,)

@@ -199,8 +199,8 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     slots = 1 if here else workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)
     if not job.of_documents:
-        # Each block is read for pairs, slices and special work of models: once for the whole, and
-        # once for each half.
+        # Each block is read several times: for pairs, for slices, and for the special work of a
+        # model. Each time the whole is read, and each half.
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
         tasks = 3 * _SWEEPS * job.row_blocks
@@ -209,7 +209,8 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     sums = tensor_sums_bytes(job.basis.columns, job.n_topics)
     strips = number_of_strips(job.row_blocks, sums)
     strip_rounds = ceil(strips / slots) * ceil(job.row_blocks / strips)
-    # sums of the strips of a worker, and one sum for each level of the tree above them
+    # sums that are sent: those of the strips of a worker, and one sum for each level of the tree
+    # that adds up the strips
     moved = ceil(strips / workers) + strip_sums_held(job.row_blocks, sums)
     gathered = 8 * job.basis.core**2 + moved * sums
     return (

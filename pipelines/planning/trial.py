@@ -226,7 +226,7 @@ def _pilot(
     choosing, pilot = chosen(options.pilot_documents)
     few = pilot.vocabulary.n_words < options.vocabulary_size and pilot.basis.table is None
     if few and options.pilot_documents == PILOT_DOCUMENTS < passages:
-        # the pilot of create continues if it needs more words
+        # `create` enlarges its pilot in the same way if the pilot has too few words
         choosing, pilot = chosen(MOST_TIMES * PILOT_DOCUMENTS)
     return pilot, PilotCosts(passing / seen, max(drawing - passing, 0.0) / drawn, choosing)
 
@@ -297,7 +297,7 @@ def _block_costs(
     warm = ProjectedBatch.of(one, store.basis)
     store.counts.of([warm], layout.block(0))
     zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
-    # a lump is joined once for all blocks
+    # joining is timed once, because all blocks use the same joined lump
     joining, lump = timed(lambda: list(store.counts.joined(batches, layout.block_bytes)))
     adding, statistics = timed_on_all(pool, added, blocks)
     gathered = sum(batch.nbytes for batch in batches)
@@ -311,7 +311,7 @@ def _block_costs(
         group = StoredGroup({**encode_metadata(layout.specs, {}), **dict(files)}, store.url)
         total = 0.0
         for name, array in statistics[index].arrays().items():
-            # the chunk that this array has in the written block
+            # read the chunk of this array in the written block
             stored = group.chunk(name, layout.specs[name], grown[0].block.index)[0]
             total += float((array + stored[: len(array)]).flat[0])
         return total

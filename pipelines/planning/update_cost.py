@@ -76,7 +76,8 @@ def update_cost(
     plan = plan_update(job.layout, costs.threads, budget)
     passes, threads = plan.passes, workers * costs.threads
     close = _Close.of(job, costs, workers, network)
-    # seconds of a thread for a stored byte: read in every pass, and added to each row block once
+    # Thread seconds for each stored byte: `read` counts every pass, and `add` counts each row block
+    # once.
     read = passes * (reading.read + corpus.shards * reading.open_shard / corpus.nbytes)
     add = reading.counts * costs.blocks.add * job.row_blocks
     working = (read + add) / threads
@@ -129,10 +130,11 @@ class _Close:
         # one worker adds up a block, or several add up pieces that its writer collects
         whole, rest = divmod(job.row_blocks, workers)
         pieces = pieces_of(job.row_blocks - 1, job.row_blocks, workers)
-        most = ceil(rest * pieces / workers)  # pieces on one worker
+        most = ceil(rest * pieces / workers)  # most pieces that one worker adds up
         collected = layout.block_bytes if pieces > 1 else 0
         received = (whole + most / pieces) * layout.block_bytes * (workers - 1) + collected
-        # the event loop receives and adds
+        # seconds for each byte, because the event loop of a worker first receives it and then adds
+        # it
         byte = 1 / min(network, NETWORK_BYTES) + 1 / ADDED_BYTES
         even = layout.state_bytes * (workers - 1) / workers * byte
         asked = (whole + most) * (workers - 1) + (pieces if pieces > 1 else 0)

@@ -83,7 +83,8 @@ def change_over(over: ShareOverTime, names: Sequence[str]) -> str:
 def _since(page: ReportPage) -> str:
     born = [one.name for one in page.changes if one.before is None]
     gone = [one.name for one in page.changes if one.now is None]
-    none = f", no new {plural(0, page.what)}"  # "none new" could mean documents
+    # the noun is repeated, because "none new" could mean documents
+    none = f", no new {plural(0, page.what)}"
     said = f", {len(born)} new ({_some(born)})" if born else none
     said += f", {len(gone)} gone ({_some(gone)})" if gone else ""
     kept = [one for one in page.changes if one.before is not None and one.now is not None]

@@ -121,8 +121,8 @@ def require_collected(path: str | Path) -> None:
     place = Path(path)
     if place.suffix != _SUFFIX:
         raise InvalidInput(
-            f"{place} does not end in {_SUFFIX}, and the node exporter reads no "
-            "other file; rename it"
+            f"{place} does not end in {_SUFFIX}, and the node exporter reads only "
+            "files that do; rename it"
         )
     if not place.parent.is_dir():
         raise StoreError(f"{place.parent} is not a folder; create it, or name another one")

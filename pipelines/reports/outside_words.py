@@ -15,8 +15,8 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.counting_options import PilotOptions
 
-MANY = 0.05  # below this share a remedy is not worth another pass
-SLOW = 0.1  # from this share of the reading time on, a message names the tokeniser
+MANY = 0.05  # with a smaller share of outside words a remedy is not worth another pass
+SLOW = 0.1  # a message names the tokeniser if it takes at least this share of the reading time
 
 
 def share_outside(store: MomentStore) -> float | None:

@@ -29,7 +29,7 @@ _LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
 _TOKENS = 20  # a document with this many known words shows its subject
 _SHOWN = 280  # characters of a passage that are shown
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
-_BEGINS = 4  # words by which a passage is found in its document
+_BEGINS = 4  # number of first words by which a passage is found in its document
 
 
 def sample_documents(
@@ -116,7 +116,7 @@ def _called(
         known = (name for some in names for name in some.to_pylist())
         return next(islice(known, row, None), None) or ""
     except (ShardError, StopIteration):
-        return ""  # a page cites it by its position
+        return ""  # without an id the page names the document by its position
     except storage_errors():
         return ""
 

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.drift.measure_drift import DriftSince
 
 ERROR_DELTA = 0.05  # probability of an error beyond the radius
-# Status warns of fewer effective documents. The error radius of M3 is 0.09 at this number. 77 whole
-# speeches (5 effective documents) gave poor topics, and their passages (2,147 effective documents)
-# gave good ones.
+# `status` warns if the effective number of documents is smaller than this, where the error radius
+# of M3 is 0.09. For example, 77 whole speeches (5 effective documents) gave poor topics, and their
+# passages (2,147 effective documents) gave good ones.
 FEW_DOCUMENTS = 1000
 _SHOWN = 3  # names in a message
-_PASSAGE = 200  # words of a passage in the advice to cut documents, which helps only longer ones
-_TRIPLE = 3  # words of a document that the third moment needs
+# Words of a passage in the advice to cut documents. The advice helps only with longer documents.
+_PASSAGE = 200
+_TRIPLE = 3  # fewest words of a document that adds to the third moment
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ def status_of(store: MomentStore) -> Status:
     )
 
 
-# Facts of stores of all kinds: each has a fact here, its row, and a field of `Status`.
+# Each fact that all kinds share has three places: a function here, a row of the table, and a field
+# of `Status`.
 
 
 def shard_facts(store: MomentStore) -> dict[str, Any]:
@@ -284,29 +286,37 @@ def stale_line(stale: Staleness) -> str:
     Examples
     --------
     >>> stale_line(Staleness("may", 3, counted=1200, forgotten=20))
-    'model may is of version 3: 1,200 documents counted since are not in it, 20 forgotten since \
-still are; refit'
+    'model may was fitted to version 3: 1,200 documents counted since then are not in it, \
+20 forgotten since then still are in it; refit'
     >>> stale_line(Staleness("may", 3, counted=0, forgotten=20))
-    'model may is of version 3: 20 documents forgotten since still are in it; refit'
+    'model may was fitted to version 3: 20 documents forgotten since then still are in it; refit'
     >>> stale_line(Staleness("may", 3, counted=1, forgotten=1))
-    'model may is of version 3: 1 document counted since is not in it, 1 forgotten since still is; \
-refit'
+    'model may was fitted to version 3: 1 document counted since then is not in it, \
+1 forgotten since then still is in it; refit'
     >>> stale_line(Staleness("may", 3, counted=0, forgotten=0))
     ''
     """
     if not stale.is_stale:
         return ""
-    told = f"model {stale.model} is of version {stale.version}"
+    told = f"model {stale.model} was fitted to version {stale.version}"
     if stale.counted is None or stale.forgotten is None:
         return f"{told}; some versions since then are deleted, so the difference is unknown"
     parts = []
     if stale.counted:
-        what = "document counted since is" if stale.counted == 1 else "documents counted since are"
+        what = (
+            "document counted since then is"
+            if stale.counted == 1
+            else "documents counted since then are"
+        )
         parts.append(f"{stale.counted:,} {what} not in it")
     if stale.forgotten:
         what = "document" if stale.forgotten == 1 else "documents"
         still = f"still {'is' if stale.forgotten == 1 else 'are'}"
-        shown = f"forgotten since {still}" if parts else f"{what} forgotten since {still} in it"
+        shown = (
+            f"forgotten since then {still} in it"
+            if parts
+            else f"{what} forgotten since then {still} in it"
+        )
         parts.append(f"{stale.forgotten:,} {shown}")
     return f"{told}: {', '.join(parts)}; refit"
 

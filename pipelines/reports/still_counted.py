@@ -19,7 +19,7 @@ from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.storage.top_documents import beginning
 
 _LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
-_SAME = 40  # characters by which a document is searched
+_SAME = 40  # number of first characters by which a document is looked up
 
 
 def still_counted(

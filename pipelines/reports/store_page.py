@@ -80,7 +80,8 @@ def store_page(
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
     found = found_of(store, called, model, documents, top_documents, storage_options)
-    if top_documents is not None:  # without this folder they come from counted shards
+    # without this folder the documents come from counted shards, so they are not checked again
+    if top_documents is not None:
         found, _ = still_counted(store, called, found, storage_options)
     page = ReportPage(
         title=f"{shown.what.capitalize()}s of {PurePosixPath(store.url).name}",

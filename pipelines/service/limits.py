@@ -16,10 +16,10 @@ from streaming_moments.pipelines.quantities import Count
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 
 BODIES = 4  # number of bodies of the largest size that fit into the memory
-# Most lists and objects for each document: an empty list has two bytes in JSON and needs hundreds
-# in memory.
+# Most lists and objects in JSON for each document. An empty list has two bytes in JSON, but needs
+# hundreds in memory.
 NESTED = 20
-HARMLESS = 200_000  # most lists and objects of a body with few documents
+HARMLESS = 200_000  # a body with few documents may have this many lists and objects in any case
 
 
 @checked_dataclass(frozen=True, config=STRICT)
@@ -51,14 +51,16 @@ class LimitsSection:
         if self.document > most:
             raise ValueError(
                 f"document is {self.document:,} bytes, but the counting process reads at most "
-                f"{most:,}; give no more"
+                f"{most:,}; give at most that"
             )
         return self
 
 
 @dataclass
 class Budget:
-    """Bytes of bodies that may be held at once, by all calls; for one thread only.
+    """Number of bytes that the bodies of all calls may take in memory at once.
+
+    Only one thread may use it.
 
     Examples
     --------
@@ -87,7 +89,7 @@ class Budget:
 
 @dataclass
 class Share:
-    """The part of a budget that the arriving bodies of one caller hold: at most `most` bytes.
+    """The part of a budget that one caller uses for arriving bodies: at most `most` bytes.
 
     `bodies` is the number of these bodies.
 

@@ -27,7 +27,7 @@ class PageCache:
     _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def get_or_create(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the content of a key, or make it; makes one at a time."""
+        """Return the content of a key, or make it; only one content is made at a time."""
         with self._making:
             found = self._pages.pop(key) if key in self._pages else make()
             self._pages[key] = found  # move it to the end

@@ -1,4 +1,4 @@
-"""Answers of models for documents in requests, from `Model.read`."""
+"""Answers to requests with documents: `Model.read` applies a model to them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Answering:
 
 
 def answers_of(said: Columns) -> Iterator[DocumentRead]:
-    """Make an answer for each row, from the columns that an answer has fields for."""
+    """Make an answer for each row of the columns; ignores columns without a field in answers."""
     names = {one.name: one.name for one in fields(DocumentRead)} | {"known": "length"}
     columns = {
         field: said[name].plain(DIGITS if name in _SHARES else None)

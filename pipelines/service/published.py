@@ -21,7 +21,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def answering(store: MomentStore, tag: str) -> str | None:
-    """Name of the model of a tag, or of the latest model; None without any."""
+    """Name of the model with this tag, else of the latest model; None without models."""
     if not store.models:
         return None
     return model_called(store.commit, tag if tag in store.commit.tags else None)

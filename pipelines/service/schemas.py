@@ -172,7 +172,7 @@ class Confirmed:
 
 @dataclass(frozen=True)
 class ReturnConfirmed(Confirmed):
-    """Form of the page that lists the changes of a rollback.
+    """Form that confirms a rollback, on the page that lists its changes.
 
     head : latest version when the page was made
     """
@@ -192,7 +192,9 @@ class LabelGiven(Confirmed):
 
 @dataclass(frozen=True)
 class DocumentSent:
-    """A document for a store of texts; other stores have the columns that they count.
+    """A document for a store of texts.
+
+    For other stores, the fields of a document are the columns that the store counts.
 
     text : the whole text
     id : names the document for a deletion by id, and for answers. It need not be unique, and a

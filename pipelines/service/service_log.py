@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import structlog
 
-_FRAMES = 12  # number of last frames of a fault that are logged
+_FRAMES = 12  # most stack frames of a fault that are logged; these are the innermost ones
 
 
 @dataclass(frozen=True)

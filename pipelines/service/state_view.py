@@ -118,7 +118,7 @@ class Current:
                 thread.join()
 
     def look(self) -> View:
-        """Update the view now; a part that cannot be checked stays as it was, except tokens."""
+        """Update the view now; a part stays as it was if its check fails, except for tokens."""
         self.look_at_tokens()
         with self._looking:
             self._look()
@@ -126,7 +126,7 @@ class Current:
         return self.view
 
     def look_at_tokens(self) -> None:
-        """Update the tokens now; without a readable file no token is valid."""
+        """Update the tokens now; if the file cannot be read, no token is valid."""
         if self._token_file is None:
             return
         with self._setting:
@@ -198,7 +198,7 @@ class Current:
             look()
 
     def _latest(self, store: MomentStore) -> MomentStore:
-        """Open the store at its latest version, with two reads if it has not changed.
+        """Open the store at its latest version; if it has not changed, this takes only two reads.
 
         Reads everything again if the lineage changed, or another store is at the URL.
         """
@@ -229,8 +229,9 @@ class Current:
 
     def _backlog(self) -> Backlog:
         found, folder = self.inbox.backlog(), self.inbox.folder
-        # To read the clock of a bucket, `backlog` has just written to it if batches are pending, so
-        # it has room. The clock of a local disk can be read even if the disk is full.
+        # To read the clock of a bucket, `backlog` writes a file if batches are pending, so it has
+        # just shown that the bucket has room. For a local disk it does not show this, because the
+        # clock can be read even if the disk is full.
         if folder.is_local or not found.batches:
             folder.require_room()
         return found

@@ -27,7 +27,7 @@ _BYTES = 32
 
 
 class Role(IntEnum):
-    """Role of a token; each includes the rights of those before it."""
+    """Role of a token; a role includes the rights of the roles listed before it."""
 
     READER = 1
     WRITER = 2
@@ -114,7 +114,8 @@ class TokenFile:
 
 
 _TOKENS: TypeAdapter[tuple[Token, ...]] = TypeAdapter(tuple[Token, ...])
-ANYBODY = Principal("", Role.ADMIN)  # any caller on this machine, if no tokens are configured
+# caller without a token; if no tokens are configured, anyone on this machine is an admin
+ANYBODY = Principal("", Role.ADMIN)
 
 
 def read_tokens(path: str | Path) -> tuple[Token, ...]:
@@ -221,7 +222,10 @@ def _write(path: str | Path, tokens: Sequence[Token]) -> None:
 
 
 def _keep_owner(place: str, earlier: os.stat_result) -> None:
-    """Give a file the owner and group of the one it replaced; else let no other group read it."""
+    """Give a file the owner and group of the file that it replaced.
+
+    If that is not permitted and the group differs, the group of the file loses all access.
+    """
     made = os.stat(place)
     if (made.st_uid, made.st_gid) == (earlier.st_uid, earlier.st_gid):
         return

@@ -19,12 +19,12 @@ from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
 _HEADER = 1 << 16  # bytes that a header rarely exceeds
-_FAR = 1000  # number of seals to search, from the first that may contain the receipt
+_FAR = 1000  # most seals to search, beginning with the first seal that may have the receipt
 
 
 @dataclass(frozen=True)
 class Tracker:
-    """Finder of receipts; `seals` is the log of the inbox."""
+    """Finds the state of receipts; `seals` is the log of the inbox."""
 
     seals: SealLog
     _headers: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
@@ -48,7 +48,7 @@ class Tracker:
             if claim is None:
                 return None
             after, digest = claim.after, claim.digest
-        # in this order, because pending documents may be sealed at this moment
+        # search the seals first, because pending documents may be sealed at this moment
         return self._sealed(receipt, after, store) or self._waiting(receipt, digest)
 
     def _sealed(self, receipt: str, after: int, store: MomentStore) -> Receipt | None:
@@ -62,13 +62,13 @@ class Tracker:
         if left:
             return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
         if self._counted_anyway(receipt, sealed, store):
-            store = store.latest()  # the view may be of a version before the deletion
+            store = store.latest()  # the given version may be older than the deletion
             if self._counted_anyway(receipt, sealed, store):
                 return Receipt(receipt, "counted", sealed.documents_of(receipt), store.version)
         return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
 
     def _counted_anyway(self, receipt: str, sealed: Seal, store: MomentStore) -> bool:
-        """Whether a version counts documents of a receipt that are in no shard any more."""
+        """Whether a version still counts documents of a receipt that no shard holds any more."""
         inbox, ledger = self.seals.inbox, store.ledger()
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
@@ -81,7 +81,7 @@ class Tracker:
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
         if self._is_in_header(receipt, digest):
-            return Receipt(receipt, "accepted")  # its batch was pending at the last look
+            return Receipt(receipt, "accepted")  # at the last look, a pending batch had the receipt
         names = {batch.name for batch in inbox.pending()}
         for gone in self._headers.keys() - names:
             self._headers.pop(gone, None)
@@ -100,7 +100,7 @@ class Tracker:
         )
 
     def _receipts(self, place: str, begun: bytes) -> Mapping[str, str]:
-        """Return the receipts of a batch from its first bytes, or from all if these are too few."""
+        """Return the receipts of a batch from its first bytes; reads the whole batch if needed."""
         folder = self.seals.inbox.folder
         try:
             return receipts_of_batch(begun, f"{folder.url}/{place}")
@@ -140,14 +140,14 @@ def receipt_of(
         return Receipt(receipt, "accepted", documents)
     if noted.version == store.version:
         reason = (
-            f"version {noted.version} counted the documents, but not as {names[0]}: the inbox or "
-            "the store has moved; run `streaming-moments inbox assign`"
+            f"version {noted.version} counted the documents, but not under the name {names[0]}: "
+            "the inbox or the store has moved; run `streaming-moments inbox assign`"
         )
     else:
         reason = (
             f"version {noted.version} counted the documents, but version {store.version} does not: "
-            "the store was rolled back or forgot their shard; an update of the inbox's sealed "
-            "shards counts them"
+            "the store was rolled back or forgot their shard; to count them, update the store "
+            "with the sealed shards of the inbox"
         )
     return Receipt(receipt, "uncounted", documents, reason=reason)
 

@@ -43,13 +43,16 @@ class Countable:
         )
 
     def bound(self, line: bytes) -> float:
-        """Return the most that a line adds to any sum; ShardError if it cannot be counted."""
+        """Return an upper bound of what a line adds to any sum.
+
+        Raises ShardError if the line cannot be counted.
+        """
         with as_shard(line) as shard:
             return float(sum(one.bound for one, _ in self._context.prepared(shard)))
 
     @cached_property
     def light(self) -> int:
-        """Bytes of a line, and tokens of it, up to which no document is too large."""
+        """Number of bytes, or of tokens, up to which the document of a line is never too large."""
         return int(self.store.foundation.tokens_below(_MOST, LIGHT))
 
     @cached_property

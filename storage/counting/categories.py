@@ -33,7 +33,9 @@ class CategoryIndex:
     def of(cls, vocabulary: Vocabulary) -> CategoryIndex:
         """Build the index; raises ForeignStatistics for a vocabulary without column values."""
         if vocabulary.policy != CATEGORIES:
-            raise ForeignStatistics("the vocabulary contains words; give one of values of columns")
+            raise ForeignStatistics(
+                "the vocabulary contains words; give a vocabulary of column values"
+            )
         return cls(vocabulary)
 
     def count(self, rows: pa.Table) -> tuple[CountBatch, int]:

@@ -69,5 +69,5 @@ def values_of(column: pa.ChunkedArray, name: str, url: str) -> Values:
 
 
 def words_of(vocabulary: Vocabulary) -> pa.LargeStringArray:
-    """Convert the terms to an array for `Values.places`."""
+    """Convert the terms of a vocabulary to the array that `Values.places` takes."""
     return pa.array(vocabulary.terms, pa.large_string())

@@ -128,9 +128,12 @@ class WordIndex:
 
 @dataclass(frozen=True, eq=False)
 class SpelledTexts:
-    """Texts as their folded words, see `token_kernels`. Make one with `of`.
+    """Texts as sequences of their folded words; `token_kernels` describes the form.
 
-    `spelled` holds texts folded by code points, `folded` those that must be folded as a whole.
+    Make one with `of`.
+
+    `spelled` holds texts that are folded by code points. `folded` holds texts that must be folded
+    as a whole.
 
     spelled, folded : (lanes,) uint64 words
     begins, folded_begins : (texts + 1,) int64 and (texts folded as a whole + 1,) int64, first byte
@@ -208,7 +211,9 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
 
 
 def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> CountedPassages:
-    """Count as `count_column`, with tokens outside by passage, and passages by text.
+    """Count as `count_column`, and return the tokens outside of the vocabulary by passage.
+
+    Also returns the number of passages of each text.
 
     Examples
     --------

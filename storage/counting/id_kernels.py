@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# 2^64 over the golden ratio: it spreads consecutive ids, which are usual, over the table.
+# 2^64 divided by the golden ratio. Ids are usually consecutive; a multiple of this number spreads
+# them over the table.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 NONE = np.int64(-1)  # marks a free slot; ids are at least 0
 
@@ -37,7 +38,7 @@ def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.in
         slot = _slot_of(ids[entry], last)
         while slots[slot, 0] != ids[entry] and slots[slot, 0] != NONE:
             slot = (slot + np.uint64(1)) & last
-        # a free slot also holds -1 as its place
+        # in a free slot the second number is -1, too
         places[entry] = slots[slot, 1]
     return places
 

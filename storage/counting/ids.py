@@ -44,7 +44,7 @@ class IdIndex:
     def of(cls, vocabulary: Vocabulary) -> IdIndex:
         """Make the index of a vocabulary; InvalidInput if it has no token ids."""
         if vocabulary.token_ids is None:
-            raise InvalidInput("the vocabulary contains terms; give one of token ids")
+            raise InvalidInput("the vocabulary contains terms; give a vocabulary of token ids")
         ids = np.array(vocabulary.token_ids, dtype=np.int64)
         slots = np.full((1 << (2 * ids.size).bit_length(), 2), id_kernels.NONE, dtype=np.int64)
         id_kernels.index_ids(ids, slots)

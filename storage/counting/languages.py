@@ -15,7 +15,8 @@ from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.counting.tokeniser.words import words
 from streaming_moments.storage.counting.tokenisers.libraries import library
 
-# Values in place of languages: use the languages of a sample, or no language.
+# Words that can be given instead of a language: AUTO finds the languages of a sample, and NONE
+# means no language.
 AUTO, NONE = "auto", "none"
 # A passage is in a language if at least this share of it, and two different words, are stop words
 # of the language. Their share is 17% in Arabic and Turkish, and 30% to 60% in most languages.
@@ -73,7 +74,9 @@ def known_languages() -> tuple[str, ...]:
 
 
 def listed_stop_words(languages: Iterable[str]) -> set[str]:
-    """Return the stop words of languages (English names), as written; none without a list.
+    """Return the stop words of languages (English names), in the spelling of their lists.
+
+    A language without a list has no stop words.
 
     Raises InvalidInput for Thai without the library of its tokeniser, which has the list.
     """
@@ -93,12 +96,12 @@ def stop_words_of(languages: Iterable[str]) -> set[str]:
 
 @functools.cache
 def _stop_words_of_each() -> dict[str, set[str]]:
-    """Stop words of each language with a list, cached because splitting takes five milliseconds."""
+    """Stop words of each language that has a list; cached, because splitting takes 5 ms."""
     return {name: stop_words_of([name]) for name in sorted(LANGUAGE_MAPPING.values())}
 
 
 def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
-    """Find the languages of passages, those with most stop words first.
+    """Find the languages of passages; the language with the most stop words in them comes first.
 
     Languages share stop words. Each further language is judged only by words that no earlier
     language has, so that Spanish texts are not also in Catalan.
@@ -140,10 +143,12 @@ def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
 
 
 def unspaced_language(terms: Sequence[str], counts: Any) -> str:
-    """English name of the language whose words the default tokeniser cannot find, or empty.
+    """Find the language of texts whose words the default tokeniser cannot find.
 
-    Chinese, Japanese and Thai have no spaces between words, and Korean words end in particles. One
-    of them must have a quarter of the letters.
+    Returns the English name of the language, or an empty text.
+
+    Chinese, Japanese and Thai have no spaces between words, and Korean words end in particles. At
+    least a quarter of the letters must belong to one of these languages.
 
     terms : terms of a sample
     counts : (terms,) occurrences of each

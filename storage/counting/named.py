@@ -81,7 +81,7 @@ def _named(
 def with_names(
     chunks: Iterable[T], size: Callable[[T], int], names: Iterator[pa.Array], url: str
 ) -> Iterator[tuple[T, int, pa.StringArray]]:
-    """Pair chunks of a shard with the number of their first document, and the documents' names.
+    """Yield each chunk of a shard with the number of its first document and its documents' names.
 
     `size` gives the number of documents in a chunk. `names` come from `ids_of`, in batches of any
     size. A document without a name is named `SHARD#NUMBER`. Fewer names than documents raise a

@@ -134,11 +134,11 @@ def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
 
 @dataclass(frozen=True)
 class DocumentHalves:
-    """Rule for the halves of the documents of a store.
+    """Rule that decides which half each document of a store belongs to.
 
-    by_content : whether the half depends on the counts; otherwise documents alternate, as rows of
-        tables do, and documents in stores of earlier formats
-    n_words : number of words, from the first, whose counts decide; None means all
+    by_content : whether the half depends on the counts of a document; otherwise the halves
+        alternate, as for rows of tables, and for documents in stores of earlier formats
+    n_words : only the counts of the first `n_words` words decide; None means all words
     """
 
     by_content: bool = True
@@ -216,7 +216,7 @@ def _counted(
 
 
 def require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
-    """Raise ShardError if a shard holds another kind of words than the vocabulary."""
+    """Raise ShardError if the words of a shard are of another kind than those of the vocabulary."""
     index: type[Index] = WordIndex if vocabulary.token_ids is None else IdIndex
     if vocabulary.policy == CATEGORIES:
         index = CategoryIndex
@@ -252,7 +252,10 @@ def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
 
 @contextmanager
 def after_documents(number: int) -> Iterator[None]:
-    """Number a document on which the tokeniser fails, after `number` documents of its shard."""
+    """Correct the number of a document on which the tokeniser fails, by adding `number`.
+
+    The block numbers its documents from 0, but `number` documents of the shard come before them.
+    """
     try:
         yield
     except TokeniserFailed as error:

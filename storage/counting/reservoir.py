@@ -48,7 +48,8 @@ def draw(
     seen = nbytes = 0
     for group in groups:
         positions = np.arange(seen, seen + len(group))
-        # draws a number for every item, even if it is not needed, so that grouping does not matter
+        # A random number is drawn for every item, also if it is not needed, so that the result does
+        # not depend on the grouping.
         slots = (rng.random(len(group)) * (positions + 1)).astype(np.int64)
         drawn = np.where(positions < quota, positions, slots)
         for place in np.flatnonzero(drawn < quota).tolist():

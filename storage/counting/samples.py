@@ -46,7 +46,7 @@ _OBJECT_BYTES = 300  # size of the Python objects for the ids and counts of a do
 
 @dataclass(frozen=True, eq=False)
 class TermSample:
-    """Some passages counted over their own terms.
+    """Some passages, and their counts of the terms that occur in them.
 
     terms : the m terms of the sample, sorted. For token ids, the ids in decimal, sorted by number.
     batch : (passages, m) counts over these terms
@@ -151,7 +151,9 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
 
 
 def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
-    """Convert a sample to a policy with more stop words that is otherwise the same.
+    """Remove terms of a sample that are stop words of a policy.
+
+    The policy may differ from that of the sample only by more stop words.
 
     Examples
     --------
@@ -170,7 +172,9 @@ def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
 
 
 def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
-    """Count the passages of a sample with order again, with the phrases of a policy.
+    """Count the passages of a sample again, with the phrases of a policy.
+
+    The sample must have the order of its words.
 
     Examples
     --------
@@ -182,7 +186,8 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
     order = sample.order
     if order is None:
         raise InvalidInput(
-            "the sample has no order of words; draw it by a policy with phrase_words"
+            "the sample does not record the order of words; draw it with a token policy that has "
+            "phrase_words"
         )
     # an empty word replaces words that are not tokens, as no phrase contains it
     names = [*sample.terms, ""]
@@ -197,7 +202,9 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
 def settled(
     sample: TermSample, policy: TokenPolicy, least_often: int
 ) -> tuple[TermSample, TokenPolicy]:
-    """Complete a sample and its policy with the stop words and phrases to find.
+    """Find the stop words and phrases that a policy asks for, and apply them to a sample.
+
+    Returns the new sample and policy.
 
     `least_often` is the smallest number of occurrences of a phrase.
     """
@@ -208,11 +215,11 @@ def settled(
         return sample, policy
     terms = sample.terms
     if not policy.phrases:
-        # In a policy with phrases, no word contains the separator. If phrases were given, the words
-        # of the sample are without it already.
+        # A policy with phrases needs words without the separator of phrases. If phrases were given,
+        # the words of the sample are already without it.
         terms = tuple(map(without_separator, terms))
     found = found_phrases(terms, sample.order, policy.phrase_words, least_often)
-    # a given phrase already counts as a word of the sample, so no found phrase may contain it
+    # In the sample, a given phrase is one word. A found phrase must not contain this word.
     given = {*map(term_of, policy.phrases)}
     phrases = tuple(sorted({*policy.phrases, *(one for one in found if given.isdisjoint(one))}))
     policy = replace(policy, phrases=phrases, phrase_words=None)
@@ -306,7 +313,7 @@ def _sample_texts(
 def sample_of_passages(
     passages: Iterable[Sequence[str]], policy: TokenPolicy, seen: int
 ) -> TermSample:
-    """Count passages, given by their words, over the tokens of a policy.
+    """Count the tokens of a policy in passages that are given as lists of words.
 
     Examples
     --------

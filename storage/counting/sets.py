@@ -116,7 +116,10 @@ def counted(
 def _places(
     table: pa.Table, sets: SetsForm, features: Vocabulary, url: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Start of each row, its features (-1 for unknown ones), and the number of unknown ones."""
+    """Return the start of each row, the features, and the number of unknown features.
+
+    The features of all rows are in one array, in which -1 is an unknown feature.
+    """
     if sets.listed:
         [name] = sets.columns
         values = values_of(table[name], name, url)
@@ -130,7 +133,7 @@ def _places(
 
 
 def _truths(column: pa.ChunkedArray, name: str, url: str) -> NDArray[np.bool_]:
-    """(rows,) whether a column of 0 and 1, of booleans, or of such texts, is true."""
+    """(rows,) whether each value of a column is true: 1, a true boolean, or such a text."""
     if pa.types.is_nested(column.type):
         raise ShardError(
             url,

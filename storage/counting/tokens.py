@@ -255,7 +255,7 @@ class TokenPolicy:
 
     @property
     def runs_here(self) -> bool:
-        """Whether this process has the tokeniser in the version of the policy."""
+        """Whether this process has the tokeniser of the policy, in the same version."""
         try:
             self.splitter()
         except TokeniserMissing:
@@ -264,13 +264,17 @@ class TokenPolicy:
 
     @property
     def probe(self) -> str:
-        """Digest of words that the tokeniser finds here; empty for the default or if missing."""
+        """Digest of words that the tokeniser finds in this process.
+
+        Empty for the default tokeniser, or if the tokeniser is missing.
+        """
         return "" if self.is_compiled or not self.runs_here else probed(self.tokeniser)
 
     def require_probe(self, made: str) -> None:
-        """Raise TokeniserMissing if the tokeniser here finds other words than the one of `made`.
+        """Raise TokeniserMissing if the tokeniser finds other words than in the process of `made`.
 
-        A user's function may have other code there under the same version.
+        `made` is the `probe` of another process, in which a user's function may have other code
+        under the same version.
         """
         if made and probed(self.tokeniser) != made:
             raise TokeniserMissing(
@@ -305,7 +309,7 @@ class TokenPolicy:
         return AUTO in self.languages
 
     def in_languages(self, found: Iterable[str]) -> TokenPolicy:
-        """Return the policy with the stop words of the found languages as well as its own.
+        """Return the policy with the stop words of the found languages in addition to its own.
 
         Examples
         --------
@@ -411,8 +415,8 @@ def _as_cut(stop_words: Iterable[str], tokeniser: Tokeniser) -> set[str]:
     split, spelled = tokeniser.splitter(), set[str]()
     for word in stop_words:
         for piece in {word, *words(word)}:
-            # a stop word that the tokeniser cuts or drops stays unchanged, as its parts may have
-            # another meaning
+            # If the tokeniser cuts or drops a stop word, the word stays unchanged, because its
+            # parts may have another meaning.
             found = words_by(split, tokeniser.name, piece)
             spelled.add(found[0] if len(found) == 1 else piece)
     return spelled

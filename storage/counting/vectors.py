@@ -72,7 +72,7 @@ class NumberRows:
     values: NDArray[Any]
 
     def of_width(self, width: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """(N, width) rows of finite numbers, and a mask that marks them among all rows."""
+        """(N, width) rows of finite numbers, and a mask that shows which of all rows they are."""
         fits = self.widths == width
         values = self.values
         if not fits.all():

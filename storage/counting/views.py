@@ -194,7 +194,8 @@ def sample_rows(
         # a column with only nulls gets its type from other tables
         joined = [table] if held is None else [held, table]
         held = pa.concat_tables(joined, promote_options="default")
-        # the rows with the smallest random keys are a uniform sample of any size
+        # each row has a random key; for any number, the rows with the smallest keys are a uniform
+        # sample
         if held.nbytes > limits.pilot_bytes:
             quota = min(quota, max(1, held.num_rows * limits.pilot_bytes // held.nbytes))
         if held.num_rows > quota:

@@ -85,7 +85,7 @@ BACKENDS = (
         buckets=True,
         content_type="ContentType",
         parts_at_once="max_concurrency",
-        # the default is ten, so 60 of the 70 files of a segment would wait
+        # with the default of ten connections, 60 of the 70 files of a segment would wait
         connections=("config_kwargs", MappingProxyType({"max_pool_connections": 64})),
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
@@ -154,7 +154,7 @@ def is_local(protocol: str) -> bool:
 
 
 def require_bucket_name(url: str) -> str:
-    """Return a URL; raises InvalidInput if it should begin with a bucket, but names none.
+    """Return a URL unchanged; raises InvalidInput if it lacks the bucket that it needs.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def lacks_client(protocol: str) -> str | None:
 
 
 def client_options(protocol: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a client: those given, with connections for many small files.
+    """Return the given options of a client, with enough connections for many small files.
 
     Examples
     --------
@@ -258,7 +258,8 @@ def lacks_space(error: BaseException | None) -> bool:
 
 def storage_errors() -> tuple[type[Exception], ...]:
     """Return the errors that the system, Arrow and clients of object stores raise."""
-    # clients of object stores raise errors other than OSError, and only loaded ones can raise
+    # Clients of object stores raise errors that are no OSError. Only the errors of clients that are
+    # already loaded can occur.
     clients = dict.fromkeys(error for one in BACKENDS for error in one.errors)
     loaded = [getattr(sys.modules.get(module), name, None) for module, name in clients]
     ours = (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError)

@@ -1,4 +1,4 @@
-"""Options that clients of object stores refuse: an unknown name, and an endpoint's bad port."""
+"""Remedies for options that clients of object stores refuse: unknown names, wrong endpoints."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streaming_moments.printing.nearest import guess
 _UNKNOWN = re.compile(r"(.*?)(?:\(\) got an|Got) unexpected keyword argument '(\w+)'")
 _ENDPOINT = re.compile("Custom endpoint `(.*)` was not a valid URI")
 _OTHERWISE = "correct or remove this option in --storage-options or [storage_options]"
-# Functions whose arguments are the options, by the function that refused one.
+# For each function that can refuse an option: the functions whose arguments are the valid options.
 _TAKES = {
     "AioSession.__init__": ("s3fs:S3FileSystem.__init__",),
     "AioSession._create_client": ("botocore.session:Session.create_client",),
-    "": ("botocore.config:Config.OPTION_DEFAULTS",),  # Config has arguments without names
+    "": ("botocore.config:Config.OPTION_DEFAULTS",),  # errors of Config name no function
     "ClientSession._request": (
         "aiohttp:ClientSession._request",
         "fsspec.implementations.http:HTTPFileSystem.__init__",
@@ -27,7 +27,7 @@ _NOT_OPTIONS = {"self", "args", "kwargs", "str_or_url", "method"}
 
 
 def unknown_option(error: BaseException) -> str | None:
-    """Return the option that a client does not have, if that is its error.
+    """Return the unknown option that a client refused; None for other errors.
 
     Examples
     --------

@@ -12,13 +12,13 @@ from streaming_moments.storage.files.retries import CREATE_ATTEMPTS, DELAY, retr
 
 
 class CreationUnknown(StoreError):
-    """A file may or may not be written, or may not survive a power cut; nothing was deleted."""
+    """It is unknown whether a file is written, or survives a power cut; nothing was deleted."""
 
 
 def create_once(
     folder: Folder, name: str, content: bytes, attempts: int = CREATE_ATTEMPTS, delay: float = DELAY
 ) -> bytes | None:
-    """Create a file unless it exists; return the content of the other writer if it was first.
+    """Create a file unless it exists; return the existing content if another writer was first.
 
     Returns None if this content is stored durably. After an error the file is read to find out. Two
     writers of one name must write different content, or content that is valid for both. `attempts`
@@ -57,7 +57,7 @@ def create_once(
 def _created(
     folder: Folder, name: str, content: bytes, attempts: int, delay: float
 ) -> bytes | Exception | None:
-    """Create a file as `create_once`, but return the error if nothing is written."""
+    """Create a file as `create_once`, but return the error if no file was written."""
     try:
         folder.create(name, content)
     except Exception as error:

@@ -45,7 +45,7 @@ _SHORTEST_SECRET = 4
 
 @dataclass(frozen=True)
 class FileState:
-    """State of one file in a listing, which differs after the file is written again.
+    """State of one file in a listing; it differs if the file was written again.
 
     path : path within the file system. Never shown, as it may be a whole presigned URL.
     size : stored size in bytes
@@ -102,7 +102,7 @@ def open_file_system(
         # fsspec recognises protocols only in lower case
         url = f"{scheme.lower()}://{rest}"
     if is_local(get_protocol(url)):
-        # POSIX would keep two slashes at the beginning, and make them another name
+        # POSIX would keep two slashes at the beginning, and the file would get another name
         place = re.sub("^//+", "/", os.path.abspath(strip_protocol(url)))
         return fsspec.filesystem("file"), place
     if "::" in url:
@@ -111,8 +111,8 @@ def open_file_system(
         )
     if isinstance(storage_options, NotedOptions):
         storage_options.used = True
-    # fsspec reuses a client with the same options, as a new one would cost 0.3 s for each shard.
-    # Reuse is safe, because no listing is cached.
+    # fsspec uses the same client again for the same options, because a new client would cost 0.3 s
+    # for each shard. This is safe, because listings are not cached.
     options = client_options(get_protocol(url), storage_options or {})
     options["use_listings_cache"] = False
     try:
@@ -221,7 +221,8 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
     """Raise an error whose cause can be pickled and hides signatures of URLs."""
     cause: Exception | None = error
     if _is_web(url):
-        # an error of a client has the request, which cannot be pickled and has the whole URL
+        # an error of an HTTP client contains the request, which cannot be pickled and shows the
+        # whole URL
         error.__cause__ = error.__context__ = None
         cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
     try:
@@ -252,7 +253,7 @@ def one_line(error: Exception, storage_options: Mapping[str, object] | None = No
     'Permission denied'
     """
     if isinstance(error, OSError) and error.strerror and error.errno in _OF_THE_DISK:
-        # the error can name a temporary file; the message around it names the shard
+        # without its file, which can be a temporary one; the caller's message names the shard
         return error.strerror
     if (option := unknown_option(error)) is not None:
         return f"unknown option {option!r}"

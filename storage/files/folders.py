@@ -100,7 +100,7 @@ class Folder:
 
     @property
     def creates_exclusively(self) -> bool:
-        """Whether the storage always refuses one of two writers that create the same file."""
+        """Whether only one of two writers can ever create the same file in this storage."""
         return self._backend.creates != "look"
 
     def require_bucket(self) -> None:
@@ -120,7 +120,7 @@ class Folder:
         try:
             yield
         except BaseException:
-            # an error here would hide the error of the block
+            # an error of this cleanup would hide the error of the block
             with contextlib.suppress(OSError):
                 for place, _, _ in os.walk(self.url, topdown=False) if new else ():
                     local_files.remove_empty(place)
@@ -294,8 +294,8 @@ class Folder:
     def link(self, name: str, source: Folder, other: str) -> bool:
         """Try to give a file of another folder a second name here; return whether it worked.
 
-        It is possible for local files on one disk, see `link_whole`. The file must never change,
-        under either name. Raises StoreError if the disk fails.
+        This works for local files on one disk, see `link_whole`. The file must never change under
+        either name. Raises StoreError if the disk fails.
         """
         if not self.is_local or not source.is_local:
             return False
@@ -319,7 +319,8 @@ class Folder:
             local_files.create_whole(place, content)
         elif how == "step":
             mine = MemoryFile(fs, place, content)
-            if fs.store.setdefault(place, mine) is not mine:  # `setdefault` is atomic
+            # `setdefault` is atomic, so only one writer creates the file
+            if fs.store.setdefault(place, mine) is not mine:
                 raise FileExistsError(place)
         elif how == "condition":
             whole = {"chunksize": len(content) + 1} if self._backend.in_chunks else {}

@@ -108,7 +108,7 @@ def sync(path: str) -> None:
     """
     for folder, _, _ in os.walk(path, onerror=_raise):
         _sync_folder(folder)
-    # a killed writer may have created any writable folder above
+    # a killed writer may have created any of the folders above; only writable ones can be new
     while not os.path.ismount(path) and os.access(os.path.dirname(path), os.W_OK):
         path = os.path.dirname(path)
         _sync_folder(path)

@@ -1,4 +1,4 @@
-"""Options of fsspec that no path uses, because all are local."""
+"""Options of fsspec that have no effect, because all paths of a command are local."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from streaming_moments.storage.files.backends import is_local
 
 
 class NotedOptions(dict[str, Any]):
-    """Options of fsspec that note whether a client of this process got them.
+    """Options of fsspec that record whether a client of this process received them.
 
-    A store on a local disk may name shards elsewhere, so the paths of a command do not show it.
+    The paths of a command do not show this, because a store on a local disk may name shards on
+    other storage.
     """
 
     used = False
@@ -22,7 +23,7 @@ class NotedOptions(dict[str, Any]):
 def without_effect(
     where: str, options: Mapping[str, Any] | None, places: Iterable[str | None]
 ) -> str:
-    """Return why options have no effect, or nothing if a place is a URL that uses them.
+    """Return why options have no effect; empty if one of the places is a URL that uses them.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class WrittenBy:
         return f"{name} ({self.kind} of {self.store}{fitted})"
 
     def differs(self, other: WrittenBy) -> str:
-        """Describe the difference to another one for people; empty if they are equal."""
+        """Describe for people how another model and options differ; empty if they are equal."""
         mine, others = (
             (one.birth, one.kind, one.digest, json.loads(json.dumps(one.options)))
             for one in (self, other)
@@ -119,8 +119,8 @@ class OutputFolder:
         if note.replacing or note.by.differs(self.by):
             raise OutputOfAnother(
                 f"{note.by.described} claimed {self.url} during this run, so this run stopped. "
-                "Give another folder, and transform with that model again, as one of its files "
-                "may be missing"
+                "Give this run another folder, and transform with that model again, because one of "
+                "its files may be missing"
             )
 
 

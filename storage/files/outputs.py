@@ -58,7 +58,8 @@ def put_whole(local: str, folder: OutputFolder, name: str) -> None:
     try:
         folder.require_own()
     except OutputOfAnother:
-        # a process that replaced the files of the folder meanwhile did not delete this file
+        # If another process replaced the files of the folder meanwhile, it did not know this file,
+        # so delete it here.
         with suppress(FileNotFoundError, *storage_errors()):
             if fs.cat_file(path) == Path(local).read_bytes():
                 fs.rm_file(path)

@@ -1,4 +1,4 @@
-"""Parts: shards that are a part of a file or folder, marked at the end of their names.
+"""Parts: shards that are one part of a file or folder; the end of the name marks the part.
 
 `URL#bytes=N` is the part appended to a file that had N bytes when it was counted. `URL#document` is
 one file of a folder of texts.
@@ -71,7 +71,10 @@ class PartOfFile:
         return io.BufferedReader(_Part(self.fs.open(path, mode), self.first, self.size))
 
     def info(self, path: str) -> dict[str, Any]:
-        """Return the present size of the part, without ETag and time, which additions change."""
+        """Return the present size of the part, without the ETag and time of its file.
+
+        Additions to the file change these, but not the part.
+        """
         found = self.fs.info(path)
         size = max(0, min(self.size, int(found.get("size") or 0) - self.first))
         return {"name": found["name"], "type": found["type"], "size": size}

@@ -1,4 +1,4 @@
-"""Patterns: find the files that a text names, as a file, a folder or a pattern."""
+"""Patterns: find the files at a URL, which names a file or a folder, or is a pattern."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _of_pattern(
 def names_among(
     url: str, known: Set[str], storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, ...]:
-    """Return the known names of shards that a URL or pattern names, even of deleted shards.
+    """Return the names among `known` that a URL or pattern selects, even those of deleted shards.
 
     A known name comes before a pattern, and a pattern before a folder that contains known shards.
     If none matches, the result is the name that a file of that URL would have. A file names its
@@ -98,7 +98,7 @@ def names_among(
     >>> [names_among(url, known) for url in ("file:///corpus//a.txt", "/corpus/[ab]*", "/corpus/c")]
     [('/corpus/a.txt',), ('/corpus/a.txt', '/corpus/b.txt'), ('/corpus/c/',)]
     """
-    # a name in the ledger of a hub may have no file here
+    # the ledger of a hub names shards of its origins, whose files may not exist here
     is_name = url in known or is_of_origin(url)
     name = url if is_name else shard_name(url_of(*open_file_system(url, storage_options)))
     spelled = (name, f"{name.rstrip('/')}/", single_slashed(name), f"{name}{DOCUMENT}")
@@ -116,7 +116,7 @@ def _hidden(path: str) -> bool:
 
 
 def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """Escape a pattern's folders that exist under the literal name."""
+    """Escape the folders of a pattern that exist by this exact name, wildcards included."""
     parts = path.split("/")
     for depth, part in enumerate(parts[:-1]):
         if any(sign in part for sign in "*?["):

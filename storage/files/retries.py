@@ -15,7 +15,8 @@ from streaming_moments.storage.lazy_libraries import tenacity
 
 CREATE_ATTEMPTS = 4  # attempts to create a file
 COMMIT_ATTEMPTS = 6  # attempts to create the file of a version
-CONFLICT_ATTEMPTS = 200  # most conflicts of a writer; each one is the success of another writer
+# most conflicts before a writer gives up; in each conflict another writer succeeded
+CONFLICT_ATTEMPTS = 200
 DELAY = 0.05  # scale of the waits in seconds
 _LONGEST = 2.0
 _HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})

@@ -1,4 +1,4 @@
-"""Silence of an object store: logged after two seconds, and ended early before its first answer."""
+"""Silence of an object store: logged after two seconds, and bounded until the first answer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import Any
 
 import fsspec
 
-SILENCE = "streaming_moments.storage.silence"  # name of the log of these lines
+SILENCE = "streaming_moments.storage.silence"  # name of the log of lines about a silent storage
 SAID_AFTER = 2.0  # seconds without an answer after which a line is logged
 FIRST_ANSWER = 6.0  # seconds to wait for a first answer; later the client decides how long it waits
 _ATTEMPTS = 5  # attempts of botocore to connect, unless the user sets another number
-_NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")  # by OpenSSL's versions
+# reasons in various versions of OpenSSL
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 _NAME = "streaming-moments"
-_DEFAULT = {"mode": "legacy"}  # retries of botocore if no user has set them
+_DEFAULT = {"mode": "legacy"}  # how botocore retries if the user has not configured it
 
 
 class NoAnswer(ConnectionError):
@@ -36,7 +37,7 @@ class UntrustedCertificate(NoAnswer):
 
 @dataclass
 class _Watch:
-    """What one client of S3 has heard from its endpoint; used in the loop of the client only.
+    """Record of the answers of an endpoint to one client of S3; only the client's loop uses it.
 
     endpoint : URL of the endpoint, or what to call it
     attempts : how often the client tries to connect
@@ -65,7 +66,9 @@ class _Watch:
                 self.due = None
 
     def failed(self, caught_exception: Exception | None, **_: Any) -> float | None:
-        """Return the seconds until a request is sent again; None if the client decides.
+        """Note a failed request; return the seconds to wait before it is sent again.
+
+        None if the client decides how long to wait.
 
         Raises NoAnswer if the first answer takes too long, or cannot come.
         """
@@ -112,9 +115,12 @@ class _Watch:
 
 
 def watched(fs: fsspec.AbstractFileSystem) -> fsspec.AbstractFileSystem:
-    """Log when the endpoint of S3 is silent, and limit its first answer; other clients unchanged.
+    """Log when the endpoint of S3 is silent, and limit the time to its first answer.
 
-    Raises nothing itself. The user's own timeouts and retries have no limit but theirs.
+    File systems other than S3 stay unchanged.
+
+    This function raises nothing itself. If the user set timeouts or retries, only these limit the
+    time.
     """
     if "s3" not in fs.protocol or "set_session" in vars(fs):
         return fs

@@ -8,7 +8,7 @@ from streaming_moments.errors import InvalidInput
 
 OF_ORIGIN = "origin://"  # beginning of the names of shards that other stores counted
 
-# Parameters of signed requests; each key is a parameter that all of them have.
+# Parameters of signed requests, by a parameter that each request of this family has.
 _SIGNATURES = {
     # Azure's shared access signatures, of an account, a container or a user
     "sig": re.compile(
@@ -81,7 +81,7 @@ def single_slashed(url: str) -> str:
 
 
 def is_utf8(url: str) -> bool:
-    r"""Whether a URL can be written as UTF-8, which names on a local disk need not be.
+    r"""Whether a URL can be written as UTF-8; some names on local disks cannot.
 
     Examples
     --------
@@ -143,7 +143,7 @@ query; give credentials in the storage options
 
 
 def is_of_origin(url: str) -> bool:
-    """Whether a name is of a shard that another store counted from its local disk."""
+    """Whether a shard with this name was counted by another store from its local disk."""
     return url.startswith(OF_ORIGIN)
 
 

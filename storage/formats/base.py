@@ -86,7 +86,7 @@ class ReadLimits:
 
     @property
     def decoded_bytes(self) -> int:
-        """The bound on a row group, or its default."""
+        """Bound on the decoded bytes of a row group, or the default if none is set."""
         return _ROW_GROUP_BYTES if self.row_group_bytes is None else self.row_group_bytes
 
 
@@ -94,7 +94,7 @@ DEFAULT_LIMITS = ReadLimits()
 
 
 class Columns(Protocol):
-    """Names of columns, or of JSON fields, as `ShardFormat` has them."""
+    """Names of columns, or of fields of JSON; the properties are those of `ShardFormat`."""
 
     @property
     def text_column(self) -> str: ...
@@ -142,7 +142,7 @@ class Source:
 
     @property
     def compressed(self) -> bool:
-        """Whether it is compressed, so that reading starts at its beginning."""
+        """Whether the shard is compressed, so that reading begins at the start of the file."""
         return compression_of(self.path) is not None
 
 
@@ -188,7 +188,10 @@ class Format(Protocol):
         """
 
     def whole_bytes(self, stream: IO[bytes]) -> int:
-        """Bytes of the whole records from the start of a stream, for a format that grows."""
+        """Return the number of bytes of the complete records at the start of a stream.
+
+        Only formats whose files can grow use it.
+        """
         end = place = 0
         while block := stream.read(_BLOCK_BYTES):
             last = block.rfind(b"\n")
@@ -213,7 +216,7 @@ class Format(Protocol):
         )
 
     def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
-        """Yield days in a column of dates, among them the earliest and the latest.
+        """Yield some days of a column of dates, at least the earliest and the latest.
 
         A text with a zone belongs to its day in UTC; `zones=False` uses the rule of version 0.2.0.
 

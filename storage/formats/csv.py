@@ -119,7 +119,7 @@ class Csv(Format):
         for records, values in self._column(source, column, "create.text_column", limits, start):
             light = replace(
                 records, content=b""
-            )  # drops the content, as many pieces may be in memory
+            )  # drop the content of the records, because many pieces may be in memory
             yield TextPiece(values.view(pa.large_string()), light.place, light.after, source.url)
 
     def _column(
@@ -161,7 +161,8 @@ class Csv(Format):
             raise ShardError(
                 url,
                 f"{place} has {fields} fields and {len(content)} bytes, and a header has at most "
-                f"{_COLUMNS} and {_HEADER_BYTES}; write the names of the columns on the first line",
+                f"{_COLUMNS} fields and {_HEADER_BYTES} bytes; write the names of the columns on "
+                "the first line",
             )
         decoded(content, place, url)
         header = pa.BufferReader(content + b"\n")
@@ -211,9 +212,10 @@ class Csv(Format):
 
 @dataclass(frozen=True, eq=False)
 class _Records:
-    """Consecutive records of a content, as `find_records` gives them.
+    """Consecutive records of a content, at the places that `find_records` found.
 
-    `before` is the position of the content; in a compressed file no position has an offset.
+    `before` is the position of the start of the content. In a compressed file, positions have no
+    offset.
     """
 
     content: bytes

@@ -168,7 +168,7 @@ def _are_sound(
     sizes: NDArray[np.int64],
     document_bytes: int,
 ) -> bool:
-    """Whether `_refuse_first` would find nothing."""
+    """Whether all rows are valid, so that `_refuse_first` would find nothing to refuse."""
     offsets, ids = lists[0]
     if sizes.max(initial=0) > document_bytes or ids.min(initial=0) < 0:
         return False

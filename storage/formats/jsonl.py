@@ -259,7 +259,7 @@ def _texts(
             raise ShardError(
                 url,
                 f"{place} has no field {field!r}; its fields are {sorted(record)}",
-                "rename one, or choose another with {create.text_column}",
+                "rename a field, or choose another with {create.text_column}",
             )
         text = record[field]
         if not isinstance(text, str):

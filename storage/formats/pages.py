@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 _HEADER_BYTES = 1 << 12
 _LONGEST_HEADER = 1 << 24
 _DICTIONARY_PAGE = 2
-# Fields of a header: type, decompressed and stored bytes, and parts that begin with their values.
+# Numbers of fields of a header: its type, the sizes before and after compression, and the structs
+# whose first field is the number of values.
 _TYPE, _DECOMPRESSED, _STORED, _COUNTED = 1, 2, 3, (5, 7, 8)
 # Types of Thrift's compact protocol.
 _TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 6, 7, 8, 12

@@ -297,8 +297,8 @@ def _rows_at_a_time(
         numbers &= chunk.physical_type in _NUMBERS and not asked[name].of_lists
         where = f"{place}, column {name!r}"
         if asked[name].of_lists:
-            # repeated ids are compressed to almost nothing, so one row may fill a row group of
-            # memory
+            # Stored sizes show little: repeated ids are compressed to almost nothing, and one row
+            # may take as much memory as a row group. So the size in memory counts.
             size = max(chunk.total_uncompressed_size, _ID_BYTES * chunk.num_values)
             rows_at_once = group.num_rows if asked[name].even else 1
             _refuse_large(size // rows_at_once, f"{where} takes", limit, url)
@@ -313,7 +313,7 @@ def _rows_at_a_time(
 def _require_even(
     batch: pa.RecordBatch, columns: Sequence[ParquetColumn], limit: int, place: str, url: str
 ) -> None:
-    """Refuse lists far above the mean length of their row group, which set the batch size."""
+    """Refuse lists far above the mean length in their row group, by which batches are sized."""
     for column in columns:
         if column.even:
             rows = f"{place}, column {column.name!r} has rows that take"
@@ -327,7 +327,8 @@ def _fitting_texts(
     largest = int(chunk.total_uncompressed_size)
     whole = largest <= limit
     try:
-        # the first page may be a dictionary; others matter if the column exceeds the limit
+        # only the first page can be a dictionary; the other pages matter only if the column exceeds
+        # the limit
         pages = list(islice(pages_of(stored, chunk), 1 if whole else None))
     except ValueError as error:
         raise ShardError(url, f"{where} cannot be read ({error}); write the file again") from error
@@ -361,7 +362,7 @@ def _refuse_large(
 
 
 def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> ParquetColumn:
-    """Return the column with its actual `of_lists` and `even`; ShardError for another type."""
+    """Set `of_lists` and `even` of a column by the schema; ShardError for another type."""
     kind = schema.field(place_of_column(schema.names, column.name, column.option, url)).type
     if not column.takes(kind):
         raise ShardError(

@@ -75,7 +75,8 @@ def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         offsets = bytes(8)
     content = np.frombuffer(b"" if data is None else data, dtype=np.uint8)
     places = np.frombuffer(offsets, dtype=np.int64)[column.offset :][: len(column) + 1]
-    # Some of Arrow's buffers are writable; kernels are compiled once, for read-only arrays.
+    # Some of Arrow's buffers are writable. All are made read-only here, because kernels are
+    # compiled only for read-only arrays.
     content.flags.writeable = places.flags.writeable = False
     return content, places
 

@@ -76,7 +76,7 @@ class ShardDeletion:
 
 @dataclass(frozen=True)
 class Plan:
-    """Changes of a deletion: one entry for each shard."""
+    """Plan of a deletion: the changes of each shard."""
 
     shards: tuple[ShardDeletion, ...] = ()
 
@@ -102,7 +102,8 @@ class Gone:
     """Note about the deleted lines of a shard.
 
     lines : numbers of the deleted lines in the shard as it was sealed
-    left : SHA-256 of the remaining lines; None if none remain, or in a note of an earlier version
+    left : SHA-256 of the remaining lines; None if no line remains, or if an earlier version of the
+        package wrote the note
     by : identity of the latest deletion
     """
 
@@ -272,7 +273,10 @@ class Deletions:
         self._inbox.folder.delete([f"{aside}/{path}" for path in begun])
 
     def files_of(self, path: str) -> list[str]:
-        """Return a shard and all files that hold or name its present or deleted documents."""
+        """Return the paths of a shard and of all files with its present or deleted documents.
+
+        Files that only name the shard are included.
+        """
         folder, own = self._inbox.folder, path.rpartition("/")[2]
         aside = [f"{ASIDE}/{file.path}" for file in folder.files(ASIDE)]
         plans = [f"{PLANS}/{name}" for name in folder.names(PLANS)]
@@ -285,7 +289,7 @@ class Deletions:
         ]
 
     def _is_purged(self, path: str) -> bool:
-        """Whether a shard was purged; deletes files that a slow process has written since."""
+        """Whether a shard was purged; if so, delete files that a slow process wrote later."""
         if self.seals.holds(path):
             return False
         self._inbox.folder.delete(self.files_of(path))
@@ -355,7 +359,7 @@ class Deletions:
 
 
 def _lines_of(names: Sequence[str], sealed: Seal, path: str, gone: Sequence[int]) -> list[int]:
-    """Numbers, among the remaining lines of a shard, of the lines of some receipts."""
+    """Find the lines of some receipts; return their numbers among the remaining lines."""
     wanted, at, found = set(names), 0, set[int]()
     for batch in sealed.batches:
         for kept in batch.kept:
@@ -400,7 +404,8 @@ def note_gone(
     """
     noted = read_gone(folder, path)
     if noted.by == identity:
-        return  # a second note would shift the line numbers by the lines that were removed before
+        # `lines` are numbers before the noted deletion, so they must not be shifted a second time
+        return
     gone = sorted({*noted.lines, *(as_sealed(line, noted.lines) for line in lines)})
     folder.write(gone_file(path), seal({"lines": gone, "by": identity, "left": left}))
 

@@ -52,7 +52,7 @@ class Claim:
             )
 
     def forgotten(self) -> Claim:
-        """The claim without the hash of the content."""
+        """Return the claim without the hash of its content."""
         return replace(self, digest=_NOTHING)
 
     def sealed(self) -> bytes:
@@ -121,7 +121,7 @@ def is_refused(one: Submission, claims: Mapping[str, Claim]) -> bool:
 def come_first(
     submissions: Sequence[Submission], claims: Mapping[str, Claim], seen: set[str]
 ) -> tuple[list[tuple[int, Submission]], list[str]]:
-    """Separate the new submissions of a batch, with their places, from refused receipts.
+    """Select the new submissions of a batch, with their places, and the refused receipts.
 
     A submission whose receipt is in `seen` is a repetition. Receipts of new ones are added to
     `seen`.

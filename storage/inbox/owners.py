@@ -44,7 +44,7 @@ class Owner:
         folder = Folder.at(url, storage_options)
         read_format(folder)
         first = commit_file(0)
-        # the first commit keeps its transaction when its version expires
+        # when the first version expires, its commit file still has the transaction
         where = f"{folder.url}/{first}"
         birth = unseal(folder.read(first), where).get("transaction")
         return cls(folder.url, checked(_BIRTH, birth, f"{where} has no valid transaction"))
@@ -110,7 +110,7 @@ def _adopted(folder: Folder, owner: Owner) -> Owner:
     assert found is not None
     content = _content(folder)
     if (said := _owner_in(content, folder)) is not None:
-        return said  # it was assigned meanwhile
+        return said  # another process assigned the inbox meanwhile
     folder.write(FORMAT_FILE, seal({**content, **named(found)}))
     folder.sync("")
     return found

@@ -73,6 +73,9 @@ def receipt_of_key(key: str, principal: str = "") -> str:
 
 
 def seal_before(receipt: str) -> int | None:
-    """Number of a seal before the seal of a receipt; None for receipts of keys (see `Claim`)."""
+    """Number of a seal that is earlier than the seal of a receipt.
+
+    None if the receipt comes from an idempotency key; then `Claim.after` has the number.
+    """
     _, parted, after = receipt.partition("-")
     return int(after) if parted else None

@@ -28,7 +28,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Stands for a document that cannot be read, with the reason."""
+    """Placeholder for a document that cannot be read, with the reason."""
 
     reason: str
 
@@ -208,8 +208,8 @@ class RecordShape:
             raise RecordRefused(
                 place,
                 _DATE,
-                f"it is {day}, in the future: today is {today} (UTC), and the day after it is the "
-                "last one; correct it",
+                f"it is {day}, in the future: today is {today} (UTC), and a document may be of the "
+                "next day at most; correct it",
             )
         if (today - day).days > self.days:
             raise RecordRefused(
@@ -251,7 +251,7 @@ def _sent_under(record: object) -> str | None:
 
 
 def _undated(line: bytes) -> bytes:
-    """Return a line without its last field, the day of arrival."""
+    """Return a line without its last field, which is the day of arrival."""
     return line[: line.rindex(b",")]
 
 

@@ -45,7 +45,8 @@ _FILE = re.compile(r"(\d{20})\.json")
 # file with the number of an existing seal, where the search for the latest one begins
 _REACHED = "reached.json"
 _HELD, _HELD_SUBMISSIONS = 256, 50_000  # most seals in memory, and most submissions in them
-_NEAR = 256  # number of latest seals, which have nearly all receipts that are looked up
+# number of latest seals that stay in memory; they have nearly all receipts that are looked up
+_NEAR = 256
 _AT_ONCE = 32  # number of seals that are read at the same time
 EXPIRED = "expired.json"  # file with the number of the last expired seal
 
@@ -117,7 +118,7 @@ class SealLog:
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 
     def holds(self, path: str) -> bool:
-        """Whether the file of its seal still lists a shard; raises as `read`."""
+        """Whether the stored seal of a shard still lists the shard; raises as `read`."""
         return path in self._shards_now(seal_of_shard(path))
 
     def _shards_now(self, number: int) -> set[str]:
@@ -141,7 +142,8 @@ class SealLog:
         found = dict[str, Seal]()
 
         def look_in(one: Seal, names: Set[str]) -> None:
-            # an earlier seal can have the receipt of a key that has expired since
+            # Only later seals count: if the key has expired and was used again, an earlier seal can
+            # have the same receipt.
             found.update({name: one for name in names if receipts[name] < one.number})
 
         near, begin = last - _NEAR, min(receipts.values(), default=last) + 1
@@ -212,7 +214,7 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal; without `contents` a batch is deleted, so all shards exist."""
+        """Finish a seal; without `contents`, its shards all exist, because a batch was deleted."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # a noted seal had all its shards; lines removed since then must not reappear
@@ -238,7 +240,7 @@ class SealLog:
             folder.write(_REACHED, seal({"seal": sealed.number}))
 
     def _lacks_lines(self, shard: SealedShard) -> bool:
-        """Whether lines of a shard were deleted although its file still has them."""
+        """Whether the file of a shard still has lines that a deletion removed."""
         folder = self.inbox.folder
         # deletions write the remaining lines before the note
         noted = folder.exists(gone_file(shard.path))
@@ -277,7 +279,7 @@ class SealLog:
         sealed = self.find_all(looked_for, number)
         for receipt, after in looked_for.items():
             if receipt in claims and after < number - _NEAR:
-                # a later number makes later searches shorter
+                # a claim with a later number makes later searches shorter
                 behind = sealed[receipt].number - 1 if receipt in sealed else number
                 self._renew(receipt, replace(claims[receipt], after=behind))
         seen = set(sealed)

@@ -80,7 +80,7 @@ def all_set_aside(folder: Folder) -> tuple[SetAside, ...]:
 
 
 def is_due(folder: Folder, note: SetAside) -> bool:
-    """Whether to count a shard again: on request, or after documents of it were deleted."""
+    """Whether to count a shard again: on request, or after some of its documents were deleted."""
     return note.retry or note.gone != _gone(folder, note.path)
 
 

@@ -60,8 +60,8 @@ class CommitLog:
         if reached < 0 or not self.folder.exists(commit_file(reached)):
             listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
             version = max((int(found[1]) for found in listed if found), default=-1)
-        # both the listing and the note may be outdated. The file is read, because a client of an
-        # object store would also look for a folder of this name
+        # Both the listing and the note may be outdated, so look for later versions. `find` reads
+        # the file, because `exists` of an object store would also look for a folder of this name.
         while self.folder.find(commit_file(version + 1)) is not None:
             version += 1
         if version < reached:
@@ -89,7 +89,7 @@ class CommitLog:
         return self.has(commit.version, commit.transaction)
 
     def has(self, version: int, transaction: str) -> bool:
-        """Whether the file of a version holds the commit of a transaction; errors as `holds`."""
+        """Whether the commit of a version was made by this transaction; errors as `holds`."""
         name = commit_file(version)
         data = self.folder.find(name)
         if data is None:
@@ -217,7 +217,7 @@ class CommitLog:
         return self.read(version)
 
     def _reached(self) -> int:
-        """Read the version in the note, normally the latest; -1 without a note."""
+        """Read the version from the note that normally has the latest one; -1 without a note."""
         data = self.folder.find(reached_file())
         if data is None:
             return -1
@@ -232,7 +232,7 @@ class CommitLog:
         try:
             return change(known)
         except StreamingMomentsError:
-            # the latest version may allow a change that an older one refuses
+            # the change may be allowed in the latest version, although the known version refuses it
             latest = self.latest()
             if latest.transaction == known.transaction:
                 raise
@@ -261,5 +261,7 @@ class CommitLog:
             return None
         commit = commit_from_json(content, where)
         if commit.version != version:
-            raise StoreError(f"{where} holds version {commit.version}; restore it from a copy")
+            raise StoreError(
+                f"{where} holds version {commit.version} instead of its own; restore it from a copy"
+            )
         return commit

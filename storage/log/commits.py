@@ -23,7 +23,8 @@ from streaming_moments.storage.log.schema import (
     Path,
 )
 
-# key in the form of a lineage whose value describes how shards of kinds other than counts are read
+# Key in the form of a lineage. For kinds other than counts, its value describes how shards are
+# read.
 READING = "reading"
 
 
@@ -31,7 +32,7 @@ READING = "reading"
 class Era(Extensible):
     """A vocabulary that was in use until a commit added words to it.
 
-    words : its number of words n; later words count from that commit on
+    words : number of words n of this vocabulary; the added words are counted from that commit on
     vocabulary, basis : fingerprints
     version, time : version of that commit, and its time as ISO 8601 in UTC
     unknown : keys of later versions, preserved
@@ -80,9 +81,9 @@ class Lineage(Extensible):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def era(self, words: int) -> Era:
-        """Return the era whose vocabulary had this many words.
+        """Return the era during which the vocabulary had `words` words.
 
-        Raises StoreError if no era has that number.
+        Raises StoreError if no era had this number of words.
         """
         for one in self.eras:
             if one.words == words:
@@ -128,7 +129,7 @@ class SegmentReference(Extensible):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def is_of(self, origin: str) -> bool:
-        """Whether its documents came from an origin, directly or through it."""
+        """Whether the documents of the segment came from an origin, directly or through it."""
         return self.origin is not None and self.origin.partition("/")[0] == origin
 
 
@@ -302,7 +303,7 @@ class Commit(Extensible):
 
     @property
     def live_sums(self) -> tuple[SegmentSum, ...]:
-        """Sums whose segments are all in this version and share one vocabulary."""
+        """Sums whose segments are all in this version, and all have the same vocabulary."""
         words = {(part.id, part.sign): part.words for part in self.segments}
         live = []
         for one in self.sums:
@@ -321,14 +322,14 @@ class Commit(Extensible):
 
     @property
     def kept(self) -> tuple[tuple[int, int], ...]:
-        """First and last of each range of stored versions up to this one."""
+        """First and last version of each range of versions that have not expired."""
         ends = [-1, *(last for _, last in self.expired)]
         begins = [*(first for first, _ in self.expired), self.version + 1]
         ranges = zip(ends, begins, strict=True)
         return tuple((end + 1, begin - 1) for end, begin in ranges if end + 1 < begin)
 
     def without(self, versions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-        """Return the value of `expired` after some more versions expire."""
+        """Return the ranges of expired versions after some more versions expire."""
         known = {one for first, last in self.expired for one in range(first, last + 1)}
         gone = sorted({*versions, *known})
         if not gone:

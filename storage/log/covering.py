@@ -14,7 +14,9 @@ from streaming_moments.storage.log.commits import Commit, SegmentReference, Segm
 
 @dataclass(frozen=True)
 class Summed:
-    """A sum to read in place of its parts; these are read if the sum is missing or damaged.
+    """A sum that is read in place of its parts.
+
+    If the sum is missing or damaged, the parts are read.
 
     `reference` has the totals of all parts, and their days if all parts have days.
     """
@@ -24,7 +26,7 @@ class Summed:
 
     @classmethod
     def made_of(cls, one: SegmentSum, parts: tuple[Part, ...]) -> Summed:
-        """Make a sum of its parts."""
+        """Combine a stored sum and its parts."""
         return cls(summed_reference(one.id, one.manifest, parts), parts)
 
 
@@ -51,7 +53,7 @@ def added(part: Part) -> Part:
 
 
 def summed_reference(identity: str, manifest: str, parts: tuple[Part, ...]) -> SegmentReference:
-    """Return the reference of a sum of parts with one sign and one vocabulary."""
+    """Return the reference of a sum of parts; all parts have one sign and one vocabulary."""
     held = [reference_of(part) for part in parts]
     return SegmentReference(
         identity,
@@ -67,7 +69,7 @@ def summed_reference(identity: str, manifest: str, parts: tuple[Part, ...]) -> S
 
 
 def days_of(references: Iterable[SegmentReference]) -> DateRange | None:
-    """Return the range of days of some segments; None unless all have days."""
+    """Return the range of days of some segments; None if a segment has no days."""
     days = [one.dates for one in references]
     known = [one for one in days if one is not None]
     return reduce(or_, known) if known and len(known) == len(days) else None
@@ -89,7 +91,8 @@ def covered(segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]) ->
     again = list[Part]()
     for segment in segments:
         key = (segment.id, segment.sign)
-        if key in parts:  # the segment is subtracted twice; a sum covers one of the two
+        # the segment is subtracted twice, and a sum can contain only one of the two
+        if key in parts:
             again.append(segment)
         else:
             parts[key] = segment
@@ -111,7 +114,7 @@ def sums_among(
     """Return all sums of some segments, including sums that are parts of other sums."""
     segments, sums = tuple(segments), tuple(sums)
     found: dict[tuple[str, int], Summed] = {}
-    # a sum of all days would hide later sums
+    # search also without sums of all days, because such a sum would hide the later sums
     waiting = [*covered(segments, sums), *covered(segments, without_whole(sums))]
     while waiting:
         part = waiting.pop()

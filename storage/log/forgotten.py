@@ -113,7 +113,7 @@ class Forgotten(Extensible):
         return bool(self.purged) and self._hash(url) in self.purged
 
     def has_withdrawn(self, origin: str) -> bool:
-        """Whether an origin of this name, or the store of this identifier, was purged."""
+        """Whether an origin was purged that has this name, or whose store has this identifier."""
         return bool(self.withdrawn) and self._hash(origin) in self.withdrawn
 
     def with_forgotten(self, shards: Iterable[ForgottenShard]) -> Forgotten:
@@ -121,7 +121,7 @@ class Forgotten(Extensible):
         return replace(self, shards=tuple(sorted({*self.shards, *shards})))
 
     def with_purged(self, names: Iterable[str], shards: Iterable[ForgottenShard] = ()) -> Forgotten:
-        """Return the list with some names and their contents replaced by keyed hashes."""
+        """Return the list, in which keyed hashes replace some names and their contents."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         wholes = {name: whole_of(name) for name in names}
         hashes = {keyed._hash(name): set[str]() for name in wholes}
@@ -264,7 +264,10 @@ def _is_compared(url: str, mark: str) -> bool:
 
 
 def _names_of(url: str) -> Iterator[str]:
-    """Yield the names that may forbid a shard: its own, its file's and its folders'."""
+    """Yield the names that forbid a shard if they are listed.
+
+    These are the names of the shard, of its file, and of the folders above it.
+    """
     yield url
     if "#" in url:
         yield whole_of(url)

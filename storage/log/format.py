@@ -65,11 +65,11 @@ class StoreFormat(Extensible):
 
     @classmethod
     def of(cls, foundation: Foundation, single_writer: bool = False) -> StoreFormat:
-        """Return the lowest format that supports a foundation."""
+        """Return the lowest format that has all features of a foundation."""
         return cls(single_writer=single_writer).raised(foundation)
 
     def raised(self, foundation: Foundation) -> StoreFormat:
-        """Return the format, raised so that it also supports a foundation."""
+        """Return this format, raised until it has all features of a foundation."""
         needed = max((_NEEDED[one] for one in foundation.since_first), default=1)
         raised = self
         if min(self.format, self.min_reader, self.min_writer) < needed:
@@ -83,11 +83,14 @@ class StoreFormat(Extensible):
         return raised._for_writers(_BY_CONTENT) if foundation.halves_by_content else raised
 
     def for_careful_writers(self) -> StoreFormat:
-        """Return the format that excludes writers without forgotten shards, zones and origins."""
+        """Return this format, raised so that it excludes writers that ignore some features.
+
+        These are forgotten shards, time zones of dates, origins and copied models.
+        """
         return self._for_writers(_CAREFUL)
 
     def _for_writers(self, needed: int) -> StoreFormat:
-        """Return the format that excludes writers below `needed`, but no readers."""
+        """Return this format, raised to exclude writers below format `needed`, but no readers."""
         if self.min_writer >= needed:
             return self
         return replace(
@@ -132,7 +135,9 @@ def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
 
 
 def raise_writer(folder: Folder) -> None:
-    """Exclude writers that would count forgotten shards again, mix up origins, or keep models.
+    """Exclude old versions of the package from writing to a store.
+
+    They would count forgotten shards again, mix up origins, or keep copied models in a purge.
 
     Raises as `raise_format`.
     """

@@ -54,7 +54,7 @@ def model_folder(name: str, identity: str) -> str:
 
 
 def pass_folder(polishing: str, number: int, part: str) -> str:
-    """Folder of the sums of one pass of a polishing over some documents."""
+    """Folder of the sums that one pass of a polishing adds up over a part of the documents."""
     return f"{POLISHING}/{polishing}/{number}-{part}"
 
 

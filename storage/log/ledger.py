@@ -36,7 +36,7 @@ from streaming_moments.storage.log.record_files import (
 _SHOWN = 5
 _ROWS = 1 << 14  # number of records that are converted to objects at a time
 
-# URLs, as a list of a few or a column of a table of many.
+# A list of a few URLs, or a column of a table of many.
 Urls: TypeAlias = "Sequence[str] | pa.ChunkedArray"
 
 
@@ -114,7 +114,7 @@ class ShardRecord:
 
     @property
     def unnamed(self) -> ShardRecord:
-        """The record without its name, which a renaming changes."""
+        """Return the record without its name, because a renaming changes only the name."""
         return replace(self, url="")
 
 
@@ -155,13 +155,13 @@ class Ledger:
         return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
 
     def of_segments(self, references: Iterable[SegmentReference]) -> Ledger:
-        """Return the ledger of some of the segments, each with its sign."""
+        """Return the ledger of some segments; each is added or subtracted by its sign."""
         chosen = list(references)
         removed = frozenset(part.id for part in chosen if part.sign < 0)
         return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
 
     def to_parquet(self) -> bytes:
-        """Encode the records of all segments for their sum; see `tables_of_sums`."""
+        """Encode the records of all segments as the ledger of their sum; see `tables_of_sums`."""
         return tables_to_parquet(self.tables)
 
     def holds_any(self, segment: str, urls: Iterable[str]) -> bool:
@@ -191,7 +191,8 @@ class Ledger:
         [None, 10]
         """
         given = _column(urls)
-        # filters the counted URLs by the given ones first, as few may be given and many counted
+        # Often a few URLs are given and many are counted, so first select the counted URLs that are
+        # given.
         table = self.table.select(list(dict.fromkeys(["url", *columns])))
         counted = table.filter(pc.is_in(table["url"], given))
         return counted.select(columns).take(pc.index_in(given, counted["url"]))
@@ -262,7 +263,7 @@ class Ledger:
         return first
 
     def same_content(self, records: pa.Table) -> pa.ChunkedArray:
-        """Return the name of a counted shard with the content of each record; null without one.
+        """For each record, return the name of a counted shard that has the same content, or null.
 
         Only fingerprints that identify content are compared.
 
@@ -283,8 +284,8 @@ class Ledger:
     def overlaps(self, urls: Urls) -> tuple[tuple[str, str], ...]:
         """Pair URLs with counted shards that hold the same documents.
 
-        These are counted folders that contain a URL, and counted shards in a given folder. Also
-        files that are counted as one document or in parts, and the reverse.
+        A counted folder may contain a URL, or a given folder may contain counted shards. A file may
+        also be given as a whole, but counted as one document or in parts, and the reverse.
         """
         given, counted = _column(urls), self.table["url"]
         folders, above = set(_folders(counted)), set(_folders(given))

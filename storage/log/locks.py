@@ -26,7 +26,8 @@ _FILE = re.compile(r"(\d{20})\.json")
 _KEPT = 100
 _LOOKS = 0.1, 1.0  # seconds between two attempts to get a lock
 _BEATS = 8  # number of times that a thread renews a lock before it would expire
-_SKEW = timedelta(minutes=1)  # largest difference between clocks of the storage's machines
+# largest difference between the clocks of the storage's machines that is tolerated
+_SKEW = timedelta(minutes=1)
 
 
 class LockHeld(StoreError):
@@ -101,16 +102,16 @@ class Lock:
                 marks.append(_mark(number))
                 if not _was_silent_since(folder, number, now, note.expiry):
                     raise LockHeld(
-                        f"{folder.url}/{_file(number)} holds the lock {until}, by the storage's "
-                        f"clock longer than its expiry of {note.expiry}, so a clock was wrong. The "
-                        "lock becomes free if its run does not renew it for that long; delete "
-                        "this file if no run is active"
+                        f"{folder.url}/{_file(number)} holds the lock {until}. By the storage's "
+                        f"clock, that is later than its expiry of {note.expiry} allows, so a "
+                        "clock was wrong. The lock becomes free if its run does not renew it for "
+                        "that long; delete this file if no run is active"
                     )
             elif held and now < note.until:
                 raise LockHeld(
                     f"another run holds the lock of {folder.url} {until}; wait for it to end. The "
-                    "lock of a dead run is free at once on its own machine, elsewhere after that "
-                    "time"
+                    "lock of a dead run is free at once on the machine of that run, and on other "
+                    "machines after that time"
                 )
         lock = cls(folder, number, uuid.uuid4().hex, expiry)._next()
         old = range(max(1, lock.number - 2 * _KEPT), lock.number - _KEPT)
@@ -118,7 +119,9 @@ class Lock:
         return replace(lock, fence=lock.number)
 
     def above(self, fence: int) -> Lock:
-        """Return the lock with a fence above a used one, for a log whose notes were deleted.
+        """Return the lock with a fence above `fence`, which is already in the log.
+
+        The fence of a new lock can be too low if the notes of locks were deleted.
 
         Raises LockHeld if another run took over the lock. Raises StoreError if the storage cannot
         be written.
@@ -152,7 +155,8 @@ class Lock:
                 )
             # an earlier attempt of this run created it, but the reply was lost
             return mine._next(released)
-        # a run that slept while notes were deleted may have created an old number again
+        # If this run was suspended, notes may have been deleted meanwhile. Then it may have created
+        # a number again that was used before.
         self._require_latest(mine.number)
         return mine
 
@@ -186,11 +190,11 @@ def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) 
 
 
 def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit], Commit]:
-    """Wrap a change so that it raises LockHeld after a commit under a later lock.
+    """Wrap a change so that it raises LockHeld if a commit under a later lock exists.
 
-    A run that slept past the expiry of its lock does not notice that another took it over. The log
-    does, as each commit stores the highest fence so far. Fence 0 is a writer without a
-    lock, which is never refused.
+    A run that slept past the expiry of its lock does not notice that another run took the lock
+    over. The log shows it, because each commit stores the highest fence so far. Fence 0 stands for
+    a writer without a lock, which is never refused.
     """
 
     def under_lock(head: Commit) -> Commit:
@@ -243,7 +247,7 @@ def _latest(folder: Folder) -> int:
 
 
 def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timedelta) -> bool:
-    """Whether a note that is dated in the future was not renewed for its whole expiry.
+    """Whether a note with a date in the future was not renewed during its whole expiry time.
 
     If the clock was set back, the time of the note is useless. A mark beside the note records
     when the note was first seen, by the present clock.
@@ -257,7 +261,7 @@ def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timede
         seen = datetime.fromisoformat(unseal(first, where)["seen"])
     except (LookupError, TypeError, ValueError) as why:
         raise StoreError(f"{where} is damaged; delete it") from why
-    if now < seen:  # the clock was set back again
+    if now < seen:  # the clock was set back again after the mark was written
         folder.write(_mark(number), mine)
     return now - seen > expiry
 

@@ -62,7 +62,7 @@ class SegmentManifest:
 
 @dataclass(frozen=True)
 class _SegmentJson:
-    """`SegmentManifest` as it is in JSON."""
+    """Form of `SegmentManifest` in JSON."""
 
     files: _FilesJson
     documents: Count

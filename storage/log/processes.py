@@ -42,7 +42,8 @@ def is_gone(mark: str) -> bool:
         return True
     except OSError:
         pass  # the process exists and belongs to another user
-    # another process may have its number now; a hidden process counts as running
+    # Another process may have the same number now, so compare the time of its start. A process
+    # whose state is hidden counts as running.
     now = _state_of(pid)
     return now is not None and (now[0] in _DEAD or now[1] != found[3])
 
@@ -56,7 +57,7 @@ def _machine() -> str:
     except OSError:
         return ""
     if known_as != str(os.getpid()):
-        return ""  # this /proc shows the numbers outside of the container
+        return ""  # this /proc shows the numbers of processes outside of the container
     told = f"{socket.gethostname()} {boot.strip()} {numbers}"
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 

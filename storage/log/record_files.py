@@ -63,7 +63,7 @@ def table_from_parquet(content: bytes, where: str) -> pa.Table:
 
 
 def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
-    """Decode as `table_from_parquet`, with a further column."""
+    """Decode as `table_from_parquet`, and also return further columns."""
     try:
         found = pq.ParquetFile(pa.BufferReader(content)).read().select([*COLUMNS, *more])
         table = found.select([*COLUMNS])

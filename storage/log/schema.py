@@ -48,9 +48,9 @@ Days = Annotated[DateRange, BeforeValidator(DateRange.from_json)]
 
 
 class Extensible:
-    """Base of a dataclass whose field `unknown` preserves the keys of later versions.
+    """Base of dataclasses whose field `unknown` preserves keys that later versions wrote.
 
-    `always` names keys that are always written, although the field has a default.
+    `always` names keys that are written even if their field has its default value.
     """
 
     always: ClassVar[frozenset[str]] = frozenset()

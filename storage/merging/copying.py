@@ -19,9 +19,12 @@ from streaming_moments.storage.log.manifests import (
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
-AT_ONCE = 8  # number of batches at the same time, as most of the time is waiting for the storage
-_BATCH = 4 << 20  # most bytes of files in a batch, unless it is one file
-_HELD = 64 << 20  # most bytes of files in memory, unless these are two files
+# number of batches that are copied at the same time; most of the time is spent waiting for the
+# storage
+AT_ONCE = 8
+_BATCH = 4 << 20  # most bytes of the files in a batch; a larger file is a batch of its own
+# most bytes of files in memory; two files may be in memory even if they are larger
+_HELD = 64 << 20
 
 
 def copy_segment(

@@ -70,16 +70,16 @@ def followed(store: MomentStore, other: Snapshot) -> MomentStore:
 
 
 def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | None:
-    """Return the number of words of a segment of another store, as in references of this store.
+    """Convert the number of words of another store's segment to the number in references here.
 
-    Raises ForeignStatistics if words were added here in larger steps than there.
+    Raises ForeignStatistics if this store added words in larger steps than the other store.
     """
     basis = other.basis if words is None else other.era(words).basis
     here = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
     if basis not in here:
         raise ForeignStatistics(
-            f"some documents there were counted with {words:,} words, but this store never had "
-            "exactly that many, as its words were added in other steps",
+            f"some documents there were counted with {words:,} words, but this store never had a "
+            "vocabulary of that size, because its words were added in other steps",
             "create a new store like the other one by {create.like}, and merge both into it",
         )
     return here[basis]
@@ -90,9 +90,10 @@ def _bases(lineage: Lineage) -> set[str]:
 
 
 def _nested(mine: Lineage, theirs: Lineage) -> bool:
-    """Whether one store has all vocabularies of the other, and both began with the same one.
+    """Whether one store has all vocabularies of the other, so that their segments can be added.
 
-    The half of a document depends on the first vocabulary.
+    If the stores have halves, the first vocabularies must be equal, because the half of a document
+    depends on them.
     """
     firsts = {(one.eras[0].basis if one.eras else one.basis) for one in (mine, theirs)}
     same = len(firsts) == 1 or not mine.halves

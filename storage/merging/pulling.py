@@ -176,9 +176,9 @@ def pull_together(
         except OriginChanged:
             store, others = store.latest(), [other.latest() for other in others]
         except StoreError:
-            # An expiry or a purge there may have deleted files of the version, and another pull may
-            # have added the same words here. The origins are read last, so that they are not older
-            # than the version.
+            # An expiry or a purge of an origin may have deleted files of the version that was read,
+            # and another pull may have added the same words here. Read the origins last, so that
+            # they are not older than the version of this store.
             here, there = store.latest(), [other.latest() for other in others]
             if _versions([here, *there]) == _versions([store, *others]):
                 raise
@@ -262,7 +262,8 @@ def _taken_over(
     # pulls are refused before anything is copied
     purged = _merged(store, head, incoming, known, message)[1]
     if purged:
-        # before copying, because no version names the copies yet
+        # Erase traces of purged shards before copying. Later this would also delete the copies,
+        # which no version names yet.
         erase_unnamed(store.folder, purged.shards)
     written = [
         copy_segment(one.source.other.folder, part, store.folder, identity)
@@ -309,7 +310,7 @@ def _new_in(head: Commit, source: Source) -> _Incoming:
 
 
 def _records(store: MomentStore, incoming: Sequence[_Incoming]) -> Ledger:
-    """Return the ledger of this store and of the segments to copy, by the names here."""
+    """Return the ledger of this store and of the segments to copy; names are those used here."""
     tables = dict(store.ledger().tables)
     for one in incoming:
         there = read_ledger(one.source.other.folder, [*one.copies.values()], Ledger({})).tables
@@ -318,7 +319,10 @@ def _records(store: MomentStore, incoming: Sequence[_Incoming]) -> Ledger:
 
 
 def _without_copies(head: Commit, incoming: Sequence[_Incoming], known: Ledger) -> list[_Incoming]:
-    """Leave out the segments whose shards other segments count; of two sources, one keeps them."""
+    """Leave out the segments whose shards other segments count.
+
+    If two sources have the same shards, one of the sources keeps its segments.
+    """
     names = [one.source.name for one in incoming]
     others = [part for part in head.segments if not any(map(part.is_of, names))]
     held = [[part for part in one.parts if part.id not in one.copies] for one in incoming]
@@ -438,7 +442,7 @@ def _summary(
     before: Commit,
     purged: Purged = Purged(),
 ) -> Pull:
-    """Summarise a pull from the versions before and after it."""
+    """Summarise a pull by the versions before and after it."""
     name = source.name
     old, new = _held(before, source), _held(after.commit, source)
     return Pull(
@@ -466,5 +470,5 @@ def change_text(change: int) -> str:
 
 
 def _copied(part: SegmentReference) -> _Copied:
-    """Return the manifest and the name of the origin, by which a copy matches its source."""
+    """Return the manifest and the name of the origin, which are equal for a copy and its source."""
     return part.manifest, part.origin

@@ -123,7 +123,7 @@ def _withdrawn(log: Sequence[Commit], source: Source) -> dict[str, set[int]]:
 
 
 def _parts_of(commit: Commit, identity: str) -> list[SegmentReference]:
-    """Return the segments of a store in a version, which may have another name for it."""
+    """Return the segments of another store in a version, whatever its name there is."""
     names = [name for name, one in commit.origins.items() if one.id == identity]
     return [part for part in commit.segments if any(part.is_of(name) for name in names)]
 

@@ -158,7 +158,7 @@ def _require_separate(
             raise InvalidInput(
                 f"{origin.url} and origin {other} ({one.url}) include the documents of the same "
                 "store",
-                "remove that origin by {forget.origin}, or do not merge the other",
+                "remove that origin by {forget.origin}, or do not merge the new store",
             )
 
 
@@ -188,7 +188,7 @@ def _require_enough(other: MomentStore, least: int) -> None:
 
 
 def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]) -> None:
-    """Refuse new segments of few documents, unless documents were purged there since."""
+    """Refuse new segments of few documents, unless the source purged some since the last pull."""
     before = head.origins.get(source.name)
     if before is not None and source.origin.purged != before.purged:
         return  # documents that were purged there must be purged here in any case

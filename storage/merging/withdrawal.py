@@ -178,13 +178,13 @@ def _planned(store: MomentStore, log: Sequence[Commit], name: str) -> Withdrawal
 
 
 def _stores(log: Sequence[Commit], name: str) -> set[str]:
-    """Identifiers of all stores that had a name, except those with another name now."""
+    """Identifiers of all stores that ever had a name, except stores that now have another name."""
     others = {one.id for key, one in log[0].origins.items() if key != name}
     return {commit.origins[name].id for commit in log if name in commit.origins} - others
 
 
 def _holding(log: Sequence[Commit], stores: set[str]) -> set[int]:
-    """Versions that have documents of some stores, directly or through others."""
+    """Versions with documents of some stores, pulled from them directly or through other stores."""
     return {
         commit.version
         for commit in log

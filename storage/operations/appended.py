@@ -20,7 +20,7 @@ from streaming_moments.storage.formats.compressions import compression_of
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint, open_shard
 
-# last counted byte, with the end of its line if that was appended later
+# Pattern of the last counted byte. It includes the end of its line if that was appended later.
 _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 
 
@@ -63,7 +63,7 @@ def counted_part(shard: Shard, record: ShardRecord) -> Shard:
 
 
 def counted_shards(ledger: Ledger, shards: Iterable[Shard]) -> Iterator[Shard]:
-    """Yield shards as in the ledger: each counted part of a file that has grown."""
+    """Yield shards under their names in the ledger; a grown file yields each counted part."""
     for shard in shards:
         document = ledger.find(f"{shard.url}{DOCUMENT}")
         record, parts = ledger.find(shard.url), ledger.parts.get(shard.url, ())

@@ -85,7 +85,7 @@ def linked_groups(
 def _joined_by_subtraction(
     merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
 ) -> list[list[SegmentReference]]:
-    """Join groups if one segment subtracts shards of segments in several groups."""
+    """Join groups if one segment subtracts shards of segments in more than one of them."""
     takers = {
         part.id: set(ledger.tables[part.id]["url"].to_pylist())
         for part in references
@@ -94,7 +94,7 @@ def _joined_by_subtraction(
     if not takers:
         return merged
     away = set().union(*takers.values())
-    # computed once for each segment, as there may be many segments and many URLs
+    # look up the URLs of a segment once, because there may be many segments and many URLs
     held = {part.id: ledger.held(part.id, away) for part in references if part.sign > 0}
     for taken in (part for part in references if part.sign < 0):
         urls = takers[taken.id]

@@ -28,7 +28,7 @@ def require_non_negative(
 def commit_recount(
     store: MomentStore, recount: Recount, checked: Iterable[SegmentReference] = ()
 ) -> MomentStore:
-    """Add and subtract segments in one commit, if the ledger and every count allow it.
+    """Add and subtract segments in one commit, if the ledger and the counts permit it.
 
     Raises InvalidInput if a shard to subtract is not counted, or a count would become negative.
     Raises StoreError if a segment to drop is not in the latest version; or as `MomentStore.append`.
@@ -71,7 +71,8 @@ def commit_recount(
             layout = _layout_at(store, head)
             require_apart(store.folder, parts_of(successor), layout, recount.added)
         taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
-        # added segments are excluded, as they could hide the subtraction of uncounted documents
+        # The check excludes added segments: their counts could hide that uncounted documents are
+        # subtracted.
         rest = (*kept_segments(head, recount), *taken)
         away = any(part.sign < 0 for part in rest)
         if away and (taken or recount.dropped) and not _only_grown(rest, sound):
@@ -85,7 +86,7 @@ def commit_recount(
 
 
 def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
-    """Layout of a later version, to which words may have been added."""
+    """Layout of a later version of the store, which may have more words."""
     lineage = head.lineage
     if lineage.basis == store.foundation.fingerprint:
         return store.layout
@@ -93,6 +94,6 @@ def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
 
 
 def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:
-    """Whether the references are `sound`, a non-negative sum, plus added segments."""
+    """Whether the references are those of `sound`, a non-negative sum, and added segments."""
     found = {(part.id, part.sign) for part in references}
     return bool(sound) and sound <= found and all(sign > 0 for _, sign in found - sound)

@@ -99,15 +99,16 @@ def grow(
 
 
 def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
-    """Return the store with its earlier vocabulary of `words` words, for counting only.
+    """Return the store with its earlier vocabulary of `words` words, in order to count with it.
 
-    None gives the store itself. The result must not be used for commits.
+    Returns the store itself without `words`. The result must not be used for commits.
     """
     if words is None:
         return store
     era = store.commit.lineage.era(words)
     lineage = replace(store.commit.lineage, vocabulary=era.vocabulary, basis=era.basis, eras=())
-    # a commit on it would be version 0, which exists, so it would be refused
+    # This store cannot be changed: its next commit would be version 0, which exists, so it would be
+    # refused.
     aside = replace(store.commit, version=-1, lineage=lineage, segments=(), staged=None)
     foundation = replace(
         read_foundation(store.folder, lineage), first_words=store.counts.first_words

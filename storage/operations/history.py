@@ -19,7 +19,7 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 ROLLBACK = "rollback"  # operation of a commit of a rollback
-_ANY = MatchingRule(furthest=1.0)  # bound that accepts any distance
+_ANY = MatchingRule(furthest=1.0)  # matching rule that accepts topics at any distance
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
             lineage=old.lineage,
             segments=old.segments,
             origins=old.origins,
-            # `gc` may have deleted a sum of all days that was replaced later
+            # leave out a sum of all days: if another replaced it later, `gc` may have deleted it
             sums=without_whole(old.sums),
             models=old.models,
             tags=old.tags,

@@ -130,9 +130,9 @@ def parts_of_whole(
 def read_for(
     commit: Commit, parts: Sequence[Part], gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the parts to add up for a sum, some perhaps replaced by a sum of all days.
+    """Return the parts to add up for a sum; a sum of all days may replace some of `parts`.
 
-    All have sign 1.
+    All returned parts have sign 1.
     """
     segments = [segment for part in parts for segment in segments_in(part)]
     return tuple(map(added, covered(segments, _kept(commit.sums, gone))))
@@ -189,7 +189,10 @@ def _kept(sums: Sequence[SegmentSum], gone: frozenset[str]) -> tuple[SegmentSum,
 
 
 def _days_gone_by(commit: Commit, sums: Sequence[SegmentSum], by: Bucket) -> list[Part]:
-    """Parts of a version, without segments of the latest day, month or year if there are others."""
+    """Parts of a version, without the segments of its latest day, month or year.
+
+    If there is only one such period, its segments are included.
+    """
     latest = _latest(commit.segments, by)
     several = len({_bucket(part, by) for part in commit.segments}) > 1
     left = (latest, latest) if several and latest is not None else ()

@@ -132,7 +132,8 @@ def stage_on(
 def staged_store(store: MomentStore) -> MomentStore:
     """Return the staged lineage as a store for counting and reading, without commits."""
     staged = require_staged(store.commit)
-    # a commit on it would be version 0, which exists, so it would be refused
+    # This store cannot be changed: its next commit would be version 0, which exists, so it would be
+    # refused.
     aside = replace(
         store.commit, version=-1, lineage=staged.lineage, segments=staged.segments, staged=None
     )
@@ -167,10 +168,10 @@ def require_no_origins(commit: Commit) -> None:
     """Raise InvalidInput if a version includes documents of other stores."""
     if commit.origins:
         raise InvalidInput(
-            f"the store holds documents that {', '.join(commit.origins)} counted, and only they "
-            "can count them again",
-            "create a new store by {create} and those of the others by {create.like}, count "
-            "there, and add them by {merge}",
+            f"the store holds documents that {', '.join(commit.origins)} counted, and only these "
+            "origins can count them again",
+            "create a new store by {create} and one for each origin by {create.like}, count the "
+            "documents there, and add these stores by {merge}",
         )
 
 

@@ -1,4 +1,4 @@
-"""Renaming: gives counted shards that have moved their new names, so that none counts twice."""
+"""Renaming: changes the names of counted shards that moved, so that none is counted twice."""
 
 from __future__ import annotations
 

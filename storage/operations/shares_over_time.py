@@ -40,7 +40,7 @@ class PeriodShares:
 
 
 def finest_period(store: MomentStore) -> Period | None:
-    """Shortest period that contains each segment of a version, and gives at most 60 periods.
+    """Shortest period that no segment of a version crosses, if at most 60 have segments.
 
     None if a segment has no dates, or spans several months.
     """
@@ -120,11 +120,12 @@ def shares_in(
 def _added_up(
     parts: Mapping[int, NDArray[np.int64]], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Counts of words, and for each word the share of the documents that counted it.
+    """Counts of words, and for each word the share of documents that counted it.
 
-    `parts` has the counts of each group of documents that were counted with the same number of
-    words. Shares of documents are measured in tokens of words that all of them count. The shares
-    are missing (None) if all documents count all words.
+    Words may have been added to the vocabulary after some documents were counted. `parts` maps each
+    number of words to the counts of the documents that were counted with it. Shares of documents
+    are measured in tokens of the words that all documents count. The shares are
+    missing (None) if all documents count all words.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)

@@ -61,9 +61,10 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
 
 
 def forgotten_since(store: MomentStore, model: str | None = None) -> int | None:
-    """Number of documents subtracted after a model was fitted, even if they were added later.
+    """Number of documents that were subtracted after a model was fitted.
 
-    None if versions in between have expired; arguments and errors as for `staleness`.
+    Documents that were added again later are included. None if versions in between have expired;
+    arguments and errors as for `staleness`.
     """
     name = model_called(store.commit, model)
     commits = _commits_since(store, store.models[name].version)

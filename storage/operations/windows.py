@@ -86,7 +86,7 @@ class Window:
 
     @property
     def suffix(self) -> str:
-        """Suffix of model names with a window; empty for everything.
+        """Suffix of model names for the window; empty if it has neither days nor a half-life.
 
         Examples
         --------

@@ -29,7 +29,8 @@ from streaming_moments.storage.log.manifests import (
 from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
-# Most segments that are read at the same time, and most of their files if row blocks are smaller.
+# Most segments that are read at the same time, and most bytes of their files if the row blocks are
+# smaller.
 _TOGETHER, _SMALL = 8, 1 << 20
 
 
@@ -39,7 +40,9 @@ def read_stored_blocks(
     layout: SegmentLayout,
     indices: Sequence[int],
 ) -> tuple[Totals, list[dict[str, NDArray[np.int64]]]]:
-    """Totals and, for each row block, (1, ceil(n / B), ...) arrays of one segment, with padding.
+    """Read the totals of one segment and, for each row block, its (1, ceil(n / B), ...) arrays.
+
+    The arrays are padded.
 
     n is the number of rows counted in the segment. Files that the blocks share are read once.
     """
@@ -128,12 +131,12 @@ def read_blocks(
     indices: Sequence[int],
     kept: Foundation | None = None,
 ) -> list[Any]:
-    """Sum row blocks for fits as `sum_blocks`, and join records that span segments."""
+    """Sum row blocks for fits as `sum_blocks`, and join pieces of records across segments."""
     return [_joined(layout, one) for one in sum_blocks(folder, parts, layout, indices, kept)]
 
 
 def whole_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Totals of whole records, joined as by `read_blocks`."""
+    """Totals of whole records, whose pieces are joined as in `read_blocks`."""
     foundation: Any = layout.foundation
     totals = sum_totals(folder, parts, layout)
     return foundation.totals_with_seams(totals) if foundation.joins else totals
@@ -158,7 +161,10 @@ def require_apart(
 
 
 def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout) -> int:
-    """Bytes for joining segments, besides a row block; each record is a piece to join."""
+    """Bytes needed to join segments, in addition to a row block.
+
+    Each record counts as one piece to join.
+    """
     pieces = sum(reference.documents for reference in references)
     return JOINING_BYTES * pieces if layout.foundation.joins else 0
 
@@ -199,7 +205,7 @@ def _joined(layout: SegmentLayout, statistics: Any) -> Any:
 def _accumulated(
     total: NDArray[np.int64] | None, part: NDArray[np.int64], shape: tuple[int, ...], sign: int
 ) -> NDArray[np.int64]:
-    """Add the leading rows of a segment to a sum; the commit's bound keeps it below 2^62."""
+    """Add a segment to the leading rows of a sum; a bound at the commit keeps sums below 2^62."""
     if total is None and sign > 0 and part.shape == shape:
         return part  # most sums have one segment
     if total is None:
@@ -283,13 +289,14 @@ def _read(
 
     Several small parts are read at the same time, if the storage can.
     """
-    # positive signs come first, as histograms must never be negative
+    # add before subtracting, because histograms must never be negative
     ordered = sorted(parts, key=lambda one: -reference_of(one).sign)
     for start in range(0, len(ordered), _TOGETHER):
         batch = ordered[start : start + _TOGETHER]
         together: dict[str, StoredGroup] = {}
         if len(batch) > 1:
-            # if one of them is damaged, the second attempt reads each alone and finds it
+            # if one segment is damaged, each is read alone below, and the error names the damaged
+            # one
             with contextlib.suppress(StoreError):
                 together = wanted.files(folder, map(reference_of, batch))
         for part in batch:

@@ -44,7 +44,10 @@ LATEST = "latest"
 
 @dataclass(frozen=True)
 class _Attributes:
-    """As in `TopicModel.attributes`; earlier versions of the package wrote fewer."""
+    """Attributes of a stored model, as in `TopicModel.attributes`.
+
+    Earlier versions of the package wrote fewer of them.
+    """
 
     alpha0: Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False)]
     rotation: str

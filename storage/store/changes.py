@@ -269,8 +269,8 @@ def require_halves(segment: Segment, lineage: Lineage) -> None:
     if segment.halves_by_content != lineage.halves_by_content:
         raise ForeignStatistics(
             "the segment was counted with halves of the records by "
-            f"{'content' if segment.halves_by_content else 'place'}, and the store now has others: "
-            "a rebase came in between; run this again"
+            f"{'content' if segment.halves_by_content else 'place'}, and the store now has other "
+            "halves: a rebase came in between; run this again"
         )
 
 
@@ -285,15 +285,16 @@ def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> N
         for record in segment.shards:
             if record.url not in there:
                 raise InvalidInput(
-                    f"{record.url} was counted with another vocabulary than the one of "
-                    f"{'all' if words is None else words} words with which it would be subtracted; "
-                    "run this again on the latest version"
+                    f"{record.url} was counted with another vocabulary than that of "
+                    f"{'all' if words is None else words} words, with which it cannot be "
+                    "subtracted; run this again on the latest version"
                 )
 
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:
     """Raise SumExceeded for segments whose sums could pass 2^62."""
-    # positive and negative parts are bounded separately, as a partial sum may reach either bound
+    # Added and subtracted segments are bounded separately, because a partial sum may contain all of
+    # one sign.
     sides: Counter[int] = Counter()
     for segment in segments:
         sides[segment.sign] += segment.largest

@@ -31,12 +31,13 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 GRACE = timedelta(days=7)
 
-# Largest age of files in a commit, much less than the age of garbage that `gc` may delete at the
-# same time.
+# A commit may name only files that are younger than this. The limit is far below `GRACE`, the age
+# from which `gc` deletes garbage, because `gc` may run at the same time.
 OLDEST_COMMITTED = GRACE / 2
 
 _DAY = timedelta(days=1)
-_LONGEST_EMPTIED = 300  # most bytes of the file of an expired commit; other commits are longer
+# the file of an expired commit has at most this many bytes, and any other commit has more
+_LONGEST_EMPTIED = 300
 
 
 class GarbageCommitted(StoreError):

@@ -351,8 +351,8 @@ class MomentStore(Snapshot):
         read_format(self.folder).require_writable(self.url)
 
         def whole(head: Commit) -> Commit:
-            # Checked after the head is read: a garbage collection was either before that, or causes
-            # a conflict.
+            # Files are checked after the head was read. If garbage was collected before, the check
+            # finds the missing files; if it is collected later, the commit conflicts.
             require_fresh(self.folder, written)
             try:
                 changed = change(head)

@@ -95,7 +95,7 @@ def _require_whole(
     seen = set() if known is None else set(_vocabularies(known.lineage))
     for fingerprint in _vocabularies(commit.lineage):
         if fingerprint not in seen:
-            # no manifest has the size of this file, so its checksum is verified
+            # no manifest lists this file with its size, so verify its checksum
             words = vocabulary_file(fingerprint)
             unseal(folder.read(words), f"{folder.url}/{words}")
 
@@ -139,7 +139,8 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
         # without the foundations nothing else can be checked
         yield str(error)
         return
-    # checks bytes first, which is fast; numbers are checked only in undamaged segments
+    # Bytes are checked first, because this is fast. Numbers are checked only in segments whose
+    # bytes are undamaged.
     undamaged = []
     for segment in commit.segments:
         damaged = list(_segment_problems(folder, segment, layouts[segment.words]))
@@ -148,7 +149,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     replaced = _replaced_sums(folder, commit)
     for one in sums_among(commit.segments, commit.live_sums):
         if one.reference.id in replaced and not folder.names(segment_folder(one.reference.id)):
-            continue  # `gc` deletes these sums
+            continue  # `gc` deletes replaced sums, so these are not damaged
         yield from _sum_problems(folder, one, layouts[one.reference.words])
     for name, model in commit.models.items():
         yield from _model_problems(folder, name, model)
@@ -265,8 +266,8 @@ def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterato
     """Describe damage to a sum of segments, or wrong numbers; the version stays readable."""
     place = segment_folder(one.reference.id)
     beside = (
-        f"; {folder.url}/{place} is the sum of segments, which are read instead. Delete this "
-        "folder, and the next update writes a new sum"
+        f"; {folder.url}/{place} is the sum of segments, and the segments themselves are read "
+        "instead. Delete this folder, so that the next update writes a new sum"
     )
     own = [replace(one.reference, sign=1)]
     parts = [added(part) for part in one.of]

@@ -93,7 +93,8 @@ class OfTensor:
         return Directions(found.vectors, found.values)
 
 
-# Copies measured: 2 to 5; 34 for least squares, which runs its 10 restarts together.
+# Measured copies of the tensor in memory: 2 to 5. Least squares holds 34, because it runs its 10
+# restarts together.
 _ALL: tuple[Decomposition, ...] = (
     Svtd("joint"),
     Svtd("feature"),

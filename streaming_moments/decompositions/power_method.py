@@ -73,7 +73,7 @@ def _iterate(
     for _ in range(iterations):
         turned = _contracted(tensor, v)
         length = np.linalg.norm(turned, axis=0)
-        # a start that the tensor maps to zero stays in place and is not chosen
+        # if the tensor maps a start to zero, the start stays as it is, and is not chosen in the end
         v = np.where(length > 0, turned / np.where(length > 0, length, 1.0), v)
     return v
 

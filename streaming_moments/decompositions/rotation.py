@@ -50,8 +50,8 @@ def by_joint_diagonalization(
     array([[0.7071, 0.7071],
            [0.7071, 0.7071]])
     """
-    # the right rotation almost diagonalises a generic combination of slices; starting there saves
-    # sweeps and makes the result canonical
+    # The right rotation almost diagonalises a generic combination of slices, so start with the
+    # eigenvectors of one. This saves sweeps and makes the result canonical.
     sizes = np.linalg.norm(slices, axis=(1, 2))
     rotation = np.ascontiguousarray(np.linalg.eigh(np.tensordot(sizes, slices, axes=1))[1])
     turned = rotation.T @ slices @ rotation

@@ -175,7 +175,8 @@ def recovered(
     sides = whitened.sides
     tensor = whitened_tensor(whitened, sums / sides.triples)
     O = by_joint_diagonalization(tensor)
-    # columns of sketched rows may have a negative sum: the tensor determines the sign
+    # The sum of a sketched column can be negative, so it does not show the sign of a column of O.
+    # Choose the sign that makes the tensor positive along the column.
     O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O) < 0, -1.0, 1.0)
     shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
     columns = whitened.pairs @ O

@@ -208,7 +208,8 @@ def search_alpha0(
         return Alpha0Search(), ()
     search = _searched(trials)
     if search.alpha0 not in trials:
-        # a curve through few values can have its maximum a tenth too low or too high
+        # the maximum of a curve through few values can be a tenth too low or too high, so try it
+        # and draw the curve again
         likelihood(search.alpha0)
         search = _searched(trials)
     near = [trials[search.tried[place]] for place in search.within_noise]

@@ -40,7 +40,7 @@ TRIED_ROUNDS = (5, 10, 20, 40, 80)
 LEAST_ALPHA = 0.0125
 _DOUBLED = 10
 START_ALPHA = 0.5  # first value of a search without a guess
-_NO_PAIRS = "a half of the documents has no pair of words"
+_NO_PAIRS = "one of the two halves of the documents has no pair of words"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def require_halves(rows: Rows) -> None:
     if not rows.halves:
         raise InvalidInput(
             "the statistics have no halves of the documents, which auto needs; give numbers in "
-            "place of auto, and alpha given, gather statistics with halves=True, or rebase a "
+            'place of auto, with alpha "given", or gather statistics with halves=True, or rebase a '
             "store that was created without halves"
         )
 
@@ -327,7 +327,7 @@ def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> An
     fits = fits_of(halves, whole, BAR_ROUNDS)
     if fits is None:
         if near is not None:
-            raise InvalidInput(f"{_NO_PAIRS}; fit with alpha given")
+            raise InvalidInput(f'{_NO_PAIRS}; fit with alpha "given"')
         return model
     alpha = None if near is None else likeliest_alpha(halves, fits, near)
     return rows.once(STEP, with_cross_fit, model, crossed_there(halves, fits, whole), alpha)

@@ -19,7 +19,8 @@ ROUNDS = 10
 _MOST_ROUNDS = 10_000
 # After this number of rounds Omega shows how documents mix topics.
 TELLING_ROUNDS = 10
-# Share of M1 in the start: rounds keep zeros, which would exclude a word from a topic.
+# Share of M1 in the start. Rounds never change a probability of 0, which would exclude a word from
+# a topic for ever.
 _MEAN_SHARE = 0.01
 # Over-relaxed steps need about half as many rounds as expectation maximisation.
 _RELAXATION = 1.8

@@ -40,8 +40,8 @@ DEFAULT_MODEL = TopicModel.name  # also the class of stored models without a nam
 COUNTERPARTS: Mapping[tuple[str, str], Any] = MappingProxyType(
     {(Communities.name, Blockmodel.kind): Blockmodel}
 )
-# By command, page or call, and model: reason why the model lacks it, and the remedy. All other
-# models support it.
+# Reasons why a model lacks something, with the remedy: first by the command, page or call, then by
+# the model. All other models support it.
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "transform": {

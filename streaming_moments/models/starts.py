@@ -18,14 +18,15 @@ ROWS = 4000
 """Number of records of a pilot to which starts are fitted; as many more compare them."""
 STARTS = 10
 _KEPT = 3  # number of starts that continue until they converge
-_PASSES, _MOST = (
-    10,
-    500,
-)  # passes of each start, and most passes of one that continues until it converges
-_SETTLED = 2e-6  # gain of these passes, in nats a record, below which a start has converged
-# standard errors of the gain in log-likelihood above which the start from the pilot is used
+# passes of each start, and most passes of a start that continues until it converges
+_PASSES, _MOST = 10, 500
+# a start has converged when `_PASSES` passes gain less than this, in nats for each record
+_SETTLED = 2e-6
+# The start from the pilot is used only if its gain in log-likelihood exceeds this many standard
+# errors.
 _ERRORS = 2.0
-# least gain of a start, in nats a record: a smaller one can be rounding at the same optimum
+# Least gain of a start, in nats for each record. A smaller gain can be rounding at the same
+# optimum.
 _GAIN = 1e-3
 
 M = TypeVar("M")

@@ -310,7 +310,7 @@ class StoredModel:
         return replace(self, **moved)
 
 
-# properties of a model that hold the size of a record, with the noun for its parts
+# Properties of models that give the size of a record, and the noun for the parts of a record.
 _SIZES = MappingProxyType({"n_words": "word", "n_features": "feature", "dimension": "number"})
 
 

@@ -156,7 +156,7 @@ class TensorEvidence:
     def __add__(self, other: TensorEvidence) -> TensorEvidence:
         if other.method != self.method:
             raise InvalidInput(
-                f'evidence for "{self.method}" and "{other.method}" does not add up; gather it for '
+                f'evidence for "{self.method}" and "{other.method}" cannot be added; gather it for '
                 "one method"
             )
         return TensorEvidence(self.method, self.sums + other.sums)

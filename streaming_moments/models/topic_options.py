@@ -68,9 +68,8 @@ class TopicOptions(FitOptions):
         super().__post_init__()
         if self.alpha == "auto" and not self.alpha0:
             raise InvalidInput(
-                "a model with one topic per document has no alpha to find; leave out alpha auto, "
-                "or "
-                "fit with an alpha0 above 0"
+                "a model with one topic per document has no alpha to estimate; leave out alpha "
+                "auto, or fit with an alpha0 above 0"
             )
 
     @property

@@ -73,8 +73,8 @@ from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
 _SMOOTHING = 1e-3  # share of M1 mixed into topics that read documents, by default
-# If a batch has fewer entries than the words of the model divided by this, only the rows of its
-# words are read.
+# Only the rows of the words of a batch are read if the batch has few entries: fewer than the number
+# of words of the model divided by this.
 _FEW = 4
 
 
@@ -446,8 +446,8 @@ class TopicModel(StoredModel):
         Parameters
         ----------
         names : sequence of str, optional
-            Words of the vocabulary, such as `vocabulary.terms` of `from_gensim`; with names there
-            is a column `words`, without there is none.
+            Words of the vocabulary, such as `vocabulary.terms` of `from_gensim`. The frame then
+            has a column `words`.
         number : int
             Words of each topic.
 
@@ -506,7 +506,8 @@ class TopicModel(StoredModel):
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0
             sentence += f"; refined in {of_number(self.refined, 'round')} by word pairs"
-            # a few rounds hardly change Omega, so this value would contradict a search
+            # a few rounds hardly change Omega, so the implied alpha0 would contradict the one that
+            # a search found
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
         columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}

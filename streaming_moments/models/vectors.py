@@ -74,7 +74,8 @@ def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
     """
     if not whole.foundation.halves:
         raise InvalidInput(
-            "the statistics have no halves of the rows; give a number, or count with halves"
+            "the statistics have no halves of the rows, so no number can be chosen by halves; give "
+            "the number of components, or count with halves"
         )
     totals = whole.totals
     if not 0 < totals.even_documents < totals.n_tokens:

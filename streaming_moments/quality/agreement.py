@@ -38,8 +38,8 @@ def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     first, second = np.asarray(one), np.asarray(two)
     if first.ndim != 1 or first.shape != second.shape or not first.size:
         raise InvalidInput(
-            f"the assignments have shapes {first.shape} and {second.shape}; give two of the same "
-            "documents"
+            f"the assignments have shapes {first.shape} and {second.shape}; give two "
+            "one-dimensional assignments of the same documents"
         )
     rows, columns = (np.unique(labels, return_inverse=True)[1] for labels in (first, second))
     cells = np.unique(np.stack([rows, columns]), axis=1, return_counts=True)[1]
@@ -47,7 +47,8 @@ def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     apart, other = _pairs(np.bincount(rows)), _pairs(np.bincount(columns))
     expected = apart * other / max(first.size * (first.size - 1) // 2, 1)
     largest = (apart + other) / 2
-    # one cluster each, or every document alone in both: equal partitions
+    # The two numbers are equal if both partitions have one cluster, or if each document is alone in
+    # both. Such partitions are equal.
     return (together - expected) / (largest - expected) if largest != expected else 1.0
 
 

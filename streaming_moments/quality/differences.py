@@ -7,7 +7,7 @@ from math import isfinite, sqrt
 from statistics import NormalDist
 
 BARS = 2.0  # standard errors; by chance a difference exceeds them once in 22 times
-# on pages of data without a trend, this share names a largest change by chance
+# share of the pages without a trend on which a largest change is named by chance
 _BY_CHANCE = 0.05
 
 

@@ -38,6 +38,6 @@ def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMat
             return bool(cluster_move(one, two, pair).bars > 1)
         places = zip(both, (pair.before, pair.after), strict=True)
         bar = max(float(bars[topic]) for bars, topic in places if bars is not None)
-        return 2 * pair.distance > bar  # bars are for the L1 distance
+        return 2 * pair.distance > bar  # bars are for the L1 distance, which is twice `distance`
 
     return replace(matching, kept=tuple(replace(pair, moved=moved(pair)) for pair in matching.kept))

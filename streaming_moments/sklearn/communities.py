@@ -147,7 +147,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
         if records.documents > records.n_words:
             raise InvalidInput(
                 f"X has {records.documents} rows and {records.n_words} columns; an adjacency "
-                "matrix has a column for each node, so give at most as many rows"
+                "matrix has a column for each node, so give at most as many rows as columns"
             )
         if not isinstance(k, str) and k > records.n_words:
             raise InvalidInput(
@@ -209,9 +209,9 @@ class MomentCommunities(SparseInput, MomentTransformer):
         X = _adjacency(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
         if holds_texts(X):
             raise InvalidInput(
-                "X holds names of nodes, but an adjacency matrix holds 0 and 1; of a list of edges "
-                "give networkx.from_edgelist(X), of a frame networkx.from_pandas_edgelist(X, "
-                "*X.columns[:2])"
+                "X holds names of nodes, but an adjacency matrix holds 0 and 1; convert a list of "
+                "edges by networkx.from_edgelist(X), or a frame by "
+                "networkx.from_pandas_edgelist(X, *X.columns[:2])"
             )
         checked = self._matrix(X, first, ensure_min_samples=2 if first else 1)
         if not np.isin(held_values(checked), (0, 1)).all():

@@ -169,7 +169,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             together = self.statistics_ + other.statistics_
         except ForeignStatistics as error:
             raise ForeignStatistics(
-                "the two estimators count differently; make one of them by `like()` of the other"
+                "the two estimators count differently; make one of them by calling `like()` on "
+                "the other"
             ) from error
         return self.like()._fitted(together)
 
@@ -296,8 +297,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         passes = getattr(self, "polish", 0)
         if passes:
             raise InvalidInput(
-                f"polish is {passes}, and passes need all {self._seen} again; fit them at once, or "
-                "give polish 0"
+                f"polish is {passes}, and passes need all {self._seen} again, so they cannot be "
+                "counted in parts; fit them at once, or set polish to 0"
             )
 
 

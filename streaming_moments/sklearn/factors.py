@@ -123,7 +123,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         if values.shape[1] != self.mixing_.shape[1]:
             raise ForeignStatistics(
                 f"rows have {values.shape[1]} factors, but the model has {self.mixing_.shape[1]}; "
-                "give rows of that many"
+                "give rows with as many factors as the model"
             )
         return self.model_.rows_of(values)
 

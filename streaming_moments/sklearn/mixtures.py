@@ -138,7 +138,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         except NotIdentifiable as error:
             if not enough:
                 raise NotIdentifiable(
-                    f"{error}; or give polish to fit, which can start from a pilot of the rows"
+                    f"{error}; or set polish and call fit, which then starts from a pilot of "
+                    "the rows"
                 ) from error
         if model is not None and not enough:
             return model

@@ -274,7 +274,7 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
         sizes = [whole.size] if lengths is None else list(lengths)
     if whole.ndim != 1 or sum(sizes) != whole.size or min(sizes, default=0) < 0:
         raise InvalidInput(
-            f"an array of shape {whole.shape} and lengths that sum to {sum(sizes)}; give a list of "
+            f"X has shape {whole.shape} and lengths that sum to {sum(sizes)}; give a list of "
             "sequences, or one column of symbols and the lengths of its sequences"
         )
     if whole.dtype.kind in "UO" and any(isinstance(one, str) for one in whole[:1]):

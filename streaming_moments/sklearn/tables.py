@@ -125,7 +125,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         if None not in known and _types(known[0]) != _types(known[1]):
             raise ForeignStatistics(
                 "columns of the two trees have values of different types, such as 1 and '1'; give "
-                "rows of the same types, or make one of them by `like()` of the other"
+                "rows of the same types, or make one of them by calling `like()` on the other"
             )
         return super().__add__(other)
 

@@ -381,8 +381,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             self.scale_ = 1 if whole else _PARTS
             if not whole:
                 warnings.warn(
-                    f"counts are fractional and are counted in {_PARTS}ths; give word counts, as "
-                    "from CountVectorizer",
+                    f"counts are fractional, so they are rounded to {_PARTS}ths; give word counts, "
+                    "as from CountVectorizer",
                     stacklevel=4,
                 )
         if self.scale_ > 1:

@@ -16,12 +16,12 @@ def require_range(start: int, stop: int, held: int) -> None:
     >>> require_range(0, 9, 5)
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: records 0 to 9 are selected of a batch of 5; give \
-whole numbers with 0 <= start <= stop <= 5
+    streaming_moments.errors.InvalidInput: records 0 to 9 are selected, but the batch has 5; \
+give whole numbers with 0 <= start <= stop <= 5
     """
     whole = all(isinstance(one, Integral) for one in (start, stop))
     if not whole or not 0 <= start <= stop <= held:
         raise InvalidInput(
-            f"records {shown(start)} to {shown(stop)} are selected of a batch of {held}; give "
-            f"whole numbers with 0 <= start <= stop <= {held}"
+            f"records {shown(start)} to {shown(stop)} are selected, but the batch has {held}; "
+            f"give whole numbers with 0 <= start <= stop <= {held}"
         )

@@ -138,7 +138,7 @@ REFUSED = {
     "header.csv.gz": (lambda p: text_bomb(p, gzipped, b"," * MEBIBYTE), TOO_LONG),
     "columns.csv.xz": (
         lambda p: text_bomb(p, xz, b"," * MEBIBYTE + b"\n", 1),
-        "a header has at most 4096 and 65536; write the names",
+        "a header has at most 4096 fields and 65536 bytes; write the names",
     ),
     "a.zip": (lambda p: zip_bomb(p, b"a" * MEBIBYTE, 64), TOO_LONG),
     "folder/a.gz": (lambda p: text_bomb(p, gzipped).parent, TOO_LONG),

@@ -43,7 +43,7 @@ def test_of_several_days_in_a_url_the_last_counts():
 def test_patterns_that_say_too_little_are_refused():
     with pytest.raises(InvalidInput, match=r"'%Y-%m' needs %Y, %m and %d"):
         DateSource(pattern="%Y-%m")
-    with pytest.raises(InvalidInput, match="one of the two"):
+    with pytest.raises(InvalidInput, match="a date column or a date pattern, not both"):
         DateSource("day", "%Y%m%d")
 
 
@@ -83,7 +83,7 @@ def test_columns_of_every_kind_give_first_and_last_day(found):
         ("a.jsonl", b'{"day": 7}', "line 1: field 'day' does not begin with a date"),
         ("a.jsonl", b"{", "line 1 is not JSON"),
         ("a.jsonl", b'{"text": "x"}', "holds no dates"),
-        ("a.csv", b"text,day\n", "leave out a shard without documents"),
+        ("a.csv", b"text,day\n", "leave out the shard if it has no documents"),
         ("a.txt", b"2026-11-21", "format text, which has no column 'day'"),
     ],
 )

@@ -202,7 +202,7 @@ def test_parts_are_added_as_if_one_had_seen_all(name, given):
 def test_what_was_begun_apart_is_not_added(name, given):
     made, X = given[name]
     first, second = parts(X)
-    with pytest.raises(ForeignStatistics, match="make one of them by `like"):
+    with pytest.raises(ForeignStatistics, match="make one of them by calling `like"):
         clone(made).fit(first) + clone(made).fit(second)
 
 
@@ -213,7 +213,7 @@ def test_trees_of_other_categories_are_not_added(given):
     added, whole = ((first + second).statistics_, clone(made).fit(X).statistics_)
     for name, array in added.arrays().items():
         assert name.startswith("even_") or np.array_equal(array, whole.arrays()[name])
-    with pytest.raises(ForeignStatistics, match="make one of them by `like"):
+    with pytest.raises(ForeignStatistics, match="make one of them by calling `like"):
         first + clone(made).fit(np.where(X == 0, "no", "yes"))
     # written alike, and read by their types
     with pytest.raises(ForeignStatistics, match="values of different types"):

@@ -83,7 +83,7 @@ def test_pipelines_searches_frames_and_pickles(counts):
 
 def test_fractions_are_counted_in_hundredths_or_refused(counts):
     halves = sp.csr_array(counts / 2)
-    with pytest.warns(UserWarning, match="in 100ths"):
+    with pytest.warns(UserWarning, match="rounded to 100ths"):
         fitted = MomentTopics(3).fit(halves)
     assert fitted.scale_ == 100
     assert fitted.statistics_.length_histogram.n_tokens == 50 * counts.sum()

@@ -46,11 +46,11 @@ def refused_basis():
         (lambda: MomentTopics(3).fit(row for row in [[1, 2]]), r"generator; give list\(X\)"),
         (lambda: MomentHMM(2).fit(row for row in [[1, 2, 3]]), "generator"),
         (lambda: MomentHMM(2).fit([]), "no sequences"),
-        (lambda: MomentHMM(2).fit([["a", "b"]]), "texts, such as 'a'; .* pandas.factorize"),
+        (lambda: MomentHMM(2).fit([["a", "b"]]), "strings, such as 'a'; .* pandas.factorize"),
         (lambda: MomentTopics(2).fit(COUNTS * 10**8), "words, above 67,108,864; cut it"),
         (
             lambda: MomentTopics(2).fit(COUNTS * 0),
-            "holds two vocabulary words; give a larger pilot",
+            "of the 300 documents of X has two words",
         ),
         (refused_basis, "the limit by max_components=20$"),
         (
@@ -167,7 +167,7 @@ def test_errors_say_a_value_in_a_few_words():
 def test_records_beyond_a_batch_are_refused(ends):
     counts = CountBatch.from_csr(np.eye(4))
     for batch in (counts, SymbolBatch.of([[0, 1]] * 4), VectorBatch(np.eye(4))):
-        with pytest.raises(InvalidInput, match="are selected of a batch of 4; give whole numbers"):
+        with pytest.raises(InvalidInput, match="are selected, but the batch has 4; give whole"):
             batch.select(*ends)
         assert batch.select(0, 4).documents == 4
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     default=RELEVANCE_WEIGHT,
     show_default=True,
     help="How words are ranked. 1: by probability in the topic; 0: by how much more probable they "
-    "are there than overall.",
+    "are in the topic than overall.",
 )
 @click.option(
     "--over-time",
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     "by_origin",
     is_flag=True,
     help="For a hub: also show the share of each topic at each origin. With --over-time, also show "
-    "the changes at each.",
+    "how the shares at each origin change.",
 )
 @click.option(
     "--plot",

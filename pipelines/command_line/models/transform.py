@@ -51,7 +51,9 @@ from streaming_moments.storage.store.store import MomentStore
 )
 @click.option("--model", "name", metavar="NAME", help="Name of the model [the latest].")
 @click.option(
-    "--id-column", metavar="NAME", help="Column or field of document ids [file names, or numbers]."
+    "--id-column",
+    metavar="NAME",
+    help="Column or field of document ids [names of text files, or SHARD#ROW].",
 )
 @click.option("--passages", is_flag=True, help="Write a row per passage instead of per document.")
 @click.option(

@@ -8,7 +8,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-_WEEKS, _EACH = 4, 75  # days with documents, a week apart, and documents of each
+# number of days with documents, one in each week, and number of documents of each day
+_WEEKS, _EACH = 4, 75
 _THEMES = MappingProxyType(
     {
         "sea": ("ship", "harbour", "sail", "storm", "captain", "anchor", "tide", "crew"),

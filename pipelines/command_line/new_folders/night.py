@@ -39,7 +39,7 @@ languages = ["auto"]         # removes the stop words of the languages of the do
 {topics}
 
 [gates]                      # a model that exceeds a bound is not published
-max_held_out_drop = 0.05     # most that its prediction of held-out words may fall, in nats
+max_held_out_drop = 0.05     # largest drop of the held-out log-likelihood, in nats
 # min_documents = 1000
 """
 _SIZES = "max_topics = 32              # most topics that a refit can find"

@@ -59,7 +59,7 @@ lost, make another one:
 streaming-moments token add tokens.json me --role admin
 ```
 
-Send a document from another terminal. Set TOKEN to the token before:
+Send a document from another terminal, in which you first set TOKEN to the token:
 
 ```sh
 curl --fail-with-body http://localhost:8080/v1/documents -H "Authorization: Bearer $TOKEN" \\

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 
 _LOOK = 0.2  # seconds between two checks whether to end
-_BY_SIGNAL = 128  # shells report an end by a signal as this exit code plus the number of the signal
+# exit code for an end by a signal, as in shells: this number plus that of the signal
+_BY_SIGNAL = 128
 
 
 @click.command(
@@ -189,7 +190,8 @@ class _End:
 
 
 def _await_end(end: _End) -> None:
-    # `os.read`, because `sys.stdin` holds a lock while it waits, on which Python aborts at its end
+    # `os.read` is used because `sys.stdin` holds a lock while it waits, and Python aborts if the
+    # lock is still held when it ends
     while os.read(sys.stdin.fileno(), 1 << 10):
         pass
     end.asked = True

@@ -98,8 +98,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
     server = server_of(create_app(service, log), wanted, say)
 
     def ended(number: int, frame: FrameType | None) -> None:
-        # for signals before the server listens; later the server handles them, and raises them
-        # again at its end
+        # This handles signals before the server listens. Later the server has its own handlers;
+        # when it ends, it raises the signals again, and they come here.
         server.should_exit = True
 
     for number in (signal.SIGTERM, signal.SIGINT):

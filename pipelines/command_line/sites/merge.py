@@ -52,12 +52,12 @@ _SHOWN = 5
     "--least-documents",
     type=Whole(0),
     default=0,
-    help="Refuse a new OTHER or new segments with fewer documents [0].",
+    help="Refuse a new OTHER, or a new segment, with fewer documents than this [0].",
 )
 @click.option(
     "--include-forgotten",
     is_flag=True,
-    help="Also count what was forgotten in STORE or purged from it, whether a shard or an origin.",
+    help="Also count shards and origins that were forgotten in STORE or purged from it.",
 )
 @click.option(
     "--compact-after",

@@ -35,7 +35,9 @@ from streaming_moments.storage.store.store import MomentStore
     type=StoreName(),
     help="Name or tag at HUB [the tag published, or else the latest model].",
 )
-@click.option("--as", "name", type=StoreName(), help="Name of the model in STORE [as at HUB].")
+@click.option(
+    "--as", "name", type=StoreName(), help="Name of the model in STORE [its name at HUB]."
+)
 @click.option("--message", default="", help="Message for the log.")
 @storage_option
 @json_option

@@ -48,8 +48,8 @@ from streaming_moments.storage.store.store import MomentStore
     type=Duration(),
     default="90d",
     show_default=True,
-    help="Keep versions that were the latest within this time. Less than 7d is safe only while no "
-    "one uses STORE.",
+    help="Keep versions that were the latest at some time within this period. Less than 7d is safe "
+    "only while no one uses STORE.",
 )
 @click.option(
     "--models",

@@ -89,8 +89,8 @@ _SHOWN = 20
     "--commit-every",
     type=Duration(),
     default=timedelta(seconds=COMMIT_EVERY),
-    help="Time between commits, at least 1m. It grows to 20 times the time that a commit takes "
-    "[10m].",
+    help="Time between commits, at least 1m. If commits are slow, it grows to 20 times the time "
+    "that one takes [10m].",
 )
 @job_options
 def update(

@@ -55,8 +55,8 @@ def verify(
     """
     if (bool(shards) or origin is not None) != purged or (purged and version is not None):
         raise click.UsageError(
-            "SHARDS and --origin need --purged, and --purged checks all versions; give both "
-            "without --version."
+            "SHARDS and --origin need --purged, and --purged needs one of them. It checks all "
+            "versions, so leave out --version."
         )
     if shards and origin is not None:
         raise click.UsageError("--origin takes no SHARDS.")

@@ -38,7 +38,8 @@ class NightColumn:
     form: str
 
 
-# nouns for the counts of a store: records, their parts, and left-out parts
+# Nouns for what a store counts: its records, the parts of a record, and the parts that are left
+# out.
 Counted = tuple[str, str, str]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-_WORDS = 3  # of the name of a column, at most
+_WORDS = 3  # most words in the name of a column
 _LONGEST = 60  # characters
 _NUMBER = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+")
 

@@ -27,7 +27,8 @@ _HOLD = (
     f"{', '.join(kind for kind in KINDS if kind != CountsFoundation.kind)}"
 )
 _SKETCH = (
-    "Columns of the sketch, at least 2 more than twice the states [22; with up to {} all of them]"
+    "Columns of the sketch, at least twice the number of states plus 2 [22; one for each of up to "
+    "{}]"
 )
 # Options of `create` that only kinds with a vocabulary have, and that only kinds of texts have.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})

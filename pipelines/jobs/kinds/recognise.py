@@ -22,7 +22,7 @@ _LOOKED_AT = 3  # number of shards whose columns are examined
 _SHOWN = 60  # characters of a value in a message
 _WORDS = 4.0  # mean length of a text in characters; shorter strings may be categories or names
 _CALLED = {KindOptions().kind: "documents"}
-# options besides those that only this kind accepts
+# These options also select documents, besides the options that only documents accept.
 _OF_DOCUMENTS = frozenset({"text_column", "categories"})
 
 
@@ -53,7 +53,7 @@ def recognised(
     if kinds == {shape.kind} or not shards:
         what = "rows of a table" if counting.categories else "documents"
         return _by((shape.kind, Sight(what)), shape, counting)
-    # if no way matches, use the only possible kind, or documents
+    # if the columns of a shard show no kind, it has the only possible kind, or documents
     usual = [(kind, Sight(_CALLED.get(kind, kind))) for kind in sorted(kinds)]
     usual = [way for way in usual if way[0] == shape.kind] or usual
     found: dict[str, tuple[str, Sight]] = {}

@@ -33,8 +33,8 @@ from streaming_moments.storage.counting.views import (
 )
 from streaming_moments.storage.lazy_libraries import pa
 
-# A pair of words of two views counts as this many bytes of a pilot. It needs 64 bytes of memory,
-# and the plan reserves `PILOT_FACTOR` (16) bytes of memory for each byte of a pilot.
+# A pilot counts this many bytes for each pair of words of two views. A pair needs 64 bytes of
+# memory, and the plan reserves `PILOT_FACTOR` (16) bytes of memory for each byte of a pilot.
 _PILOT_BYTES_A_PAIR = 4
 _WORDS_AT_ONCE = 64
 _VIEWS = 3

@@ -46,7 +46,7 @@ class Moved:
         """Return the error of a shard that would count twice; `advice` says what to do."""
         if self.is_sealed:
             return ShardError(self.url, f"its documents are counted already, as {self.counted}")
-        return ShardError(self.url, f"has moved, and is counted as {self.counted}, which is gone")
+        return ShardError(self.url, f"has moved: it is counted as {self.counted}, which is gone")
 
 
 def advice(moved: Sequence[Moved], store: str) -> list[Remedy]:
@@ -56,7 +56,7 @@ def advice(moved: Sequence[Moved], store: str) -> list[Remedy]:
     for (old, new), number in sorted(numbers.items()):
         text = (
             "{shards} moved from {old} to {new}: run {rename} with {store} {old} {new}, or count "
-            "again by {update.include_moved}"
+            "the shards again by {update.include_moved}"
         )
         shards = of_number(number, "shard")
         told.append(remedy(text, shards=shards, old=old, new=new, store=store))
@@ -94,7 +94,7 @@ def without_moved(
 
 def refusal_of_moved(moved: Sequence[Moved], store: str) -> InvalidInput:
     """Return the error of an update that stops because shards have moved."""
-    text = "{number} moved since {they} counted, and would count twice"
+    text = "{number} moved since {they} counted, and would be counted twice"
     have = "it was" if len(moved) == 1 else "they were"
     number = f"{of_number(len(moved), 'shard')} {'has' if len(moved) == 1 else 'have'}"
     return InvalidInput(remedy(text, number=number, they=have), *advice(moved, store))
@@ -141,8 +141,8 @@ def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[s
         try:
             there = _names_in(folder, storage_options)
         except ShardError:
-            # a folder that cannot be listed may still have these shards; new ones then count as
-            # copies
+            # These shards may still exist in a folder that cannot be listed. So new shards with the
+            # same content count as copies of them, not as moved shards.
             continue
         gone |= {url for url in held if _file_name(url) not in there}
     return gone

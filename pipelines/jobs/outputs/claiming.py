@@ -101,8 +101,8 @@ def claimed(
 def _require_same(note: OutputNote, by: WrittenBy, folder: Folder) -> None:
     if difference := note.by.differs(by):
         raise OutputOfAnother(
-            f"the files in {folder.url} were written {difference}, and a folder holds outputs "
-            "of one model.",
+            f"the files in {folder.url} were written {difference}, but a folder holds outputs "
+            "of one model only.",
             "Give another folder as {transform.output}, or {transform.replace} to delete "
             "those files first",
         )
@@ -128,7 +128,7 @@ def _digest(model: Model) -> str:
     arrays, attributes = model.parts()
     digest = hashlib.sha256(json.dumps([model.name, dict(attributes)], sort_keys=True).encode())
     for name in sorted(arrays):
-        # converted as for saving in a store
+        # float64, because a store would also save the array in this type
         array = np.ascontiguousarray(arrays[name], dtype=np.float64)
         digest.update(f"{name} {array.shape}".encode())
         digest.update(array.data)

@@ -38,7 +38,7 @@ def complete(job: OutputJob) -> Written:
     own, other = means.values()
     better = "" if own >= other else ", which fits these rows better"
     score = (
-        f"Mean log-probability of the known values of a row: {own:.4f} nats, by Chow-Liu's tree "
+        f"Mean log-probability of the known values of a row: {own:.4f} nats; with Chow-Liu's tree "
         f"{other:.4f}{better}."
     )
     facts = {"documents": rows, "files": found.urls, **means}

@@ -113,7 +113,7 @@ def neighbours(
         if not nodes:
             raise InvalidInput(
                 f"none of {sum(one.edges for one in read)} edges joins two nodes; give other "
-                "shards, or name the columns of their ends"
+                "shards, or name the columns with the two nodes of an edge"
             )
         written = tuple(part.url for part in gathered if part.url)
         _delete_others(output, written, options)

@@ -26,7 +26,8 @@ from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
 
-# Columns of some rows, and totals by name, which are added up over a shard.
+# Part of the output for a shard: columns for some rows, and totals by name, which are added up over
+# the shard.
 Part = tuple[Mapping[str, Any], Mapping[str, Any]]
 ReadShard = Callable[[Shard, int, OutputContext], Iterator[Part]]
 
@@ -55,9 +56,9 @@ def write_records(
     """Write a file for each shard from the parts that `read` yields; errors as in `transform`.
 
     step : name of the step
-    plan : memory of a worker
-    content : names of the options that change a file
-    names_shard : whether the metadata of a file has the URL of its shard
+    plan : how much memory a worker may use for reading
+    content : names of the options that affect what is written
+    names_shard : whether the metadata of a file names its shard
     """
     folder = claim_output(job, (*content, *drawn(job.options)))
     # a plain dictionary of labels, because the labels of a commit cannot be pickled

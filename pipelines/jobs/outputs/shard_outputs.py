@@ -85,7 +85,7 @@ class Written:
 
     def as_json(self) -> dict[str, Any]:
         """Return all facts by name."""
-        # rows and documents within facts become dictionaries, too
+        # `asdict` also turns the rows and documents inside the facts into dictionaries
         facts = asdict(replace(self, storage_options=None))["facts"]
         return {**facts, "files": list(self.files)}
 

@@ -278,7 +278,8 @@ def write_proportions(job: OutputJob) -> TransformResult:
     best = Representatives(number)
     with closing(written) as finished:
         for place, (url, summary, there) in finished:
-            # the coordinator holds more than a few numbers only for shards that are being read
+            # The coordinator keeps only a few numbers for a finished shard. It holds
+            # representatives only of shards that are being read.
             best = best.joined(summary.representatives)
             results[place] = url, replace(summary, representatives=Representatives(0)), there
     if number:

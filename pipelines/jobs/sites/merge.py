@@ -138,8 +138,8 @@ def _at_once(
         try:
             found = take(store, left)
         except ShardsRefused as error:
-            # drop a store whose shards would count twice; of two, drop the new store and not a
-            # known origin
+            # Drop a store whose shards would count twice. If one of the stores is a known origin
+            # and another is new, drop the new one.
             twice = [url for url in left if Folder.at(url).url in error.stores]
             new = [url for url in twice if Folder.at(url).url not in known]
             left.remove((new or twice)[-1])

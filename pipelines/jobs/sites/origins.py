@@ -101,8 +101,8 @@ def _text(state: OriginState) -> str:
     Examples
     --------
     >>> _text(OriginState("rome", "s3://rome/store", 7, "2026-11-26T03:00:00", 10, 1, 9, True))
-    '10 documents in 1 shard, version 7 of 2026-11-26 at s3://rome/store; version 9 there has \
-other documents: merge it again'
+    '10 documents in 1 shard, version 7 of 2026-11-26 at s3://rome/store; its latest version \
+9 has other documents: merge it again'
     """
     told = (
         f"{of_number(state.documents, 'document')} in {of_number(state.shards, 'shard')}, "
@@ -110,5 +110,5 @@ other documents: merge it again'
     )
     if state.problem:
         return f"{told}; it cannot be read ({state.problem})"
-    more = f"; version {state.latest} there has other documents: merge it again"
+    more = f"; its latest version {state.latest} has other documents: merge it again"
     return f"{told}{more if state.behind else ''}"

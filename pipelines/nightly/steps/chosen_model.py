@@ -44,7 +44,7 @@ def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
     since = None
     if section.window_days is not None:
         days = [part.dates.last for part in store.commit.segments if part.dates is not None]
-        if days:  # without days the window raises an error with the reason
+        if days:  # without days any window fails, and its error gives the reason
             since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
         else:
             since = datetime.now(UTC).date()
@@ -94,7 +94,8 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
             f"alpha0 {best.alpha0:g}"
         )
         run.tell(why)
-        # search for alpha0 again, because the search also finds the alpha for reading documents
+        # The fit searches for alpha0 again, because a search also finds the alpha for reading
+        # documents.
         searched = section.alpha0 == (AUTO,)
         pairs = [(best.n_topics, AUTO if searched else best.alpha0)]
     options = section.options(*pairs[0])

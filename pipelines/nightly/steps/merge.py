@@ -73,6 +73,6 @@ def _require_young(store: MomentStore, section: MergeSection) -> None:
     ]
     if late:
         raise StoreError(
-            f"{'; '.join(late)}, longer than [merge] max_age allows",
+            f"{'; '.join(late)}, which is longer ago than [merge] max_age allows",
             "see why these sites count nothing, raise max_age, or remove them by {forget.origin}",
         )

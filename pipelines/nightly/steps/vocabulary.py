@@ -61,7 +61,8 @@ def rebased(
 def _is_young(store: MomentStore, age: timedelta) -> bool:
     """Whether the lineage is younger than this, by the clock of the storage."""
     log = store.log()
-    # the commit of the lineage may have expired; it is older than the oldest stored commit
+    # The commit that began the lineage may have expired. It is older than the oldest stored commit,
+    # whose time is used instead.
     born = next((part for part in log if part.operation in ("create", "rebase")), log[-1])
     written = {f"{COMMITS}/{file.path}": file.modified for file in store.folder.files(COMMITS)}
     return store.folder.clock() - written[commit_file(born.version)] < age
@@ -103,7 +104,9 @@ def grown(
     new = [record for record in store.ledger() if record.url not in known]
     share, usual = outside_of(new), outside_of([*base.ledger()])
     if config.growth is None and lineage.like:
-        section = None  # with new words the store would no longer add up with the other sites
+        # do not add words: statistics of this store could no longer be added to those of the other
+        # sites
+        section = None
     if section is None or share is None or store.basis.table is not None:
         return Growth(store)
     risen = not section.outside_rise or (usual is not None and share - usual > section.outside_rise)
@@ -119,7 +122,9 @@ def grown(
     with journal.step("growth") as found:
         words, why_not = tuple[str, ...](), ""
         if most is not None and n_words >= most:
-            why_not = f"the vocabulary has {n_words:,} words, which is the maximum; `rebase` it"
+            why_not = (
+                f"the vocabulary has {n_words:,} words, which is the maximum; `rebase` the store"
+            )
         else:
             room = section.words if most is None else min(section.words, most - n_words)
             try:
@@ -136,7 +141,7 @@ def grown(
         return Growth(store, 0, f"{why}; no words were added: {why_not}")
     shown = f"{', '.join(words[:_SHOWN])}{', ...' if len(words) > _SHOWN else ''}"
     which = agreeing(len(words), "word was added", "words were added")
-    told = f"{which} ({shown}), counted from the next night"
+    told = f"{which} ({shown}) and will be counted from the next night"
     return Growth(store, len(words), f"{why}; {told} on")
 
 

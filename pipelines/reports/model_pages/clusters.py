@@ -200,7 +200,7 @@ def _changes(
             )
         )
     for lone in matching.gone:
-        # another cluster may have its number
+        # the number alone would mislead, because another cluster of the new model may have it
         gone = labels.get(lone.topic, f"cluster {lone.topic} before")
         changes.append(TopicChange(None, gone, float(weights[lone.topic]), None, None, "gone"))
     return tuple(changes)

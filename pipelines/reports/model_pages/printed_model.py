@@ -191,7 +191,7 @@ def print_model(
     Words that came `later` than the others get an asterisk. `over_time` has the requested shares of
     topics.
     """
-    # as a line of its own, since the title of a table is as narrow as the table
+    # the title is printed above the table, because a title of a table is only as wide as the table
     say(title)
     view.print(console, later)
     for part in sorted(set(later.values()), key=lambda part: part.version):

@@ -84,7 +84,8 @@ class Door:
         thread ends. This bounds the number of hanging threads.
         """
         seconds = self.service.config.limits.seconds.total_seconds()
-        bodies = 2 if method == "POST" else 1  # as much time to read a body as to answer
+        # a client has as much time to send the body as the service has to answer
+        bodies = 2 if method == "POST" else 1
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait([task], timeout=bodies * seconds + _GRACE)
@@ -149,7 +150,9 @@ class Door:
             )
         if found.role < role:
             asked, has = role.name.lower(), found.role.name.lower()
-            raise Problem(403, f"this needs a token of role {asked}; {found.name} is a {has}")
+            raise Problem(
+                403, f"this needs a token of role {asked}; the token {found.name} has role {has}"
+            )
         request.state.credential = token.strip()
         return found
 
@@ -168,7 +171,7 @@ def require_room(service: Service) -> None:
     require_own_inbox(service)
     refused = refusal(service)
     if refused is not None:
-        raise Problem(429, f"{refused}; send again later", retry_after=_AGAIN)
+        raise Problem(429, f"{refused}; send the documents again later", retry_after=_AGAIN)
 
 
 def refusal(service: Service) -> str | None:

@@ -147,8 +147,8 @@ class _Answers:
             with self.door.entered():
                 try:
                     if call.role is not None:
-                        # a browser sends the same credentials to a linked page as to the page with
-                        # the link
+                        # A browser sends its credentials also to a page that is only linked. So a
+                        # link to metrics admits the credentials of people, as a page does.
                         linked = call.path == METRICS and prefers_page(request.scope)
                         of_people = linked or call.gives == PAGE
                         self.door.admit(request, call.role, of_people)

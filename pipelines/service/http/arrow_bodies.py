@@ -146,7 +146,8 @@ def _require_plain(head: bytes, first: bool) -> None:
     elif _field(head, table, _COMPRESSION) or _EXPERIMENTAL in head:
         raise Problem(
             415,
-            "the record batches are compressed; send them plain, in a body of gzip",
+            "the record batches are compressed; send them uncompressed, and compress the body "
+            "with gzip",
             "Content-Type",
         )
 

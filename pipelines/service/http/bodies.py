@@ -75,7 +75,7 @@ async def read_body(
         budget.give(held)
         if isinstance(error, TimeoutError):
             raise Problem(
-                408, f"the body did not arrive within {seconds:g} seconds; send smaller ones"
+                408, f"the body did not arrive within {seconds:g} seconds; send smaller bodies"
             ) from error
         raise
     return b"".join(parts)
@@ -154,7 +154,7 @@ def _named_once(found: object, content: bytes) -> object:
     """
     several = found if isinstance(found, list) else [found]
     pairs = sum(len(one) for one in several if isinstance(one, dict))
-    # an upper bound of the names, because texts may contain colons
+    # this count may exceed the number of names, because a text may contain a colon, too
     if len(_NAME_ENDS.findall(content)) == pairs:
         return found
     checked = json.loads(

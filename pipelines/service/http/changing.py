@@ -71,8 +71,8 @@ async def returned(service: Service, request: Request) -> Response:
         if said != str(store.version):
             raise Problem(
                 409,
-                f"the store has version {store.version}, but version {said[:20]!r} was "
-                "confirmed; look at the page again",
+                f"the store now has version {store.version}, but the form was made for version "
+                f"{said[:20]!r}; open the page again",
                 "head",
             )
         return rollback(store, version, f"rollback to version {version}{by}")

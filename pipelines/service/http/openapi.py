@@ -27,7 +27,7 @@ from streaming_moments.storage.inbox.records import RecordShape
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
 _ACCEPTED = 202  # status of an accepted request; the answer links to its state
-# text, fewest items of a list, and longest list in examples
+# in examples: the text, the fewest items of a list, and the most items of a list
 _TEXT, _FEW, _LONGEST = "the sea and a ship", 2, 16
 
 

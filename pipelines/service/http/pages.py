@@ -52,10 +52,9 @@ _LINKS = (
     ("Try it", "try"),
     ("API", "docs"),
 )
-_LONGEST = 100_000  # characters of a text to try
-_DEEPEST = (
-    20  # largest depth of a path; no page is deeper, and this bounds the size of an error page
-)
+_LONGEST = 100_000  # most characters of a text on the page `Try it`
+# largest depth of a path; no page is deeper, and this bounds the size of an error page
+_DEEPEST = 20
 _SHOWN = 50  # versions and shards that a page shows
 _RUNS = 10  # nights that a page shows
 _GOOD = ("published", "nothing new")
@@ -277,7 +276,8 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        # shards and advice for operators are on the page of its health
+        # shards and advice are left out here: they are for operators, and the page of health shows
+        # them
         stale = stale_line(staleness(view.store, published.name))
         reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
         return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())
@@ -289,7 +289,7 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
 
 
 def _refit_of(service: Service) -> str:
-    """Say who fits the next model, with the command."""
+    """Describe in a sentence how the next model is fitted, with the command that fits it."""
     night = service.config.accumulate.night
     if night is None:
         return f"`streaming-moments refit {shlex.quote(service.config.store)}` fits a new model"
@@ -315,7 +315,7 @@ def root_of(scope: Mapping[str, Any]) -> str:
 
 
 def links_of(view: View, root: str) -> tuple[tuple[str, str], ...]:
-    """Links to the pages, with the names of the parts of the model."""
+    """Links to the pages; the texts of the links name the parts of the model, such as topics."""
     model = None if view.published is None else view.published.model
     what = "topic" if model is None else shown_of(model).what
     return (
@@ -328,7 +328,7 @@ def links_of(view: View, root: str) -> tuple[tuple[str, str], ...]:
 
 
 async def docs(service: Service, request: Request) -> Response:
-    """Page of the calls, for people."""
+    """Page that documents the calls of the HTTP API for people."""
     document, calls = request.app.state.described.of(service.current.intake)
     told = frame_of(service, request.scope)
     return html(rendered("calls.html", title="API", document=document, calls=calls, **told))
@@ -344,7 +344,10 @@ def page(
 
 
 def frame_of(service: Service, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the links of a page, its own among them, and the relative URL of the first page."""
+    """Return the links that a page shows, its own URL, and the URL of the first page.
+
+    All URLs are relative.
+    """
     root = root_of(scope)
     at = root + scope["path"].removeprefix("/")
     return {"links": links_of(service.view, root), "at": at, "root": root}
@@ -361,6 +364,6 @@ def html(text: str) -> Response:
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
-    # browsers name the origin of a form only to this server
+    # with this policy a browser names the origin of a form to this server, and to no other
     headers = {"Content-Security-Policy": policy, "Referrer-Policy": "same-origin"}
     return Response(text, headers=headers, media_type="text/html")

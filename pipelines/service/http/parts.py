@@ -158,10 +158,11 @@ def _published(view: View) -> Published:
 
 @dataclass(frozen=True)
 class _Known:
-    """Parts of a model with documents or rows, the reason if these are missing, and distances.
+    """Parts of a model with their sample documents or rows, and the distances between parts.
 
-    `measured` is the unit of distances, or empty if parts are not matched between models. `words`
-    are those of states by view, with their probabilities.
+    `note` is the reason if documents or rows are missing. `measured` is the unit of distances, or
+    empty if parts are not matched between models. `words` are those of states by view, with their
+    probabilities.
     """
 
     parts: Sequence[TopicReport]
@@ -177,8 +178,8 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     forgotten = pages.get_or_create(
         ("forgotten", store.version, name), lambda: forgotten_since(store, name)
     )
-    # sample documents stay valid until a shard is forgotten, so before that every version has the
-    # same key
+    # Sample documents stay valid until a shard is forgotten. Until then, all versions of a model
+    # share one key.
     when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)
@@ -194,7 +195,7 @@ def _known(service: Service, view: View, published: Published) -> _Known:
 
 
 def _found(service: Service, view: View, published: Published) -> tuple[Mapping[int, Any], str]:
-    """Documents or rows by number, with the reason if these are missing."""
+    """Sample documents or rows of each part, by its number; the reason if they are missing."""
     config = service.config
     storage_options = config.storage_options or None
     try:
@@ -226,7 +227,10 @@ def _words_of(line: StateLine) -> dict[str, list[tuple[str, float]]]:
 
 
 def _apart(model: Any) -> tuple[list[list[float]], str]:
-    """Distances between parts that are matched between models, with their unit."""
+    """Distances between parts, and their unit.
+
+    Both are empty for models whose parts are not matched to those of other models.
+    """
     states = states_of(model)
     if states is None:
         return [], ""
@@ -295,7 +299,9 @@ def _near(known: _Known, names: Mapping[int, str], report: ReportPage, number: i
 def _periods(
     service: Service, view: View, published: Published, by: Period | None, origin: str | None
 ) -> ShareOverTime:
-    """Return shares by day, week or month; InvalidInput for too many or other periods.
+    """Return shares by day, week or month.
+
+    Raises InvalidInput if there would be too many periods, or if `by` is another period.
 
     `origin` is as in `only_of`; None for all documents.
     """

@@ -51,7 +51,8 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-# seconds, and missed updates of the view, after which the storage counts as silent
+# The storage counts as silent after this many seconds, and at least this many missed updates of the
+# view.
 _SILENT, _SILENT_LOOKS = 60.0, 10
 
 
@@ -170,7 +171,7 @@ async def models(service: Service, request: Request) -> Response:
 
 
 async def status(service: Service, request: Request) -> Response:
-    """Answer with the store in numbers."""
+    """Answer with figures about the store and its pending documents."""
     view = service.view
 
     told = await run_in_threadpool(facts_of, view.store)
@@ -181,7 +182,7 @@ async def status(service: Service, request: Request) -> Response:
 
 
 def facts_of(store: MomentStore) -> dict[str, Any]:
-    """Return the store in numbers as JSON."""
+    """Return figures about the store as JSON."""
     return status_as_json(status_of_any(store))
 
 
@@ -229,7 +230,7 @@ def _with_topics(store: MomentStore, name: str) -> Any:
     """Load a model with topics; a Problem 422 if it has none."""
     model = store.load_any_model(name)
     if shown_of(model).periods is None:
-        raise Problem(422, f"model {name} is of {model.name}, which has no topics", "model")
+        raise Problem(422, f"model {name} is of type {model.name}, which has no topics", "model")
     return model
 
 

@@ -28,9 +28,9 @@ def principal(request: Request) -> Principal:
 
 
 async def body_of(service: Service, request: Request, most: int | None = None) -> bytes:
-    """Read the body within the limits of the service, of at most `most` bytes.
+    """Read the body: at most `most` bytes, or else the limit of the service.
 
-    The caller releases its bytes in the budget.
+    The caller releases the bytes of the body in the budget.
     """
     limits = service.config.limits
     with request.state.door.receiving(request) as share:
@@ -51,10 +51,11 @@ async def body_of(service: Service, request: Request, most: int | None = None) -
 
 
 def require_known(request: Request, known: Collection[str], repeated: Collection[str]) -> None:
-    """Refuse names of the query that the call does not have, with a Problem 422.
+    """Refuse parameters of the query that the call does not have, with a Problem 422.
 
-    Ignored names would give an answer to another question, such as topics of another model. The
-    same holds for one of two values, so only names of `repeated` may appear twice.
+    If the call ignored a parameter, it would answer another question, such as the topics of another
+    model. The same would hold if it ignored one of two values. So only parameters in `repeated` may
+    appear twice.
     """
     for given, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if given not in known:
@@ -101,6 +102,6 @@ def choice(request: Request, name: str, choices: tuple[str, ...]) -> str:
 def json_answer(
     content: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Answer with JSON; numbers that it lacks become null."""
+    """Answer with JSON; NaN and infinite numbers become null, because JSON lacks them."""
     body = to_json(content, inf_nan_mode="null")
     return Response(body, status, headers, media_type=JSON)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Service", Request], Coroutine[Any, Any, Response]]
 _NONE: Mapping[str, str] = MappingProxyType({})
-METRICS = "/metrics"  # for programs, and linked by a page
+METRICS = "/metrics"  # this call is for programs, but a page links to it, too
 
 
 @dataclass(frozen=True)
@@ -164,12 +164,12 @@ class Call:
 
     @property
     def query(self) -> tuple[str, ...]:
-        """Names of its parameters in the query."""
+        """Names of the parameters of the call that stand in the query."""
         return tuple(one.name for one in self.parameters if one.place == "query")
 
     @property
     def repeated(self) -> tuple[str, ...]:
-        """Names of those that may be given several times."""
+        """Names of the parameters in the query that may be given several times."""
         of_lists = (one for one in self.parameters if one.schema.get("type") == "array")
         return tuple(one.name for one in of_lists if one.place == "query")
 

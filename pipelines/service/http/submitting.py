@@ -76,13 +76,14 @@ async def documents(service: Service, request: Request) -> Response:
             found, bad = shape.submission(noticed, receipt, key is not None, today, skip_bad)
             return found, bad, len(empty - {one.place for one in bad})
 
-        # separate threads, so that slow calls of readers do not delay it
+        # submissions are read in their own threads, so that slow calls of readers do not delay them
         submission, bad, empty = await to_thread.run_sync(read, limiter=service.taking)
         written = asyncio.wrap_future(service.commits.submit(submission, sealed))
         await written_in_time(written, limits.seconds.total_seconds())
         left_out = tuple(LeftOut(one.place, one.field, one.reason, one.id) for one in bad)
         if left_out:
-            # after the claim of the key, so that a used key with other content records nothing
+            # Rejected documents are noted after the key is claimed. If the key was used with other
+            # content, the claim fails and nothing is noted.
             folder = service.current.inbox.folder
             await run_in_threadpool(note_left_out, folder, receipt, left_out)
     finally:
@@ -122,18 +123,18 @@ async def receipt(service: Service, request: Request) -> Response:
 
 
 async def forget(service: Service, request: Request) -> Response:
-    """Accept the deletion of all documents of a receipt, or those with an id."""
+    """Accept the deletion of all documents with some receipts, or with some ids."""
     given = {by: request.query_params.getlist(by) for by in ("receipt", "id")}
     if bool(given["receipt"]) == bool(given["id"]):
         raise Problem(
-            422, "give receipt=... or id=..., once or more often, and not both", "receipt"
+            422, "give receipt=... or id=..., one or several times, but not both", "receipt"
         )
     by: _By = "receipt" if given["receipt"] else "id"
     return await _asked(service, by, given[by])
 
 
 async def forget_several(service: Service, request: Request) -> Response:
-    """Do the same as `forget`, for names in the body."""
+    """Accept a deletion as `forget` does, but read the receipts or ids from the body."""
     require_json(request.headers)
     limits = service.config.limits
     content = await body_of(service, request)
@@ -145,7 +146,12 @@ async def forget_several(service: Service, request: Request) -> Response:
         raise Problem(422, 'send {"ids": [...]} or {"receipts": [...]}, and not both')
     [(field, names)] = given.items()
     if not isinstance(names, list) or not all(_is_name(name) for name in names):
-        raise Problem(422, f"{field} is not a list of strings; send each as it was sent", field)
+        raise Problem(
+            422,
+            f"{field} is not a list of strings; send ids as they were sent, and receipts as they "
+            "were returned",
+            field,
+        )
     return await _asked(service, _LISTS[field], list(map(str, names)))
 
 
@@ -171,7 +177,8 @@ async def deletion(service: Service, request: Request) -> Response:
     if not re.fullmatch(IDENTITY_FORM, identity):
         raise Problem(
             422,
-            f"{identity[:40]!r} is not the id of a deletion; give one that a deletion answered",
+            f"{identity[:40]!r} is not the id of a deletion; give the id in the answer to a "
+            "deletion",
             "deletion",
         )
 

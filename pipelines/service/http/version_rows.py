@@ -1,4 +1,4 @@
-"""Rows of the page of versions: commits in plain words, and those of one run together."""
+"""Rows of the page of versions: commits in plain words, grouped by the run that made them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 
 
 def in_words(operation: str) -> str:
-    """Name the operation of a commit in plain words; others keep their names.
+    """Name the operation of a commit in plain words; other operations keep their own names.
 
     Examples
     --------
@@ -40,8 +40,9 @@ def in_words(operation: str) -> str:
 def grouped(commits: Sequence[Commit]) -> list[list[LogLine]]:
     """Put consecutive commits of documents under one lock into one group.
 
-    Each night, and each cycle of an accumulator, holds a lock of its own. A writer without a lock
-    leaves the fence of the last one, so commits of such a store stay alone.
+    Each night, and each cycle of an accumulator, holds a lock of its own. A commit without a lock
+    repeats the fence of the previous commit. If no writer of a store ever held a lock, the fence is
+    0, and the commits are not grouped.
     """
 
     def run_of(commit: Commit) -> tuple[str, int]:

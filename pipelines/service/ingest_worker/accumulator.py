@@ -1,8 +1,8 @@
-"""The accumulator: seals pending documents and counts them, as updates do.
+"""The accumulator: seals pending documents, and counts them by the rules of an update.
 
-Several accumulators take turns: each cycle runs under the lock of the store, and one that finds it
-held waits for its next cycle. An accumulator that slept past its time cannot commit. If two seal at
-the same time, one wins.
+Several accumulators take turns, because each cycle runs under the lock of the store. An accumulator
+that finds the lock held waits for its next cycle. An accumulator that slept until its lock expired
+cannot commit. If two accumulators seal at the same time, one of them wins.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
-_TURNS = 10  # number of checks of pending documents during `seal_after`
+_TURNS = 10  # pending documents are checked this many times in `seal_after`
 _MOST_SEALS = 100  # most shards that a cycle seals
 _ASKING = 10.0  # seconds between two checks of shards that are set aside
 _EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
@@ -142,7 +142,7 @@ class Accumulator:
             return None
 
     def _is_asked_again(self) -> bool:
-        """Whether to count shards again that are set aside; checked now and then."""
+        """Whether some set-aside shards are to be counted again; looks only now and then."""
         now = self.clock()
         if self._asked is not None and now - self._asked < _ASKING:
             return False
@@ -161,8 +161,8 @@ class Accumulator:
             self._look_at_workers()
             # read before sealing, so that documents sent before a deletion are in a shard
             asked = self.deletions.waiting()
-            # before counting, because documents that a rollback restored can only be subtracted
-            # while the content of their shards is unchanged
+            # Delete again before counting: if a rollback made documents count again, they can be
+            # subtracted only while the content of their shards is unchanged.
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
@@ -175,9 +175,10 @@ class Accumulator:
         return replace(turn, forgotten=forgotten, failed=tuple(steps.failed))
 
     def refit_if_due(self) -> str | None:
-        """Run the night if it is due, and return its outcome; None if not, or if another one runs.
+        """Run the night if it is due, and return its outcome.
 
-        Errors are those of `nightly`; it is tried again when it is next due.
+        Returns None if the night is not due, or another process holds the lock. Errors are those
+        of `nightly`; the night is tried again when it is next due.
         """
         if self.night is None:
             return None
@@ -195,13 +196,17 @@ class Accumulator:
         return report.outcome
 
     def _look_at_workers(self) -> None:
-        """Plan with the current workers of a scheduler, which come and go between cycles."""
+        """Plan for the present workers of a scheduler; workers come and go between cycles."""
         if self.config.cluster.scheduler is not None:
             now = self.run.cluster.now(self.config.cluster.memory)
             self.run = replace(self.run, cluster=now)
 
     def _sealed(self, journal: Journal) -> tuple[int, bool]:
-        """Seal pending documents; return how many, and whether the earlier ones are all sealed."""
+        """Seal pending documents.
+
+        Returns the number of sealed documents, and whether all documents are sealed that were
+        pending at the start.
+        """
         waits = {batch.name for batch in self.seals.inbox.pending()}
         documents = 0
         for _ in range(_MOST_SEALS):
@@ -216,7 +221,7 @@ class Accumulator:
         return documents, False
 
     def expire_if_due(self) -> Expired | None:
-        """Delete expired data; None if that is not due, or another process works.
+        """Delete expired data; None if that is not due, or has to wait for a lock or a deletion.
 
         If the storage fails, the next call resumes.
         """
@@ -292,7 +297,10 @@ class Accumulator:
         return both, whole
 
     def _forgotten(self, asked: Mapping[str, Deletion], journal: Journal) -> int:
-        """Carry out deletions, which may fail alone; return the number of documents."""
+        """Carry out deletions, and return the number of deleted documents.
+
+        A deletion that fails does not stop the others.
+        """
         deleting, steps, documents = self._deleting(journal), self.steps, 0
         for identity, deletion in asked.items():
             act = partial(deleting.delete, identity, deletion)
@@ -327,7 +335,7 @@ class Accumulator:
 
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
-    """Whether to seal pending documents: they are old enough or enough.
+    """Whether to seal pending documents, because they have waited long enough or are many.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:
 
 
 def counted_up_to(inbox: Inbox) -> int:
-    """Number of a seal up to which all are counted or left out; errors as in `read_counted`."""
+    """Number up to which all seals are counted or left out; errors as in `read_counted`."""
     data = inbox.folder.find(_REACHED)
     if data is None:
         return 0

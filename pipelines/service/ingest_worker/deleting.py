@@ -31,7 +31,8 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# File with a version up to which no rollback made the store count deleted documents again.
+# File with the number of a version. No rollback up to this version made the store count deleted
+# documents again.
 _HONOURED = "deletions-honoured.json"
 _VERSIONS = 50  # number of versions between two writes of that file
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
@@ -82,7 +83,7 @@ class Deleting:
         return plan.documents
 
     def delete_again(self) -> int:
-        """Delete documents again that were deleted, but that the latest version counts.
+        """Delete documents that were deleted earlier, but that the latest version counts again.
 
         Returns the number of shards with such documents. Raises the error of the first shard that
         fails, after all others are done.
@@ -120,9 +121,10 @@ class Deleting:
             self._replaced(self.store(), path, [])
         elif len(gone.lines) < shard.documents:
             raise StoreError(
-                f"seal {seal_of_shard(path)} of {seals.inbox.folder.url}: since a rollback the "
-                f"store counts deleted documents of {name} again, and the rest of its documents "
-                "has expired; `streaming-moments purge` it, or roll back to a later version"
+                f"seal {seal_of_shard(path)} of {seals.inbox.folder.url}: since a rollback, the "
+                f"store counts deleted documents of {name} again, and the other documents of this "
+                "shard have expired; `streaming-moments purge` the shard, or roll back to a later "
+                "version"
             )
         else:
             text = "forget: documents by request, after a rollback"
@@ -179,14 +181,14 @@ class Rollbacks:
         return False
 
     def _found_first(self, store: MomentStore) -> bool:
-        """Do the same as `found`, for an inbox of an earlier version, which has no note."""
+        """Do the same as `found`, for an inbox of an earlier release, which wrote no note."""
         if cut_shards(self.inbox.folder):
             return True
         note_honoured(self.inbox, store.version)
         return False
 
     def honoured(self) -> None:
-        """Start again from the note that `Deleting.delete_again` wrote."""
+        """Begin the next search at the version in the note that `Deleting.delete_again` wrote."""
         self._seen = None
 
 

@@ -16,7 +16,7 @@ _LEAST = 0.2  # seconds between two heartbeats
 
 @dataclass
 class Heard:
-    """Time at which a process, or one before it, last reported.
+    """Time of the last report, by the present process or by one that ran before it.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Heard:
         self._last = monotonic()
 
     def begin(self) -> None:
-        """Record the start of a process now; one that only starts and ends stays silent."""
+        """Record now as the start of a process; a start does not count as a report."""
         self._begun = monotonic()
 
     def silence(self) -> float:
@@ -42,7 +42,7 @@ class Heard:
         return monotonic() - self._last
 
     def silence_of_process(self) -> float:
-        """Seconds since the process that runs last reported, or since its start."""
+        """Seconds since the present process last reported, or since its start without reports."""
         return min(self.silence(), monotonic() - self._begun)
 
 
@@ -58,9 +58,9 @@ def kill_if_hung(
 
 @dataclass
 class Beating:
-    """Progress that also writes heartbeats to a pipe, as every wait does.
+    """Progress that also writes heartbeats to a pipe.
 
-    `pipe` is the file descriptor of its write end; `shown` gets the progress, too.
+    `pipe` is the file descriptor of the write end of the pipe. `shown` also gets the progress.
     """
 
     pipe: int

@@ -34,7 +34,9 @@ def locked(config: ServiceConfig, patience: timedelta = timedelta(0)) -> Iterato
 
 @contextmanager
 def inbox_locked(config: ServiceConfig) -> Iterator[Journal]:
-    """Hold the lock as `locked` to change the inbox; InboxOfAnother if it has another store now.
+    """Hold the lock as `locked` does, to change the inbox.
+
+    Raises InboxOfAnother if the inbox belongs to another store now.
 
     Nothing in such an inbox may be counted or deleted.
     """

@@ -1,4 +1,4 @@
-"""Moved inbox: gives the sealed shards of an inbox that has moved their new names in the store."""
+"""Moved inbox: renames its counted shards in the store after the inbox has moved."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentSt
 
 
 def _places(store: MomentStore, inbox: Folder) -> list[str]:
-    """Find other places of inboxes in the names of counted shards."""
+    """Find places of inboxes other than the present one in the names of counted shards."""
     own, between = inbox.shard(""), f"/{SEALED}/"
     sealed = (one.url for one in store.ledger() if one.url.endswith(SEALED_NAME))
     found = {url.rpartition(between)[0] for url in sealed if between in url}

@@ -64,7 +64,7 @@ class Outcomes:
         return _named(inbox, self.refused), _named(inbox, self.aside)
 
     def require_none_failing(self, inbox: Inbox) -> None:
-        """Raise StoreError if anything other than a shard failed, so that the cycle fails."""
+        """Raise StoreError if a readable shard was not counted, so that the cycle fails."""
         for path, reason in self.failing.items():
             raise StoreError(
                 f"{inbox.folder.shard(path)} was not counted ({reason}), although it is "
@@ -80,11 +80,11 @@ def _named(inbox: Inbox, several: Mapping[str, str]) -> Reasons:
 def fails_alone(
     store: MomentStore, inbox: Inbox, shard: SealedShard, run: Run
 ) -> ShardError | None:
-    """Return why no one can count the content of a shard; None if it is readable.
+    """Return why no process can count the content of a shard; None if the shard is readable.
 
-    Fetches it, and reads it from the memory of this process, so that no storage fails meanwhile.
-    Raises StoreError if the shard cannot be fetched, or differs from what was sealed, or if this
-    process lacks the tokeniser of the store.
+    Fetches the shard, and reads it from the memory of this process, so that no storage can fail
+    during the reading. Raises StoreError if the shard cannot be fetched or was changed after it was
+    sealed, or if this process lacks the tokeniser of the store.
     """
     url, content = inbox.folder.shard(shard.path), inbox.folder.read(shard.path)
     if not is_as_noted(inbox.folder, shard, hashlib.sha256(content).hexdigest()):
@@ -110,10 +110,10 @@ def outcomes(
     bad: Sequence[ShardError],
     run: Run,
 ) -> Outcomes:
-    """Judge the shards that an update left out; errors as in `fails_alone`.
+    """Find out why an update left out shards; errors as in `fails_alone`.
 
-    `shards` are all shards of the update, and `bad` has the reasons for those left out. The limits
-    of `run` apply.
+    `shards` are all shards of the update, and `bad` has the errors of the left-out shards. The
+    limits of `run` apply.
     """
     errors, found = {error.url: error for error in bad}, Outcomes({}, {}, {})
     for shard in shards:

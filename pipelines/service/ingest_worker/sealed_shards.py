@@ -1,4 +1,4 @@
-"""Count sealed shards as an update does, without those that fail for every reader."""
+"""Count sealed shards by the rules of an update, except those that no reader can read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streaming_moments.storage.store.store import MomentStore
 def count_sealed(
     store: MomentStore, inbox: Inbox, shards: Sequence[SealedShard], run: Run
 ) -> UpdateResult:
-    """Count the shards that the ledger does not hold; `bad` has those that were left out.
+    """Count the shards that the ledger does not hold; `bad` of the result has the left-out shards.
 
     `store` is writable. A shard whose documents were all deleted is skipped. If the storage or the
     cluster fails, no shard is judged. Other errors are as in `update`, unless a shard fails alone.

@@ -104,7 +104,7 @@ def _selection(store: MomentStore, run: Run) -> Selection:
 
 
 def _alpha0(store: MomentStore) -> float | Literal["auto"]:
-    """Options of the latest model, which the next one is likely to have."""
+    """Return alpha0 of the latest model, because the next model is likely to have the same."""
     if not store.models:
         return "auto"
     model = store.load_any_model(model_called(store.commit, None))

@@ -1,6 +1,7 @@
-"""Steps of a cycle: each fails alone, is tried again after its own wait, and is noted.
+"""Steps of a cycle: a step that fails does not stop the others, and is tried again later.
 
-The notes are in the inbox, so that a server can show failures of an accumulator elsewhere.
+Each failing step has its own wait before the next attempt. Notes in the inbox name the failing
+steps, so that a server can show the failures of an accumulator in another process.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.log.schema import Count, checked
 
 T = TypeVar("T")
-START = "start"  # name of the step that starts the process of all other steps
+START = "start"  # name of the step that starts the process in which all other steps run
 NAMES = (START, "look", "delete again", "count", "seal", "delete", "expire", "night", "compare")
 _NOTE = "steps.json"
 _LONGEST = 64  # pauses between two tries
@@ -45,7 +46,7 @@ class FailingStep:
 
     @property
     def name(self) -> str:
-        """Return the name in `NAMES`."""
+        """Return the name of the step in `NAMES`, or else the first word of the step."""
         return next((one for one in NAMES if one == self.step), self.step.partition(" ")[0])
 
 
@@ -103,7 +104,7 @@ class Steps:
         self._note(START)
 
     def keep(self, deletions: frozenset[str]) -> None:
-        """Delete notes of deletions other than these."""
+        """Delete the notes of all deletions except these."""
         for step in [one for one in self._failing if self._is_of_another(one, deletions)]:
             del self._failing[step]
             self._next.pop(step, None)
@@ -174,6 +175,6 @@ def read_steps(inbox: Inbox) -> tuple[FailingStep, ...]:
 
 
 def _place_of(error: Exception) -> str:
-    """Return where in the code an error that is our fault began."""
+    """Return the place in the code at which an unexpected error was raised."""
     *_, frame = traceback.extract_tb(error.__traceback__)
     return f" ({frame.filename}:{frame.lineno})"

@@ -92,13 +92,16 @@ class EdgeReader:
 
 @dataclass
 class _Seen:
-    """Edges of a shard so far, in sorted runs, each more than twice as long as the next."""
+    """Edges that were read from a shard so far, in sorted runs.
+
+    Each run is more than twice as long as the next one.
+    """
 
     runs: list[NDArray[np.int64]] = field(default_factory=list)
     size: int = 0
 
     def added(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Add sorted keys, and return the new ones."""
+        """Add sorted keys, and return the keys that were not read before."""
         for run in self.runs:
             places = np.minimum(np.searchsorted(run, keys), run.size - 1)
             keys = keys[run[places] != keys]

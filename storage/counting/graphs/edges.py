@@ -51,7 +51,7 @@ class EdgeColumns:
 
 @dataclass(frozen=True)
 class SetDown:
-    """Ends of edges in a file, sorted by the part of the graph that their node belongs to.
+    """Ends of edges in a file, sorted by the part of the graph that contains the node.
 
     `bounds` holds the first entry of each part, and the number of all entries.
     """
@@ -136,7 +136,7 @@ def set_down(
     def put() -> None:
         entries = np.concatenate(held)
         held.clear()
-        # in 16 bits, so that NumPy sorts by counting
+        # in 16 bits, because NumPy then sorts by counting, which is fast
         own = part_of(entries[:, 0], parts).astype(np.uint16)
         order = np.argsort(own, kind="stable")
         bounds = np.searchsorted(own[order], np.arange(parts + 1))

@@ -100,7 +100,9 @@ def long_tables(
     limits: ReadLimits,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Yield runs of rows of one sequence, which may continue in the next table, or pieces in lists.
+    """Yield pieces of sequences: lists, or runs of rows that have the same sequence.
+
+    A run may continue in the next table.
 
     If times are `numbered`, a run ends where the next number is missing. If a store `joins`
     pieces, a sequence may continue after rows of another one.
@@ -153,8 +155,8 @@ def long_tables(
             raise ShardError(
                 url,
                 f"the rows of sequence {names[row].as_py()!r} are not consecutive and sorted by "
-                f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}, and give "
-                "times in texts the same offset",
+                f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}, and write "
+                "times that are texts with one UTC offset",
             )
         one_on = _one_on(places)
         one_on[runs] = False
@@ -209,7 +211,7 @@ def _listed(
         raise ShardError(
             url,
             f"a row has no {columns[0]!r}, or its {columns[1]!r} is not a whole number; give each "
-            f"row the number of the first symbol of {columns[2]!r} in its sequence",
+            f"row the position that the first symbol of {columns[2]!r} has in its sequence",
         )
     if not held.size:
         return
@@ -243,10 +245,10 @@ def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
 
 
 def _places(times: pa.Array) -> NDArray[np.int64]:
-    """(rows, 4) int64 places of times, each as of a piece of one symbol.
+    """(rows, 4) int64 places of the times of rows; each row is a piece with one symbol.
 
-    A place is a whole number and a fraction: of a number in 2^-52, or of seconds in
-    nanoseconds.
+    A place is a whole number and a fraction. The fraction of a number is in units of 2^-52, and the
+    fraction of a time in seconds is in nanoseconds.
     """
     try:
         whole, part = _parted(times)

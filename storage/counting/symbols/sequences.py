@@ -55,9 +55,9 @@ class SequencesForm:
         if len(self.columns) not in (0, 1, 3) or len(set(self.columns)) < len(self.columns):
             raise InvalidInput(
                 f"sequences have {len(self.columns)} columns",
-                "give {create.columns} one column of lists, or sequence,time,symbol of a long "
-                "table, or sequence,from,symbols of pieces in lists, or leave it out if texts are "
-                "sequences",
+                "give {create.columns} one column of lists, or sequence,time,symbol if each row "
+                "has one symbol, or sequence,from,symbols if each row has a list of symbols, or "
+                "leave it out if texts are sequences",
             )
 
     @classmethod
@@ -234,7 +234,9 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
 class _Pieces:
     """Cuts sequences into batches, and holds the context for the next chunk."""
 
-    number: int  # number of the next sequence; its parity is the half in stores of earlier formats
+    # number of the next sequence; in stores of earlier formats, the parity of a number decides its
+    # half
+    number: int
     before: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     seen: int = 0  # symbols of the last sequence so far
     open: OpenPiece | None = None  # piece that the next table may continue
@@ -269,7 +271,10 @@ class _Pieces:
         ends: bool,
         odd: NDArray[np.bool_] | None = None,
     ) -> Iterator[tuple[SymbolBatch, tuple[int, int, int]]]:
-        """Yield batches with their first sequence, the one after it, and the first place."""
+        """Yield each batch with its first sequence, the sequence after its last, and a place.
+
+        The place is that of the first symbol of the batch in its sequence.
+        """
         sequence, place, last = 0, 0, len(offsets) - 2
         while sequence <= last:
             stop = int(np.searchsorted(offsets, offsets[sequence] + place + PIECE, side="right"))

@@ -1,4 +1,4 @@
-"""Code points: a table with an entry for each, by which kernels find the same words as `words`."""
+"""Code points: table with an entry for each; with it, kernels find the same words as `words`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _BLOCK = 64
 
 @functools.cache
 def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Entries of the code points up to `last`, for texts to fold and for folded texts.
+    """Table entries of the code points up to `last`, once for raw and once for folded texts.
 
     Two (last + 1,) uint64 arrays, see token_kernels, derived from `unicodedata` like the reference
-    tokeniser. A folded text must not be folded again, as it may change.
+    tokeniser. A folded text must not be folded again, because that may change it.
     """
     points = np.arange(last + 1, dtype=np.uint64)
     chars = points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
@@ -59,7 +59,11 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def symbols_of(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Entries for texts in UTF-8; the table of the basic plane takes a fifth of the time."""
+    """Table entries that suffice for texts in UTF-8.
+
+    Texts without code points beyond the basic plane get the smaller table, which takes a fifth of
+    the time.
+    """
     beyond = data.max(initial=0) >= _LEAD_BEYOND_BASIC
     return symbols(sys.maxunicode if beyond else LAST_BASIC)
 
@@ -91,8 +95,8 @@ def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
-    # folding to several code points, as of a sharp s, is allowed if all are letters, which are
-    # never reordered
+    # A sharp s, for example, folds to several code points. This is allowed if all are letters,
+    # because letters are never reordered.
     several = len(fold) > 1 and not all(unicodedata.category(one)[0] == "L" for one in fold)
     content = fold.encode()
     classes = {unicodedata.combining(one) for one in char + fold}

@@ -45,7 +45,7 @@ def without_separator(word: str) -> str:
 
 
 def by_first_word(phrases: Iterable[Phrase]) -> dict[str, list[Phrase]]:
-    """Map each first word to its phrases, the longest first, for `joined`."""
+    """Map each first word to the phrases that begin with it, the longest first, for `joined`."""
     found: dict[str, list[Phrase]] = {}
     for phrase in sorted(phrases, key=len, reverse=True):
         found.setdefault(phrase[0], []).append(phrase)
@@ -110,7 +110,7 @@ class OrderedTerms:
     starts: NDArray[np.int64]
 
     def renumbered(self, places: NDArray[Any]) -> OrderedTerms:
-        """The same words, with the place of each term among others, or -1."""
+        """Replace the number of each term by that in `places`; -1 stands for a missing term."""
         known = self.terms >= 0
         terms = np.full(self.terms.size, -1, dtype=np.int32)
         terms[known] = places[self.terms[known]]

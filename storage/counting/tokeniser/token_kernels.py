@@ -36,11 +36,12 @@ _BEGINS, _HARD, _JOINS, _JOINED = (np.uint64(flag) for flag in (BEGINS, HARD, JO
 _NONE, _ONE, _TWO, _THREE, _SIX, _SEVEN, _HALF, _TOP, _TOP_SIX, _LAST = (
     np.uint64(number) for number in (0, 1, 2, 3, 6, 7, 32, 56, 58, 63)
 )
-# Marks of a key: a phrase begins with its words; its words are a phrase; its word is a stop word.
+# Marks of a key. LEADS: a phrase begins with the words of the key. PHRASE: the words of the key are
+# a phrase. STOPS: its word is a stop word.
 LEADS, PHRASE, STOPS = 1, 2, 4
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-# Constants with a 1 in each byte, the top bit of each byte, and the index of each byte, highest
-# first.
+# Constants for the eight bytes of a word: a 1 in each byte; the top bit of each byte; and the index
+# of each byte, highest byte first.
 _ONES, _TOPS, _NUMBERS = (
     np.uint64(lane) for lane in (0x0101010101010101, 0x8080808080808080, 0x0001020304050607)
 )
@@ -68,12 +69,12 @@ def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
 def spell(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], symbols: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
-    """`"".join(word + NUL for word in words(text))` of each text in lanes, and the hard texts.
+    """Spell each text as `"".join(word + NUL for word in words(text))` in lanes.
 
     Returns the spelled texts, the (documents + 1,) first byte of each, and a (documents,) mask of
-    hard texts. These have no bytes here and must be folded as a whole. Folding by code points is
-    correct under three conditions: each of them is in form NFC before and after; marks are in
-    canonical order; and no code point could join the starter before it.
+    hard texts. A hard text has no bytes here, because it must be folded as a whole. Folding by code
+    points is correct under three conditions: each of them is in form NFC before and after; marks
+    are in canonical order; and no code point could join the starter before it.
     """
     # a code point beyond ASCII may fold to twice its bytes; the rest is padding for wider access
     most = 2 * int(offsets[-1] - offsets[0]) + offsets.size
@@ -93,7 +94,7 @@ def _spell(
     begins: NDArray[np.int64],
     hard: NDArray[np.bool_],
 ) -> None:
-    # ASCII, which is never hard, is read byte by byte without a branch that depends on it
+    # ASCII is never hard. It is read byte by byte, and no branch depends on the bytes.
     place = np.int64(0)
     for document in range(hard.size):
         at = offsets[document]
@@ -150,8 +151,8 @@ def _find(
     pool: NDArray[np.uint64],
     starts: NDArray[np.int64],
 ) -> tuple[np.int64, np.int64]:
-    # Returns the key of a word or -1, and its slot or the free one. The hash gives the first slot
-    # to look at.
+    # Returns the key of a word or -1, and the slot of the word or the free slot for it. The search
+    # begins at the slot that the hash gives.
     mixed = _NONE
     for number in range(used):
         mixed = (mixed ^ lanes[number]) * _ODD
@@ -369,8 +370,9 @@ def _count_documents(
     passages, filled, outside, document = state[0], state[1], state[2], state[3]
     longest = lanes.size
     needed = 0
-    # Key of the previous word, if a phrase may continue it, and key of the two previous words; else
-    # -1. `first` and `second` are these two words if they are counted separately.
+    # `single` is the key of the previous word, and `double` that of the previous two words, if a
+    # phrase may continue with the next word; otherwise -1. The two words of `double` are `first`
+    # and `second` if they were counted separately.
     single, double, first, second = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
     while document < cut.size:
         at, stop = spans[document, 0], spans[document, 1]
@@ -410,8 +412,8 @@ def _count_documents(
                 single = double = np.int64(-1)
                 if at >= stop:
                     break
-            # The first zero byte ends a word. It is found in all 8 bytes at once, as a loop over
-            # bytes with an unpredictable end costs more than its work.
+            # A word ends before the first zero byte. All 8 bytes are tested at once: a loop over
+            # bytes ends unpredictably, which costs more than its work.
             begin = at
             tails = np.int64(0)
             used = np.int64(0)
@@ -440,8 +442,9 @@ def _count_documents(
             if used <= longest:
                 key, _ = _find(lanes, used, slots, pool, starts)
             if marks is not None:
-                # Words are counted at once, and a phrase subtracts the counts of its words. Most
-                # words are in no phrase, and then only the marks of one key are read.
+                # Each word is counted at once, and a phrase subtracts the counts of its words
+                # again. Most words are in no phrase, and for these only the marks of one key are
+                # read.
                 node = np.int64(-1)
                 if 0 <= key < marks.size:
                     if double >= 0:

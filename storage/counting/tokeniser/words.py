@@ -27,13 +27,13 @@ def words(text: str) -> list[str]:
     whole = folded_text(text)
     if whole.isalpha():  # letters alone need no pattern, which takes long to compile
         return [whole]
-    # a search for the class of all letters is seven times slower with ranges above the basic plane
+    # If the class of letters has ranges above the basic plane, a search takes seven times as long.
     last = sys.maxunicode if _BEYOND_BASIC.search(whole) else LAST_BASIC
     return _word_pattern(last).findall(whole)
 
 
 def folded_text(text: str) -> str:
-    """Fold a text as its words are compared: case folded, in form NFC."""
+    """Fold a text to the form in which words are compared: case folded and in form NFC."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
@@ -44,7 +44,7 @@ def _word_pattern(last: int) -> re.Pattern[str]:
 
 def _ranges(categories: str, last: int) -> str:
     points = (p for p in range(last + 1) if unicodedata.category(chr(p))[0] in categories)
-    # adjacent code points have the same difference from their index among the points
+    # in a run of adjacent code points, the difference between code point and index is constant
     runs = itertools.groupby(enumerate(points), key=lambda place: place[1] - place[0])
     spans = [[point for _, point in run] for _, run in runs]
     return "".join(f"\\U{span[0]:08x}-\\U{span[-1]:08x}" for span in spans)

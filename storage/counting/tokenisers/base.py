@@ -11,8 +11,9 @@ from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
 
-# The words of a document may have at most 50 times its length, plus 1,000. Each word adds its
-# characters and one. For comparison: all pieces of 1 to 6 characters have 27 times the length.
+# Bounds of the words of a document, where each word counts its characters and one more: 50 times
+# the length of the document, plus 1,000. For comparison: all pieces of 1 to 6 characters have 27
+# times the length.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
 _AT_ONCE = 1_024  # number of words that are read from an iterator before their size is checked
 
@@ -53,7 +54,7 @@ class TokeniserFailed(InvalidInput):
         return TokeniserFailed, (self.reason, self.document)
 
     def after(self, documents: int) -> TokeniserFailed:
-        """The same failure for a document whose number is larger by `documents`."""
+        """Return the same failure, with `documents` added to the number of the document."""
         return TokeniserFailed(self.reason, self.document + documents)
 
 
@@ -95,8 +96,8 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     if len(whole) + len(listed) > most:
         raise TokeniserFailed(
             f"tokeniser {name} returned {of_number(len(listed), 'word')} of {len(whole):,} "
-            f"characters or more for {_named(text)}; give at most {most:,} words and characters "
-            "together"
+            f"characters or more for {_named(text)}; the number of words plus that of characters "
+            f"must be at most {most:,}"
         )
     if "\0" in whole or not _is_valid(whole):
         raise TokeniserFailed(

@@ -24,7 +24,7 @@ def library(module: str, extra: str) -> Any:
 
 
 def versions(rules: int, *packages: str) -> str:
-    """Version of a tokeniser: versions of the rules in its file, of `words`, and of packages.
+    """Version of a tokeniser, from the versions of its rules, of `words`, and of its packages.
 
     Read it only once, at the import: a package may be replaced on disk while the process runs.
 
@@ -38,7 +38,7 @@ def versions(rules: int, *packages: str) -> str:
 
 
 def letters_of(pieces: Iterable[str]) -> Iterator[str]:
-    """Keep the words among pieces of a folded text; drop punctuation, digits and blanks.
+    """Yield the words within pieces of a folded text, without punctuation, digits and blanks.
 
     Examples
     --------

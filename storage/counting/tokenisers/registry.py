@@ -69,7 +69,7 @@ def spellings() -> str:
 
 
 def known_names() -> tuple[str, ...]:
-    """Names of tokenisers as far as they are known, for completion by a shell.
+    """Names of tokenisers, or their parts before an argument, for completion by a shell.
 
     Examples
     --------
@@ -119,7 +119,9 @@ def tokeniser_of(name: str, version: str) -> Tokeniser:
 
 @functools.cache
 def probed(name: str) -> str:
-    """SHA-256 of the words of a text in several scripts, by which two processes compare tokenisers.
+    """SHA-256 of the words that a tokeniser finds in a text in several scripts.
+
+    Two processes compare their tokenisers by it.
 
     The words are sorted, as a function may return a set. All tokenisers that fail on this text have
     the same value.

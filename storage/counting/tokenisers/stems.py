@@ -36,7 +36,10 @@ class Stems:
 
 
 def opened(language: str) -> Stems:
-    """Return the tokeniser of a language; InvalidInput without its library, or its stems."""
+    """Return the tokeniser of a language.
+
+    Raises InvalidInput if the library is missing, or has no stems for the language.
+    """
     known = library("snowballstemmer", _NAME).algorithms()
     name = LANGUAGE_MAPPING.get(language.lower(), language.lower())
     if name not in known:

@@ -1,4 +1,7 @@
-"""Listings of S3 buckets, a page at a time; fsspec holds all pages, with 1.7 KB for each object."""
+"""Listings of S3 buckets, a page at a time.
+
+fsspec would hold all pages in memory, with 1.7 KB for each object.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import fsspec
 
 def is_paged(fs: fsspec.AbstractFileSystem) -> bool:
     """Whether `each_below` can list a file system: S3, without versions of objects."""
-    # wrappers of file systems have no protocol
+    # an object that wraps a file system may have no attribute `protocol`
     protocols = getattr(fs, "protocol", ())
     return "s3" in (protocols if isinstance(protocols, tuple) else (protocols,)) and not getattr(
         fs, "version_aware", True

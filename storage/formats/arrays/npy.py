@@ -34,7 +34,8 @@ class Npy(OfNumbers):
         [name] = columns if len(columns) == 1 else [None]
         if name is None:
             raise ShardError(
-                source.url, f"is one array and has no columns {', '.join(columns)}; give one name"
+                source.url,
+                f"is a single array, so it has no columns {', '.join(columns)}; give one name",
             )
         with opened(source.fs, source.path) as stream:
             rows, width, kind = _header(stream, source.url)

@@ -40,7 +40,8 @@ class ZarrArray(OfNumbers):
         if len(columns) != 1:
             raise ShardError(
                 source.url,
-                f"has arrays; one can be read, not {', '.join(columns)}; give one name",
+                f"has several arrays, but only one can be read, not {', '.join(columns)}; "
+                "give one name",
             )
         try:
             yield from _tables(source, columns[0], limits, start)
@@ -93,8 +94,8 @@ class _Array:
         if len(content) < _BLOSC_HEADER or len(content) != said:
             raise ShardError(
                 self._source.url,
-                f"has a file {key} of {len(content)} bytes that cannot be read, as its header "
-                f"gives {said}; write it again",
+                f"has a file {key} of {len(content)} bytes that cannot be read, because its "
+                f"header gives {said} bytes; write it again",
             )
 
     def _read(self, key: str, absent: bool = False) -> bytes:
@@ -107,7 +108,7 @@ class _Array:
             raise ShardError(
                 self._source.url,
                 f"has no {printable(key)}",
-                "give a folder of an array of Zarr 3, or of a group that contains the array named "
+                "give the folder of a Zarr 3 array, or of a group that contains the array named "
                 "by {create.columns}",
             ) from error
         self._files[key] = cpu.Buffer.from_bytes(content)

@@ -1,4 +1,4 @@
-"""Columns of categories: which types can be categories."""
+"""Columns of categories: checks that the type of a column can hold categories."""
 
 from __future__ import annotations
 

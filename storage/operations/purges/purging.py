@@ -56,7 +56,7 @@ class Holdings:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Segments of a version, and new segments of the same shards without some of them.
+    """Segments of a version, and the new segments that replace them, without some shards.
 
     `segments` is empty if no shard remains.
     """
@@ -232,12 +232,12 @@ def commit_purge(
 
 
 def require_no_origin(head: Commit, holdings: Holdings) -> None:
-    """Refuse to purge shards that an origin counted: its segments are replaced only there."""
+    """Refuse to purge shards that an origin counted; only the origin can replace its segments."""
     for part in head.segments:
         if part.origin is not None and part.id in holdings.segments:
             [name, *_] = holdings.segments[part.id]["url"].to_pylist()
             raise InvalidInput(
-                f"{name} is in counts of origin {part.origin}",
+                f"{name} is in the counts of origin {part.origin}",
                 "purge it in that store by its name there, then run {merge} again, which purges "
                 "it here, too",
             )
@@ -277,7 +277,7 @@ def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
 def _copies(
     ledger: Ledger, names: Set[str], contents: Set[tuple[str, int]]
 ) -> tuple[tuple[str, str], ...]:
-    """Return shards of the same contents under other names, each with a given name."""
+    """Find shards of the same contents under other names; return each with a given name."""
     telling = {mark for mark, _ in contents if tells_content(mark)}
     if not telling:
         return ()

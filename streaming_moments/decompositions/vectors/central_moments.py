@@ -113,6 +113,7 @@ def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDAr
     array([[2.]])
     """
     for side in sides:
-        # the first index moves to the end, so after all of them the order is restored
+        # each contraction moves the first index to the end, so after all of them the order is
+        # restored
         tensor = np.tensordot(tensor, side, axes=(0, 0))
     return tensor

@@ -26,7 +26,7 @@ _CALLED = MappingProxyType(
         "both": ("skewness or kurtosis", ""),
     }
 )
-_STANDS_OUT = 3.0  # standard errors of a cumulant under noise alone
+_STANDS_OUT = 3.0  # a significant cumulant is larger than this many standard errors of noise alone
 _TURNS = 3
 # Weight of slices of the third cumulant relative to those of the fourth, which have more noise.
 # Measured on skewed, kurtotic and flat factors: with 5 the error is at most a fifth larger than
@@ -117,7 +117,7 @@ def require_significant(found: Factors, order: str) -> None:
         remedy += " of a store that is created with the statistic fourth"
     raise NotIdentifiable(
         f"{weak.size} of {size.size} factors have no {called} beyond noise: that of factor {first} "
-        f"is {size[first]:.3f}, and noise has {error[first]:.3f}; {remedy}"
+        f"is {size[first]:.3f}, and that of noise is {error[first]:.3f}; {remedy}"
     )
 
 
@@ -190,7 +190,8 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
         values, vectors = values[chosen], vectors[:, chosen]
         weights = _weighting(np.abs(values), vectors)
     if (values > 0).any() and (values < 0).any():
-        # no contraction of such cumulants whitens them, but the covariance, with its noise, does
+        # no contraction of cumulants with both signs whitens them; the covariance does, although it
+        # includes noise
         values, vectors = np.linalg.eigh(moments.sketch_covariance)
         values, vectors = values[-k:], vectors[:, -k:]
     B = vectors / np.sqrt(np.abs(values))
@@ -199,7 +200,8 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     inside = B @ rotation
     lengths = np.sqrt((inside * (moments.sketch_covariance @ inside)).sum(axis=0))
     turned = rotation / lengths
-    # columns in the range of the basis whose projections equal those of the factors
+    # `mixing` has columns in the range of the basis, and their projections equal those of the
+    # factors
     columns = np.abs(values) * vectors * np.sqrt(1 / np.abs(values)) @ rotation * lengths
     mixing = np.linalg.pinv(basis.T) @ columns
     return _ordered(

@@ -27,9 +27,9 @@ _REMEMBERED = 6  # most earlier rounds that are combined
 _SINGULAR = 1e-8
 _LEAST_ROOT = 1e-6  # least square root of the weight of a component
 _LEAST_VARIANCE = 1e-3  # least variance, as a share of the mean variance of all components
-_LEAST_SHARE = (
-    1e-9  # share of the variance of a coordinate, so that a component of equal rows has a density
-)
+# Least variance, as a share of the mean variance of a coordinate. With it, a component of equal
+# rows has a density, too.
+_LEAST_SHARE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +204,7 @@ def _diagonal_spread(
         tried, found = tried[-_REMEMBERED:], found[-_REMEMBERED:]
     else:
         raise NotIdentifiable(
-            f"variances of {len(third) + 1} components by coordinate did not converge in "
+            f"the variances of {len(third) + 1} components in each coordinate did not converge in "
             f'{_COMPLETIONS} rounds; ask for fewer components, choose "tied-diag" or "spherical", '
             "or add rows"
         )

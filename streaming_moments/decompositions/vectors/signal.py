@@ -17,7 +17,7 @@ _SETTLED = 1e-10
 _ROUNDS = 100
 _HALVINGS = 20
 _RIDGE = 1e-9
-_FEW_ROWS = 2  # fewest rows for each coordinate
+_FEW_ROWS = 2  # with fewer rows for each coordinate, directions are counted from zero upwards
 _TAIL = 2.02  # quantile of the Tracy-Widom law that noise exceeds once in a hundred times
 
 
@@ -65,9 +65,9 @@ class Signal:
         diagonal = diagonal and r < vary  # no direction remains for noise
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
-                f"{r} directions of signal are asked for; with different noise in each of {vary} "
-                f"coordinates, covariances separate at most {most}. Ask for at most {most + 1} "
-                f"components or {most} factors, or choose spherical noise or covariances"
+                f"{r} directions of signal are too many: if each coordinate has its own noise, the "
+                f"covariances of {vary} coordinates identify at most {most}. Ask for at most "
+                f"{most + 1} components or {most} factors, or choose spherical noise or covariances"
             )
         if diagonal:
             noise = diagonal_noise(C, r)
@@ -244,13 +244,14 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
         return min(_above(C, noise, edge), most)
 
     if diagonal or n < _FEW_ROWS * d:
-        # too many factors would fit noise, and with few rows some directions have no noise: count
-        # up from zero until no further direction exceeds noise
+        # Count up from zero until no further direction exceeds the noise. This is because too many
+        # factors would fit noise, and with few rows some directions have no noise.
         found = 0
         while found < (more := told(found)):
             found = more
         return found
-    # equal directions exceed only the noise of the smallest eigenvalues: count down from all
+    # Directions of equal strength exceed noise only if it is estimated from the smallest
+    # eigenvalues. So begin with all directions, and count down.
     found = most
     while found > (less := told(found)):
         found = less

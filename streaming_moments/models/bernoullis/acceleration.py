@@ -23,8 +23,9 @@ FURTHEST = 10.0
 """Longest step, relative to the step of a pass."""
 CLEAR = 0.01
 """Mean ambiguity of drawn rows, `1 - sum_h r_h^2`, below which a pass is not accelerated."""
-_BORDER = 4.0  # A probability comes at most this many times nearer to 0 or 1 than in both models.
-RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # smoothing rules by which later passes read rows
+# An extrapolated probability is at most this many times nearer to 0 or 1 than those of both models.
+_BORDER = 4.0
+RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # part of the version of the rules of passes
 _AT_A_TIME = 4096  # rows drawn at a time; fewer if they have many features
 _CELLS = 1 << 22
 _LEAST = 1e-12

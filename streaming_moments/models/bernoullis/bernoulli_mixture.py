@@ -210,7 +210,7 @@ class BernoulliMixture(StoredModel):
         if batch.n_words != self.n_features:
             raise ForeignStatistics(
                 f"rows have {batch.n_words} features, but the model has {self.n_features}; read "
-                "rows of its own store, or with the columns of its fit"
+                "rows of the store that it was fitted to, or rows with the same columns"
             )
         P = self.smoothed
         absent = np.log1p(-P)

@@ -75,7 +75,8 @@ def forward_backward(
                 for i in range(k):
                     posterior[place, i] = state[i] / total
             else:
-                # later symbols have probability 0 up to rounding, so they add no information here
+                # Up to rounding, the later symbols have probability 0. They add no information
+                # here, so begin again without them.
                 backward[:] = 1.0
     return found
 

@@ -130,8 +130,8 @@ def _decomposed(
         transition, shares, untold = transitions(rows, sketch, metric, emission)
     except np.linalg.LinAlgError as error:
         raise NotIdentifiable(
-            f"the symbol distributions of the {k} states are linearly dependent, so transitions "
-            "are unknown; ask for fewer states, or count more sequences"
+            f"the symbol distributions of the {k} states are linearly dependent, so the "
+            "transition matrix cannot be estimated; ask for fewer states, or count more sequences"
         ) from error
     return Chain(emission, transition, shares), untold
 

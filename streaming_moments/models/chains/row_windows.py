@@ -35,8 +35,8 @@ from streaming_moments.numerics.lazy_scipy import optimize
 # can be negative.
 _LEAST = 0.1
 _PART = 1 << 13  # windows multiplied at a time
-# Share of the transition matrix that is spread over all states before the first round, as rounds
-# keep zeros.
+# Share of the transition matrix that is spread over all states before the first round, because
+# rounds never change a probability of 0.
 _SPREAD = 1e-2
 # Rounds end when a round gains fewer nats per row.
 _GAIN = 1e-7

@@ -259,7 +259,8 @@ def _bars(
         return None
     even, odd = (one.reordered(_order_like(one, whole)) for one in halves)
     apart = np.abs(even.memberships - odd.memberships).sum(axis=1)
-    # a half of the edges has half the edge probabilities
+    # A half has only half of the edges, so its edge probabilities are already half as large. Their
+    # difference is not halved again.
     return apart / 2, np.abs(even.mixing - odd.mixing)
 
 

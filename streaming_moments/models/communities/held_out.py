@@ -35,7 +35,8 @@ def trial_of_edges(rows: Rows, options: Any) -> Trial:
         lacks = "halves of the edges" if not foundation.halves else "whole lists of neighbours"
         raise InvalidInput(
             f"the statistics have no {lacks}, which a comparison of numbers of communities needs",
-            "give a number, or count with halves and without {create.sketch_columns}",
+            "give the number of communities, or count with halves and without "
+            "{create.sketch_columns}",
         )
     fits = [members_of(half_rows(rows, odd), foundation, options) for odd in (False, True)]
     scores = []

@@ -15,8 +15,9 @@ ROUNDS = 60
 _SETTLED = 1e-3  # rounds end when no share changes by more
 _BEGUN = 0.9  # initial share of each node in the community of its label
 _LEAST = 1e-9
-# Gain of degree correction above which it is used: twice the log-likelihood for each node, which is
-# 1 on average where all nodes of a community have the same expected degree.
+# Degree correction is used if it gains more than this: twice the log-likelihood, divided by the
+# number of nodes. The gain is 1 on average where all nodes of a community have the same expected
+# degree.
 _CORRECTED = 1.5
 
 

@@ -89,8 +89,9 @@ def _of_lists(
     model = Communities.fit(InMemory((statistics,)), topical)
     memberships, M = model.transform(batch), model.topics
     memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
-    # expected ends are M, with a factor c for each community; memberships are least squares of the
-    # lists times 1 / c, which are not shrunk like those on the simplex, and have sum 1
+    # The expected ends of a community are its column of M times an unknown factor c. Least squares
+    # coefficients of the lists, times 1 / c, are memberships with sum 1. They are not shrunk as
+    # memberships on the simplex are.
     gram = M.T @ M
     solved = (there @ M) @ np.linalg.inv(gram)
     seen = M.T @ solved

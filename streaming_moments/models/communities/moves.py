@@ -23,7 +23,8 @@ else:
     sp = LazyModule("scipy.sparse")
 
 _ROUNDS = 10  # number of rounds after a split, which adds a community
-# Number of merges that are tried, those with the smallest loss first, and their rounds.
+# Number of merges that are tried, beginning with the smallest loss, and number of rounds after
+# each.
 _MERGED, _SHORT = 10, 10
 _STEPS = 30  # iterations of the power method that splits a community
 _FEWEST = 4  # fewest members of a community that is split

@@ -27,7 +27,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.edges.ends import PARTS, part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# The part of the nodes whose edges are the rows view, and the parts of the left and right views.
+# Numbers of the parts of the nodes whose edges are the rows view, the left view and the right view.
 _ROWS, _LEFT, _RIGHT = 2, 0, 1
 _STRIP = 512
 _ROUNDING = 1e-10
@@ -116,7 +116,8 @@ def _told(
     sums = contracted(slices, whitened.W)
     tensor = whitened_tensor(whitened, sums / sides.triples)
     O = by_joint_diagonalization(tensor)
-    # columns of sketched rows may have a negative sum: the tensor determines the sign
+    # The sum of a sketched column can be negative, so it does not show the sign of a column of O.
+    # Choose the sign that makes the tensor positive along the column.
     O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O) < 0, -1.0, 1.0)
     shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
     if not (shares > _ROUNDING * shares.sum()).all():
@@ -126,8 +127,8 @@ def _told(
         )
     own = shares / shares.sum() / (alpha0 + 1)
     rows = whitened.pairs @ O / np.sqrt(own)
-    # pairs of the rows view with a side are the weighted columns of the view times the columns of
-    # the side
+    # The pairs of the rows view with a side are a product: the weighted columns of the rows view
+    # times the columns of the side.
     share, dual = alpha0 / (alpha0 + 1), np.linalg.pinv(rows) / own[:, None]
     means = slices / sides.triples
     left = means[:, 1:, 0] - share * np.outer(means[:, 0, 0], sides.sums[1:, 0])

@@ -21,8 +21,8 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 AUTO = "auto"
 """Value of the option `order` that lets the cumulants decide."""
-# one order is used alone if the halves then differ by less than this share of the difference with
-# both
+# A single order is used if it makes the halves differ less: by less than this share of their
+# difference with both orders.
 _BETTER = 0.9
 _NAMES = {"third": "third cumulants", "fourth": "fourth cumulants", "both": "both"}
 
@@ -59,7 +59,7 @@ def fitted(
     if apart[best] > _BETTER * apart["both"]:
         best = "both"
     shares = ", ".join(f"{apart[one]:.1%} with {_NAMES[one]}" for one in ORDERS)
-    told = f"order {best}: columns of halves of the rows differ by {shares}"
+    told = f"order {best}: columns of the two halves of the rows differ by {shares}"
     return tried[best], best, by_half[best], told
 
 

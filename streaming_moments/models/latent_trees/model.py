@@ -440,8 +440,9 @@ class LatentTree(StoredModel):
         told = "" if bars is None else f" (error {bars.scores[self.shape]:.1g})"
         sentence = (
             f"{_SHAPE_NAMES[self.shape]}: log-likelihood of a pair of columns "
-            f"{scores[self.shape]:.4f}{told} nats; Chow-Liu's tree {scores['chow_liu']:.4f}, "
-            f"independent {scores['independent']:.4f}, at most {scores['pairs']:.4f}"
+            f"{scores[self.shape]:.4f}{told} nats; with Chow-Liu's tree "
+            f"{scores['chow_liu']:.4f}, with independent columns {scores['independent']:.4f}, at "
+            f"most {scores['pairs']:.4f}"
         )
         if bars is not None:
             facts["pair_log_likelihood_error"] = dict(bars.scores)

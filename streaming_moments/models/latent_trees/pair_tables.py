@@ -116,8 +116,8 @@ def length_of(joint: NDArray[np.float64], states: int = 0) -> float:
     scaled = joint / np.sqrt(np.where(left > 0, left, 1.0))
     scaled /= np.sqrt(np.where(right > 0, right, 1.0))
     values = np.linalg.svd(scaled, compute_uv=False)[1:states]
-    # columns with fewer categories than states have fewer singular values; each represents several
-    # states
+    # if a column has fewer categories than states, there are fewer singular values, and each stands
+    # for several states
     return float(-np.log(np.maximum(values, _LEAST_CORRELATION)).mean() * (states - 1))
 
 

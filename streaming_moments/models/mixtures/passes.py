@@ -119,7 +119,7 @@ class MixtureReader:
         if self.model.dimension != self.grid.dimension:
             raise ForeignStatistics(
                 f"the mixture has {self.model.dimension} dimensions, but the grid has "
-                f"{self.grid.dimension}; read rows of its own store"
+                f"{self.grid.dimension}; read rows of the store that the mixture was fitted to"
             )
         precisions = self.grid.step**2 / self.model.variances
         means = (self.model.means - self.grid.offset) / self.grid.step

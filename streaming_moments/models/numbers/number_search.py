@@ -131,7 +131,9 @@ class NumberSearch:
             matplotlib is not installed; the message has the command that installs it.
         """
         if not self.curve:
-            raise InvalidInput(f"no number of {self.of} could be fitted, so there is no curve")
+            raise InvalidInput(
+                f"no number of {self.of} could be fitted, so there is no curve to plot"
+            )
         curve = {number: one.mean for number, one in self.curve.items()}
         within = noise([*self.curve.values()])
         return plot_numbers({"": curve}, self.marks, self.of, LOG_LIKELIHOOD, within, ax)
@@ -411,7 +413,7 @@ def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
     found: Trial | None = model.trial(rows, options)
     if found is None:
         raise InvalidInput(
-            f"a half of the records has no {one_of(model.holds_out)} to hold out; "
+            f"one of the two halves of the records has no {one_of(model.holds_out)} to hold out; "
             f"count more records, or give the number of {model.numbered}"
         )
     return found

@@ -18,7 +18,8 @@ MOST_OF_CHAINS = 100
 # makes many passes with small changes.
 OF_DOCUMENTS, OF_EM, OF_CHAINS = 0.5, 0.05, 0.01
 _MOVED = 0.01  # largest change by a pass if there are no error bars
-_AS_BARS = 0.1  # error bars that are assumed for models without bars, if this gives a smaller limit
+# models without error bars get a limit as if their bars were this large, unless `_MOVED` is smaller
+_AS_BARS = 0.1
 
 
 def settled(
@@ -55,7 +56,8 @@ def settled(
     unknown = min(_MOVED, share * _AS_BARS) * unit
     limit = unknown if new.bars is None else share * new.bars
     if isinstance(new, Clusters):
-        # if a fit missed clusters, its bars are wide and passes change the model much
+        # a fit that missed clusters has wide bars, which would stop passes while they still change
+        # the model much
         limit = np.minimum(limit, unknown)
     bound = float(limit.mean())
     left = _moved(old, new)

@@ -90,8 +90,9 @@ def sampled_proportions(
     order = np.argsort(-batch.lengths, kind="stable")
     lengths = batch.lengths[order]
     k, longest = topics.shape[1], int(lengths[0]) if lengths.size else 0
-    # Documents are sorted by decreasing length, so those with a t-th token are a prefix. The t-th
-    # tokens of all documents are contiguous, after the (t-1)-th: memory is one cell for each token.
+    # Documents are sorted by decreasing length, so the documents with at least t tokens come first.
+    # The t-th tokens of all documents are contiguous and follow the (t-1)-th, so memory is one cell
+    # for each token.
     active = np.searchsorted(-lengths, -np.arange(longest), side="left")
     starts = np.concatenate([[0], np.cumsum(active)])
     tokens = np.empty(starts[-1], dtype=np.int32)

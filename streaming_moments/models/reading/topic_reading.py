@@ -90,7 +90,8 @@ def expected_counts(
         `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` for each topic, and
         `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
     """
-    # `cumsum` adds one by one, as kernels do; `sum` adds pairwise, in another order
+    # `cumsum` adds one number after another, as the kernels do; `sum` adds in another order,
+    # pairwise
     alpha0 = float(np.cumsum(alpha)[-1])
     _expected_counts(
         read_only(indptr),
@@ -133,8 +134,8 @@ def _expected_counts(
             for j in range(k):
                 totals[words[entry], j] += np.int64(shares[entry - first, j] * unit + 0.5)
         for j in range(k + 1):
-            # the row of a topic has its alpha and N; the last row, for all topics, has alpha0 and
-            # the tokens
+            # Row j < k is for topic j, with its alpha and its N. The last row is for all topics
+            # together, with alpha0 and the tokens.
             alpha, tokens = alpha0, total
             if j < k:
                 alpha, tokens = prior[j], room[0, j] - prior[j]

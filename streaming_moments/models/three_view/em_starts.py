@@ -13,9 +13,10 @@ from streaming_moments.models.three_view.triples_em import AnyHidden, after_roun
 FEWEST, MOST = 3, 24  # random starts besides the spectral ones
 # Triples times states times rounds that all starts together may cost; 10^8 take about a second.
 _WORK = 1e8
-# Number of steps of all rounds, about two thirds of a second; halves get a third of them.
+# Most steps of all rounds together, which take about two thirds of a second. Halves get a third of
+# them.
 _MOST_WORK = 1.5e9
-# Share of the starts that continue, and their multiple of the rounds.
+# Stages: in each, one of this many starts continues, for this multiple of the rounds.
 _RACE = ((1, 0.5), (4, 1), (12, 2))
 # Factor by which a step grows from round to round.
 _GROWTH = 1.2

@@ -38,7 +38,7 @@ def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
         total = sum(count for _, count in parts)
         if not total:
             raise InvalidInput(
-                "a half of the records has no triple to hold out; count more records"
+                "one of the two halves of the records has no triple to hold out; count more records"
             )
         scores.append(sum(score for score, _ in parts) / total)
     own, other = tables[0], like(tables[1], tables[0])

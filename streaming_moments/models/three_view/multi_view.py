@@ -338,7 +338,7 @@ class MultiViewMixture(TripleModel):
             if views[name].n_words != len(table):
                 raise ForeignStatistics(
                     f"view {name} has {views[name].n_words} words, but the model has {len(table)}; "
-                    "read rows of its own store"
+                    "read rows of the store that the model was fitted to"
                 )
         if len({view.documents for view in views.values()}) > 1:
             raise InvalidInput(

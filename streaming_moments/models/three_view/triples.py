@@ -18,7 +18,8 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 # A dense table is faster than a list if it has at most this many cells, and at least this share of
 # them is nonzero.
 _DENSE, _FILLED = 1 << 18, 0.2
-# Steps for a triple besides those for its states; a cell of a table needs a fifth of them.
+# Steps for a triple in addition to one step for each state; and cost of a cell of a dense table
+# relative to a triple of a list.
 _BESIDE, _PLACE = 40, 0.2
 _LEAST = np.float32(1e-30)
 

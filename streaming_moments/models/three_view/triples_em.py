@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from streaming_moments.models.three_view import triple_kernels
 from streaming_moments.models.three_view.triples import Triples
 
-# Share of a distribution that is spread over all entries before the first round, as rounds keep
-# zeros.
+# Share of a distribution that is spread over all entries before the first round, because rounds
+# never change a probability of 0.
 _SPREAD = 1e-3
 
 
@@ -70,7 +70,8 @@ def _further(hidden: AnyHidden, following: AnyHidden, reach: float) -> AnyHidden
     """Parameters extrapolated from a round by a multiple of its step."""
 
     def beyond(old: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.float64]:
-        # a distribution is one column; one memory order, as the kernel is compiled for each
+        # Each distribution becomes one column. All arrays get the same memory order, because the
+        # kernel is compiled for each order.
         before, after = (np.ascontiguousarray(one).reshape(len(one), -1) for one in (old, new))
         found = np.empty_like(after)
         triple_kernels.step_further(before, after, reach - 1, found)

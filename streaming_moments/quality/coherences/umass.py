@@ -51,7 +51,7 @@ def umass_coherence(
     >>> umass_coherence(topics, np.array([4, 3]), np.array([[4, 2], [2, 3]]), 2).round(3)
     array([-0.288])
     """
-    documents = float("nan")  # UMass does not use it
+    documents = float("nan")  # UMass does not use the number of documents
     return _umass(TopWords.of(topics, document_frequencies, codocuments, documents, number))
 
 

@@ -35,7 +35,8 @@ DEFAULT_CORE = 4096
 # Tolerance relative to the eigenvalues of the pilot, whose own error is a hundred times larger.
 _TOLERANCE = 1e-3
 _MOST_BLOCKS = 8
-# Number of draws: with few words and many columns, random signs can be linearly dependent.
+# Most draws of random signs. With few words and many columns, the signs can be linearly dependent,
+# and are then drawn again.
 _DRAWS = 20
 
 
@@ -191,7 +192,9 @@ class Basis:
         require_batch(batch)
         core = min(batch.n_words, DEFAULT_CORE) if core is None else core
         if not 1 <= core <= batch.n_words:
-            raise InvalidInput(f"core is {core}; it must be 1 to {batch.n_words}, the words")
+            raise InvalidInput(
+                f"core is {core}; it must be 1 to {batch.n_words}, the number of words"
+            )
         if max_topics < 1:
             raise InvalidInput(f"max topics is {max_topics}; it must be at least 1")
         if max_topics > core:
@@ -249,7 +252,7 @@ def _leading_eigenvectors(
             f"none of the pilot's {batch.documents} documents holds two vocabulary words; "
             "give a larger pilot or another vocabulary"
         )
-    # single tokens: the part of the diagonal of sum x x' with equal positions
+    # pairs of a token with itself, which are a part of the diagonal of sum x x'
     weights = length_weights.at(batch.lengths)
     weighted = batch.counts * np.repeat(weights, np.diff(batch.indptr))
     singles = np.bincount(batch.words, weighted, batch.n_words)[:core]

@@ -226,7 +226,8 @@ class CountsFoundation:
         if statistics.later:
             raise ForeignStatistics(
                 f"some documents were counted with fewer than all {self.basis.n_words} "
-                "words; write the documents of each vocabulary into a segment of their own"
+                "words, before others were added; write the documents of each vocabulary into a "
+                "separate segment"
             )
         if (statistics.codocuments is not None) != self.codocuments:
             raise ForeignStatistics(

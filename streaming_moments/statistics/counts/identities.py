@@ -64,7 +64,8 @@ def _block_problems(
             yield f"{name} is not zero for words that never occurred"
     own = np.arange(core_rows)
     for name in ("pair_counts", "even_pair_counts"):
-        # x (x - 1) ordered pairs of a word with itself
+        # a document with x tokens of a word has x (x - 1) ordered pairs of the word with itself, an
+        # even number
         if name in arrays and (arrays[name][own, own * block.step + block.index] & 1).any():
             yield f"the diagonal of {name} is not even"
     if "even_pair_counts" in arrays and (arrays["even_pair_counts"] > arrays["pair_counts"]).any():

@@ -68,8 +68,8 @@ def pair_difference(one: PairRows, other: PairRows, before: int, after: int) -> 
     """Contribution of one row block to `pair_distance`, with the same errors."""
     if one.basis != other.basis:
         raise ForeignStatistics(
-            f"the states have bases {short(one.basis)} and {short(other.basis)}; only states "
-            "of one lineage have the same core"
+            f"the states have bases {short(one.basis)} and {short(other.basis)}; compare "
+            "states of one lineage, because only these have the same core"
         )
     if (one.index, one.step) != (other.index, other.step):
         raise ForeignStatistics(

@@ -19,8 +19,8 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.row_block import RowBlock
 
-# Share of positive entries above which a row is stored dense: a sparse entry takes six times as
-# long, and twice the bytes. Shares of a tenth to a third are equally fast.
+# A row is stored dense if a larger share of its entries is positive, because a sparse entry takes
+# six times as long and twice the bytes. Thresholds from a tenth to a third are equally fast.
 _DENSE = 1 / 3
 # Larger whole numbers may be rounded in float32.
 _LARGEST_EXACT = 2**24
@@ -117,7 +117,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         even, whole = _even(statistics), cls.of(statistics, leading=leading)
         largest = max(held.max(initial=0) for held in (whole.dense, whole.counts))
         if even.dtype.kind == "f" or largest > _LARGEST_EXACT:
-            # the difference gives the odd half only if the numbers are not rounded
+            # with rounded numbers, whole minus even is not exactly the odd half
             even_rows = cls.of(statistics, half=0, leading=leading)
             return whole, even_rows, cls.of(statistics, half=1, leading=leading)
         size, rows = whole.words.size + 1, whole.sparse_places.size

@@ -278,7 +278,7 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     long = np.zeros(bounds.size, dtype=np.bool_)
-    if bounds.sum() < LARGEST_FLOAT_SUM / 2:  # a rounded sum is less than 2 times too small
+    if bounds.sum() < LARGEST_FLOAT_SUM / 2:  # the exact sum is below twice the rounded one
         return long
     order = np.argsort(bounds, kind="stable")
     long[order] = np.cumsum(bounds[order]) >= LARGEST_FLOAT_SUM

@@ -49,7 +49,7 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
         slices -= products[:, k:]
         own = pack(w[:, :, None] * w[:, None, :])
         cross = v[:, :, None] * w[:, None, :]
-        # G adds moment_counts to the diagonal of P: one of the two products of equal words is in it
+        # products uses P, not G, and so lacks counts * own: add this once here instead of twice
         slices -= pack(cross + cross.transpose(0, 2, 1)) - counts[:, None] * own
         C1, C2, C3 = (constant[rows] for constant in every)
 

@@ -138,7 +138,9 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
                 )
             array.setflags(write=False)
         if self.weighted_counts is not None and "weighted_counts" not in shapes:
-            raise InvalidInput("documents are pooled; leave out weighted_counts")
+            raise InvalidInput(
+                "documents are pooled, so weighted_counts would equal word_counts; leave it out"
+            )
 
     def _repr_html_(self) -> str:
         rows = [(name, " x ".join(map(str, one.shape))) for name, one in self.arrays().items()]
@@ -215,7 +217,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
             for projected in of_basis(basis, batches):
                 histogram = histogram + projected.totals.whole
                 bound += projected.triple_bound
-                # C2 bounds the pair counts; it can exceed the other bound if y cancels
+                # C2 bounds the pair counts; it exceeds the bound of triples if terms of y cancel
                 refuse_overflow(max(bound, histogram.C2))
                 yield projected
 
@@ -307,7 +309,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
 
     @cached_property
     def _largest(self) -> int:
-        # |T_ab| <= sqrt(T_aa T_bb), so the diagonals bound the sketch; C2 bounds the pairs
+        # |T_ab| <= sqrt(T_aa T_bb), so the diagonals bound the sketch; C2 bounds the pair counts
         diagonal = self._diagonal
         squares = int(diagonal.max()) if diagonal.size else 0
         return max(squares, self.length_histogram.C2)
@@ -410,7 +412,7 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
             raise ForeignStatistics(foreign("basis", head.basis, part.basis))
         if part.row_lengths != head.row_lengths:
             raise ForeignStatistics(
-                "the row blocks have different documents; give blocks of the same ones"
+                "the row blocks have different documents; give row blocks of the same documents"
             )
     shapes = statistic_shapes(head.basis, RowBlock(), *head.optional)
     arrays = {name: np.empty(shape, dtype=np.int64) for name, shape in shapes.items()}

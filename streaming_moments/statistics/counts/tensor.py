@@ -125,7 +125,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
             weighted.sum(axis=0),
             w.T @ products,
             w.T @ statistics.triple_sketch[rows].astype(np.float64),
-            # v has the full weighted counts; two thirds of them are subtracted
+            # v is products + weighted; a third of the last sum cancels 2/3 of weighted
             (products + weighted / 3).T @ pack(w[:, :, None] * w[:, None, :]),
         )
 

@@ -306,8 +306,8 @@ def _moments(
     C1, C2, C3 = form.totals(core.length_histogram)
     if not C2 or not C3:
         raise NotIdentifiable(
-            f"the {core.length_histogram.n_documents} documents never have three vocabulary words; "
-            "add longer documents"
+            f"none of the {core.length_histogram.n_documents} documents has three vocabulary "
+            "words; add longer documents"
         )
     return core.word_counts / C1, core.pair_counts / C2
 

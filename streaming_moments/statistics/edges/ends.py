@@ -20,7 +20,7 @@ from streaming_moments.statistics.views.statistics import EVEN, ViewTotals
 
 # Most nodes: an edge is stored as one integer of 62 bits.
 MOST_NODES = 1 << 31
-# Nodes are divided into this many parts. The edges of a node into one part are a view of it.
+# Nodes are divided into this many parts. The neighbours of a node in one part are one view of it.
 PARTS = 3
 
 

@@ -86,7 +86,8 @@ class EdgesFoundation(ThreeViews):
         elif self.nodes.n_words > WHOLE_NODES:
             raise InvalidInput(
                 f"all neighbours of {self.nodes.n_words:,} nodes take "
-                f"{8 * self.nodes.n_words**2:,} bytes; give a sketch above {WHOLE_NODES:,}"
+                f"{8 * self.nodes.n_words**2:,} bytes; give a sketch for more than "
+                f"{WHOLE_NODES:,} nodes"
             )
 
     @cached_property

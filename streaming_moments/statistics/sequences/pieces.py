@@ -22,8 +22,9 @@ from streaming_moments.statistics.views.statistics import ViewTotals
 
 ABSENT = -2  # stands for a missing symbol of a short piece; -1 is a symbol outside the alphabet
 _TABLE = "pieces"
-# Columns: hash of the name, first and last place, whether places are numbers, symbols, the first
-# two and the last two of them, beginning of the name, how often it was added.
+# Columns of the table. KEY: hash of the name. BEGIN and END: first and last place. NUMBERED:
+# whether places are numbers. LENGTH: number of symbols. EDGES: first two and last two symbols.
+# NAME: beginning of the name. _SIGN: how often the piece was added.
 KEY, BEGIN, END = slice(0, 2), slice(2, 4), slice(4, 6)
 NUMBERED, LENGTH = 6, 7
 EDGES, NAME = slice(8, 12), slice(12, 15)

@@ -40,7 +40,7 @@ from streaming_moments.statistics.views.statistics import (
 )
 from streaming_moments.statistics.views.three_views import ViewSums
 
-# Bytes of all sums up to which they form one row, as few files are faster.
+# Most bytes of a row. Smaller sums form a single row, because fewer files are faster.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64

@@ -14,7 +14,8 @@ from streaming_moments.statistics.vectors.foundation import VectorsFoundation, r
 from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
 from streaming_moments.statistics.views.statistics import LARGEST_SUM
 
-# Grid steps in the standard deviation of the median coordinate. Measured: even 2 lose no accuracy.
+# Number of grid steps in one standard deviation of the median coordinate. Measured: 2 steps would
+# already lose no accuracy.
 _STEPS = 16
 # Whole numbers are stored exactly if their standard deviation is at most this many steps of 1.
 _MOST_WHOLE_STEPS = 64
@@ -24,9 +25,9 @@ _RADIUS = 1.3
 _FAR = 4.0
 # Rows of the pilot beyond this many median norms are ignored when the spread is measured.
 _STRANGE = 10.0
-_SMALLEST = 1e-90  # least size of numbers: its square is still a normal number
+_SMALLEST = 1e-90  # least size of numbers: the square of this is a normal float
 _WITHIN = 0.99
-_MOST = 0.95  # share of the rows: a larger tail is not outliers, and is not clipped
+_MOST = 0.95  # share of rows that are never clipped: a larger tail is data, not outliers
 # Up to this dimension a row is its own sketch.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # Default number of separable components, and the columns for them.
@@ -34,7 +35,7 @@ _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
 # The standard deviation of a column of the sketch is 2^3 to 2^4. Measured: a larger one is no
-# better. Sums with this one are exact in single precision.
+# better. With this one, sums are exact in single precision.
 _BITS, _FEWEST_BITS = 3, 1
 # Bits of a number whose cube, or fourth power, is below 2^53.
 _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
@@ -164,7 +165,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
             f"numbers of the pilot lie {size:.3g} from their median; scale them by {1 / size:.0e}"
         )
     middle = _middle(norms)
-    # with a few outliers in the spread, steps would be so large that all other rows are equal
+    # a spread that includes outliers would make steps so large that all other rows become equal
     near = norms <= _STRANGE * middle
     ordinary = values if near.all() else values[near]
     spread = ordinary.std(axis=0)

@@ -33,7 +33,8 @@ _PANEL = 256
 # Number of rows of a product: with fewer, additions take most of the time; more do not fit in the
 # cache.
 _CHUNK = 2048
-# Most rows of a chunk while products of pairs of columns are held, and columns in a panel of them.
+# _FEW: most rows of a chunk whose products of pairs of columns are held. _PAIRED: number of columns
+# whose pairs with earlier columns are held at a time.
 _FEW, _PAIRED = 512, 8
 
 
@@ -80,7 +81,7 @@ def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool =
     """
     pairs = packed_size(columns)
     held = [8 * packed_size(width) + 4 * _PANEL * width, 12 * columns**3]
-    # contribution of a chunk, in floating point and as integers
+    # these hold the contribution of a chunk twice: in floating point and as integers
     held += [16 * width**2] * squares + [(25 * pairs + 24 * _FEW) * pairs] * fourth
     # holds also the previous chunk, or the squares of a chunk
     return max(held) + 16 * _CHUNK * width

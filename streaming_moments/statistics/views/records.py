@@ -137,8 +137,9 @@ class PreparedRecords:
         for view, basis in zip(batch.views, bases, strict=True):
             if (view.n_words, view.vocabulary) != (basis.n_words, basis.vocabulary):
                 raise ForeignStatistics(
-                    f"a view has {view.n_words} words of another vocabulary than its basis of "
-                    f"{basis.n_words}; count the records with the vocabularies of the foundation"
+                    f"a view and its basis have different vocabularies, of {view.n_words} and "
+                    f"{basis.n_words} words; count the records with the vocabularies of the "
+                    "foundation"
                 )
         sizes = [view.lengths.astype(np.float64) for view in batch.views]
         large = np.flatnonzero(PEAK * sizes[0] * sizes[1] * sizes[2] >= LARGEST_SUM)

@@ -18,9 +18,10 @@ _COLUMNS = 22
 _MOST_CORE = 1 << 16
 _RANDOM = 2  # number of columns of +-1, which capture states absent from the pilot
 _SCALE = 127
-# Number that is added to each word count, so that rare words do not dominate. Limit of an entry in
-# root mean squares, so that a rare word does not need the whole range of int8. Both are measured.
+# This is added to each word count, so that rare words do not dominate. Chosen by measurements.
 _BESIDE = 30.0
+# Entries are clipped at this many root mean squares, so that a rare word does not need the whole
+# range of int8. Chosen by measurements.
 _CLIP = 4.0
 _NEGLIGIBLE = 1e-9
 _DENSE = 512

@@ -181,8 +181,8 @@ def require_same_foundation(foundation: Any, statistics: AdditiveStatistics) -> 
     if foundation.fingerprint != other.fingerprint:
         raise ForeignStatistics(
             f"the statistics have foundation {short(other.fingerprint)}, not "
-            f"{short(foundation.fingerprint)}; count the records on one foundation, with halves or "
-            "without"
+            f"{short(foundation.fingerprint)}; count all records on one foundation, all "
+            "with halves or all without"
         )
 
 

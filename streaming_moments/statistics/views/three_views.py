@@ -155,7 +155,8 @@ def require_sketch(basis: Basis, words: Vocabulary) -> None:
     """Raise InvalidInput for a basis of another vocabulary, with weights, or entries beyond 127."""
     if (basis.n_words, basis.vocabulary) != (words.n_words, words.fingerprint):
         raise InvalidInput(
-            "a basis and its view have different vocabularies; make the basis from that of the view"
+            "a basis and its view have different vocabularies; make the basis with the vocabulary "
+            "of the view"
         )
     if not basis.weights.is_pooled or basis.matrix.min() < -127:
         raise InvalidInput(

@@ -103,7 +103,7 @@ def test_a_model_of_sequences_is_fitted_kept_and_read(empty, tmp_path):
             lambda: store.refit_as(TopicModel, n_topics=2),
             "`store.refit_as(HiddenMarkovModel, ...)`",
         ),
-        (lambda: store.refit_as(HiddenMarkovModel), "no value for 'n_topics'"),
+        (lambda: store.refit_as(HiddenMarkovModel), "needs a value for 'n_topics'"),
         (lambda: store.refit_as(HiddenMarkovModel, n_topics=2, alpha0=1.0), "no option 'alpha0'"),
         (lambda: store.select_as(HiddenMarkovModel, [2]), "has no halves"),
         (lambda: kept.transform([[1]], "out", source="x", passages=True), "leave out passages"),

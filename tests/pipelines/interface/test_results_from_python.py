@@ -193,7 +193,7 @@ def test_documents_are_cut_by_periods_for_shares_over_time(planted):
         grown.shares_over_time("month")
     with pytest.raises(InvalidInput, match="by is 'year'; give one of day, week, month"):
         grown.update(frame, source="years", by="year")
-    with pytest.raises(InvalidInput, match="has no date, so it is of no month"):
+    with pytest.raises(InvalidInput, match="has no date, so it belongs to no month"):
         grown.update(frame.assign(day=None), source="none", by="month")
     with pytest.raises(ShardError, match="'May' does not begin with a date"):
         grown.update([{"text": "sea", "day": "May"}], source="may", by="month")
@@ -205,7 +205,7 @@ def test_documents_are_cut_by_periods_for_shares_over_time(planted):
 
 
 def test_a_model_of_a_collection_is_polished_from_python(store, records, tmp_path):
-    with pytest.raises(InvalidInput, match="give polish the documents and their source"):
+    with pytest.raises(InvalidInput, match="give `polish` the documents and their source"):
         store.polish()
     polished = store.polish(records, source="all", name="polished", passes=2)
     assert polished.model.polishing.documents == 900

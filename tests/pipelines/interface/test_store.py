@@ -131,7 +131,7 @@ def test_paths_are_read_as_urls_and_a_store_needs_documents(planted, tmp_path):
     store = create_store(tmp_path / "store", path, max_topics=2).update([path])
     assert store.documents == len(planted)
     assert open_store(tmp_path / "store").forget(path).documents == 0
-    with pytest.raises(InvalidInput, match="no documents to sample; give some, or another store"):
+    with pytest.raises(InvalidInput, match="no documents to sample; give some, or use the found"):
         create_store(tmp_path / "other")
     with pytest.raises(StoreError, match=r"fit one by `store.refit\(..., name='first'\)`"):
         store.topics()
@@ -379,7 +379,7 @@ def test_labels_and_what_came_since_are_told_with_the_topics(empty, planted, cli
     store = store.update(planted[450:], source="two", client=client)
     stale = store.topics().stale
     assert (stale.model, stale.counted, stale.forgotten) == ("first", 450, 0)
-    assert "450 documents counted since are not in it" in store.topics()._repr_html_()
+    assert "450 documents counted since then are not in it" in store.topics()._repr_html_()
     with pytest.raises(InvalidInput, match="has topics 0 to 1, not 2"):
         store.label(2, "none")
     with pytest.warns(UserWarning, match="topic 1 has the label 'ships', too; give each topic its"):

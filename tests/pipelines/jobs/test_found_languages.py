@@ -201,5 +201,7 @@ def test_documents_of_too_few_words_are_refused_with_what_to_do(made, embedded, 
     with pytest.raises(NotIdentifiable, match="run `streaming-moments update` first"):
         refit(store, 1, 0.1, run)
     store = update(store, list_shards([str(place / "short.parquet")]), run).store
-    with pytest.raises(NotIdentifiable, match="its documents are .* `create --language none`"):
+    with pytest.raises(
+        NotIdentifiable, match="count longer documents, .* `create --language none`"
+    ):
         refit(store, 1, 0.1, run)

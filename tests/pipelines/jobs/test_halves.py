@@ -148,7 +148,7 @@ def test_shards_of_one_document_each_fill_both_halves(planted, embedded, run, tm
     model = refit(one_sided, 3, 1.0, Run(embedded))
     assert model.topic_bars is model.held_out is model.second_start is None
     given = TopicOptions(topics=3, alpha0=1.0), ("refine",), Run(embedded)
-    with pytest.raises(InvalidInput, match="a half of the documents.*has no pair of words"):
+    with pytest.raises(InvalidInput, match="halves of the documents.*has no pair of words"):
         chosen_options(one_sided, *given)
     missing = "no error bars: one half of the records cannot support this model"
     code, out, _ = run("refit", one_sided.url, "--topics", 3)

@@ -362,7 +362,7 @@ def test_what_came_after_a_model_of_another_kind_is_said(run, sequence_store, tm
     later = tmp_path / "later.txt"
     later.write_text("abcabcab\n")
     assert run("update", sequence_store, later)[0] == 0
-    stale = "1 document counted since is not in it"
+    stale = "1 document counted since then is not in it"
     assert stale in run("status", sequence_store)[1].replace("\n", " ")
     [one] = json.loads(run("status", sequence_store, "--json")[1])["stale_models"]
     assert one["model"] == "first"

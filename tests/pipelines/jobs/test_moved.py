@@ -63,7 +63,7 @@ def test_an_update_counts_no_shard_again_that_has_moved(store, corpus, embedded)
     place = moved(corpus)
     with pytest.raises(InvalidInput, match="4 shards have moved since") as refused:
         update(store, shards_of(place), run)
-    assert f"rename` with {store.url} {corpus}/ {place}/, or count again" in str(refused.value)
+    assert f"rename` with {store.url} {corpus}/ {place}/, or count the shards" in str(refused.value)
     with pytest.raises(InvalidInput, match="1 shard has moved since it was counted"):
         update(store, shards_of(place)[:1], run)
     assert store.latest().version == store.version
@@ -72,7 +72,7 @@ def test_an_update_counts_no_shard_again_that_has_moved(store, corpus, embedded)
     left = update(store, shards_of(place), telling, skip_bad_shards=True)
     assert [str(line) for line in lines] == [
         f"4 shards moved from {corpus}/ to {place}/: run `streaming-moments rename` with "
-        f"{store.url} {corpus}/ {place}/, or count again by `update --include-moved`"
+        f"{store.url} {corpus}/ {place}/, or count the shards again by `update --include-moved`"
     ]
     assert ([error.url for error in left.bad], left.counted) == (
         [shard.url for shard in shards_of(place)],

@@ -161,7 +161,7 @@ def test_an_update_that_a_bad_shard_stops_says_what_is_committed(tmp_path, embed
         update(store, listed, Run(embedded), plan=plan)
     counted = len(store.latest().ledger())
     assert counted == 6
-    said = "6 shards before it are counted and committed; the same command continues there"
+    said = "6 shards before it are counted and committed; the same command counts the rest"
     assert str(stopped.value).endswith(said)
     (folder / "z-bad.jsonl").unlink()
     assert update(store, list_shards([str(folder)]), Run(embedded)).already == 6

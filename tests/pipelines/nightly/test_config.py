@@ -110,7 +110,7 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
         (with_section("merge", form=["a"]), r"\[merge\] has no key 'form'; did you mean 'from'"),
         (
             {**LEAST, "merge": {"from": "a"}, "rebase": {"min_captured": 0.1}},
-            r"\[rebase\] counts all documents again, .* leave it out",
+            r"\[rebase\] counts all documents again, .* leave \[rebase\] out",
         ),
     ],
 )
@@ -263,11 +263,11 @@ BEYOND = 10**400  # no float
         (with_section("create", ids_column="n", format="text"), r"\[create\] .* needs parquet"),
         (
             with_section("create", date_column="d", date_pattern="%Y%m%d"),
-            r"\[create\] .* give one of the two",
+            r"\[create\] .* a date column or a date pattern, not both",
         ),
         (
             {**with_section("refit", topics=[2, 3]), "create": {"codocuments": False}},
-            r".*\[refit\] compares several topics .* \[create\] codocuments = false",
+            r".*\[refit\] compares several topics .* codocuments = false from \[create\]",
         ),
         (
             {**with_section("refit", window_days=3), "create": {"date_pattern": "none"}},

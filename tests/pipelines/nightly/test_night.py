@@ -545,7 +545,7 @@ def test_a_rejected_model_waits_until_someone_decides(place, planted, capsys):
     assert not json.loads(content)["shares"]["rejected"]
     assert "stays: night-v1; to publish night-v" in page
     shown = page[: page.index('id="content"')]
-    assert "100 documents counted since are not in it.</li>" in shown
+    assert "100 documents counted since then are not in it.</li>" in shown
     assert "refit" not in shown
     # a night as JSON has it, too
     with pytest.raises(SystemExit):

@@ -199,7 +199,7 @@ def test_nights_make_publish_follow_and_reject(run, place):
                 "refit": {"topics": 2},
                 "gates": {"max_held_out_drop": 0.1},
             },
-            "needs held-out data; leave it out, or [create] halves",
+            "needs held-out data; leave it out, or remove halves = false",
         ),
         (
             {
@@ -207,7 +207,7 @@ def test_nights_make_publish_follow_and_reject(run, place):
                 "refit": {"topics": 2},
                 "gates": {"max_coherence_drop": 0.1},
             },
-            "needs co-document counts; leave it out, or [create] codocuments",
+            "needs co-document counts; leave it out, or remove codocuments = false",
         ),
         *(
             ({"refit": {"model": model, "topics": 2, "method": "power"}}, 'by "joint", not by')

@@ -80,7 +80,7 @@ def test_after_a_deletion_numbers_are_net_and_only_deleted_documents_are_left_ou
                 record = json.loads(lines.readlines()[one.number - 1])
             assert str(record["id"]) == one.id, "documents are where they are said to be"
     page = store_page(store, top_documents=out)
-    assert "1 document forgotten since still is in it; refit" in page.reasons[-1]
+    assert "1 document forgotten since then still is in it; refit" in page.reasons[-1]
     ids = {one.id for part in page.topics for one in (part.sample, *part.further) if one}
     assert target.id not in ids
     assert ids

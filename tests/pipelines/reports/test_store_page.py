@@ -136,8 +136,8 @@ def test_documents_that_a_transform_found_and_labels_are_shown(run, place, tmp_p
     assert content["names"][1] == "Sea & <law>"
     assert "Sea & <law>" not in path.read_text()
     [reason] = content["reasons"]
-    assert "model k3 is of version 3: " in reason
-    assert "documents forgotten since still are in it; refit" in reason
+    assert "model k3 was fitted to version 3: " in reason
+    assert "documents forgotten since then still are in it; refit" in reason
     code, _, err = run(*shown)
     assert (code, "has documents of model 'k3', but the page shows 'k4'" in err) == (2, True)
 

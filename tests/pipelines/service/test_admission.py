@@ -75,7 +75,9 @@ def test_each_call_asks_for_its_role_and_no_more(call_at, tokens):
         told = problem(
             caller("DELETE", "/v1/documents", authorization=f"Bearer {made[Role.WRITER]}"), 403
         )
-        assert told["detail"] == "this needs a token of role admin; writer is a writer"
+        assert (
+            told["detail"] == "this needs a token of role admin; the token writer has role writer"
+        )
 
 
 def test_where_the_file_of_tokens_cannot_be_read_nobody_is_let_in(call_at, tokens):

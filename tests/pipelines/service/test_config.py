@@ -180,13 +180,13 @@ def test_each_of_the_two_configurations_is_recognised_in_place_of_the_other(tmp_
         read_service(night)
     assert str(refused.value) == (
         f"{night} is the configuration of a night, for `streaming-moments nightly {night}`; give "
-        "that of a service, such as service.toml"
+        "the configuration of a service, such as service.toml"
     )
     with pytest.raises(InvalidInput) as refused:
         read_config(service)
     assert str(refused.value) == (
         f"{service} is the configuration of a service, for `streaming-moments serve {service}`; "
-        "give that of a night, such as night.toml"
+        "give the configuration of a night, such as night.toml"
     )
     read_service(service)
     read_config(night)

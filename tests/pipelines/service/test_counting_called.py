@@ -337,7 +337,7 @@ def test_what_is_left_of_a_shard_must_be_what_deletions_left(place):
     with pytest.raises(StoreError, match="differs from the result of its deletions; restore it"):
         deleting.delete_again()
     place.inbox.folder.delete([shard.path])
-    with pytest.raises(StoreError, match="the rest of its documents has expired"):
+    with pytest.raises(StoreError, match="the other documents of this shard have expired"):
         deleting.delete_again()
     assert read_honoured(place.inbox) < place.store.version
     place.inbox.folder.write(shard.path, content)

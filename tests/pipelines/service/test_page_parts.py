@@ -121,7 +121,7 @@ def test_documents_that_are_not_counted_are_left_out_once_some_are_forgotten(
     with serve_days(documents=documents(days, "three")) as client:
         page = seen(client, "/topics/1")
         assert page.locator("#documents blockquote").count() == 2, "more is counted, none forgotten"
-        assert "counted since are not in it" in page.locator(".reasons").inner_text()
+        assert "counted since then are not in it" in page.locator(".reasons").inner_text()
         forget(counted, list_shards([str(name)]), run)
         client.service.current.look()
         page.reload()

@@ -651,7 +651,7 @@ def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monk
         form = {"token": found.token, "head": "4"}
         assert problem(sent(caller, path, {**form, "head": "3"}), 409)["field"] == "head"
         shown = problem(sent(caller, path, {**form, "head": "x" * 21}), 409)["detail"]
-        assert f"but version {'x' * 20!r} was confirmed" in shown
+        assert f"but the form was made for version {'x' * 20!r}" in shown
         assert caller.service.view.store.version == 4
         answer = sent(caller, path, form)
         assert (answer.status, answer.headers["location"]) == (303, "../../versions")

@@ -195,7 +195,7 @@ def test_deletions_are_asked_for_by_one_kind_of_name(caller):
     receipt = "k" + "0" * 32
     for query in ("", "?id=a&receipt=" + receipt):
         told = problem(caller("DELETE", f"/v1/documents{query}"), 422)
-        assert (told["field"], "and not both" in told["detail"]) == ("receipt", True)
+        assert (told["field"], "but not both" in told["detail"]) == ("receipt", True)
     assert problem(caller("DELETE", "/v1/documents?id="), 422)["field"] == "id"
     assert problem(caller("DELETE", "/v1/documents?receipt=x"), 422)["field"] == "receipt"
     assert waiting() == {}
@@ -296,5 +296,6 @@ def test_what_became_of_a_deletion(caller):
         assert told["field"] == "deletion"
         assert (
             told["detail"]
-            == f"{wrong[:40]!r} is not the id of a deletion; give one that a deletion answered"
+            == f"{wrong[:40]!r} is not the id of a deletion; give the id in the answer to a "
+            "deletion"
         )

@@ -83,7 +83,7 @@ def test_what_is_noted_of_a_seal_says_what_became_of_it(log, store):
     assert found() == ("accepted", 2, None, "")
     note_counted(log.inbox, 1, Counted(4))
     assert found()[:3] == ("uncounted", 2, None)
-    assert "version 4 counted the documents, but not as" in found()[3]
+    assert "version 4 counted the documents, but not under the name" in found()[3]
     assert f"{shard.path}: the inbox or the store has moved" in found()[3]
     note_counted(log.inbox, 1, Counted(5))
     assert found() == ("counted", 2, 5, "")

@@ -45,5 +45,5 @@ def test_ids_are_counted_as_a_dictionary_counts_them(known, documents, counted, 
 
 
 def test_a_vocabulary_of_terms_has_no_ids():
-    with pytest.raises(InvalidInput, match="give one of token ids"):
+    with pytest.raises(InvalidInput, match="give a vocabulary of token ids"):
         IdIndex.of(Vocabulary(("sea",), core=1))

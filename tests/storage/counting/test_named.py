@@ -136,9 +136,9 @@ def test_token_ids_outside_the_vocabulary_are_counted_by_document():
         (
             "a.zip",
             b"PK\x05\x06" + bytes(18),
-            "has no column 'who' of ids; leave out `transform --id-column`",
+            "has no id column 'who'; leave out `transform --id-column`",
         ),
-        ("a.txt", b"sea", "has no column 'who' of ids; leave out `transform --id-column`"),
+        ("a.txt", b"sea", "has no id column 'who'; leave out `transform --id-column`"),
         (
             "a.jsonl",
             b'{"text": "sea"}',

@@ -176,7 +176,7 @@ def test_texts_that_rise_while_their_times_fall_are_refused(tmp_path, rows_a_tab
     times = ["2026-11-23T08:00:00+01:00", "2026-11-23T08:30:00+02:00"]
     pq.write_table(pa.table([["x"] * 2, times, ["a"] * 2], LONG), path, row_group_size=rows_a_table)
     with pytest.raises(
-        ShardError, match="'x' are not consecutive and sorted by 'time'.* same offset"
+        ShardError, match="'x' are not consecutive and sorted by 'time'.* one UTC offset"
     ):
         counted(path, SequencesForm(columns=LONG))
 

@@ -134,7 +134,7 @@ def test_planted_phrases_are_found_and_no_others():
     assert again.terms == direct.terms
     assert (again.batch.to_csr() != direct.batch.to_csr()).nnz == 0
     assert again.policy == direct.policy
-    with pytest.raises(InvalidInput, match="no order"):
+    with pytest.raises(InvalidInput, match="does not record the order"):
         with_phrases(direct, policy)
 
 

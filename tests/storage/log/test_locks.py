@@ -117,7 +117,7 @@ def test_where_processes_cannot_be_told_a_lock_is_held_for_its_time(tmp_path, mo
     Lock.acquire(folder, HOUR)
     [note] = (tmp_path / LOCKS).iterdir()
     assert json.loads(note.read_bytes())["process"] == ""
-    with pytest.raises(LockHeld, match="elsewhere after that time"):
+    with pytest.raises(LockHeld, match="on other machines after that time"):
         Lock.acquire(folder, HOUR)
 
 

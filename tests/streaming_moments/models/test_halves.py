@@ -208,7 +208,7 @@ def test_a_half_without_documents_tells_nothing(small):
     without = replace(model, topic_bars=None, word_bars=None, held_out=None)
     found = without.trusted(HalfRows.of(alone))
     assert found.held_out is found.topic_bars is found.word_bars is None
-    with pytest.raises(InvalidInput, match="a half of the documents.* has no pair of words; give"):
+    with pytest.raises(InvalidInput, match="halves of the documents.* has no pair of words; give"):
         predicting_rounds(HalfRows.of(alone), model.pair_topics(rows.basis.core))
 
 
@@ -351,7 +351,7 @@ def test_alpha_is_found_by_pairs_held_out():
 
 
 def test_an_alpha_that_nothing_tells_is_refused(small):
-    with pytest.raises(InvalidInput, match="no alpha to find; leave out alpha auto"):
+    with pytest.raises(InvalidInput, match="no alpha to estimate; leave out alpha auto"):
         fit(*gathered(small).blocks, 4, 0.0, alpha="auto")
     with pytest.raises(InvalidInput, match="have no halves"):
         fit(*gathered(small, halves=False).blocks, 4, 1.0, alpha="auto")
@@ -363,9 +363,9 @@ def test_a_half_without_pairs_finds_no_number(small):
     basis = Basis.from_pilot(small, max_topics=2)
     one = replace(small.select(0, 200), halves=np.zeros(200, dtype=np.bool_))
     counted = MomentStatistics.of(one, basis)
-    with pytest.raises(InvalidInput, match="half of the records.*give the number of topics"):
+    with pytest.raises(InvalidInput, match="halves of the records.*give the number of topics"):
         fit(counted, "auto", 1.0, refine=1)
-    with pytest.raises(InvalidInput, match="half of the documents.*fit with alpha given"):
+    with pytest.raises(InvalidInput, match="halves of the documents.*fit with alpha .given"):
         fit(counted, 2, 1.0, refine=1, alpha="auto")
 
 

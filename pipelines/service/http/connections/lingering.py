@@ -19,7 +19,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LINGERS = "lingers"  # key in the scope of an answered request whose body is still being read
 _CLOSES = (b"connection", b"close")
-_TIMES = 4  # multiple of the largest accepted body up to which a body is read
+_TIMES = 4  # reading stops after this multiple of the largest accepted body
 _SILENT = 2.0  # seconds without a byte after which reading ends
 
 
@@ -52,7 +52,8 @@ class Lingering:
             if message["type"] == "http.response.start":
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
-                # the client has read the length, so for the client the answer is complete
+                # The client has read the length of the answer, so the answer is complete for the
+                # client, although the connection stays open.
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 

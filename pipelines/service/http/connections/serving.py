@@ -127,13 +127,14 @@ def require_certificate(listen: ListenSection) -> None:
                 f"[listen] {name} {path} cannot be read ({error.strerror}); {remedy}"
             ) from error
     if "ENCRYPTED" in contents["key"]:
-        return  # loading it here would ask for the password, as the server does later
+        # do not load the key here: that would ask for its password, as the server does later
+        return
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except OSError as error:
         raise InvalidInput(
             f"[listen] certificate {certificate} and key {key} are not PEM files that belong "
-            f"together; give the two of one certificate"
+            f"together; give a certificate and its own key"
         ) from error
 
 

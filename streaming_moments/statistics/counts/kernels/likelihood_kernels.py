@@ -15,8 +15,8 @@ from streaming_moments.numerics.kernel import kernel
 
 Real = NDArray[Any]
 
-# Numbers summed in the type of the counts: in float32 the error is about 1e-6, and they stay in
-# cache.
+# At most this many numbers are summed in the type of the counts. Then the error in float32 is about
+# 1e-6, and the numbers stay in cache.
 TILE = 512
 GROUP = 4  # rows that dense kernels compute together
 STRETCH = 16  # numbers of a row that are tested together

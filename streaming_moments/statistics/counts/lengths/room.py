@@ -22,14 +22,14 @@ LARGEST_FLOAT_SUM = 2.0**52
 # Even weights leave room for 10^9 documents of up to 500 tokens, or for as many tokens in longer
 # documents. If pooled weights leave room for fewer, even weights leave room for a 16th of these.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
-# Multiple of the longest document of a sample up to which weights are at least 3. Measured on
+# Weights are at least 3 up to this multiple of the longest document of a sample. Measured on
 # planted topics with Poisson lengths: with weights of 1 and 2 in the range of lengths, rounding
 # raises the error of topics by 1.5%; a multiple above 2 improves nothing.
 _FINENESS = 2
-_LONGEST = 1 << 26  # most words of a document: the table of weights then has a gigabyte
+_LONGEST = 1 << 26  # most words of a document: its table of weights takes a gigabyte
 # Tokens of a batch, about 32 MB of text, whose products should be exact in float64.
 _BATCH_TOKENS = 1 << 22
-# Tokens of the longest document whose |y| <= 128 c certainly fits in int32.
+# Entries of y are at most 128 c for c tokens: below this many, they certainly fit in int32.
 _LONGEST_NARROW = 2**24
 
 

@@ -101,14 +101,17 @@ def test_what_was_counted_and_forgotten_since_is_said_wherever_a_model_is_shown(
         return found.counted, found.forgotten
 
     assert since(store) == (0, 0)
-    assert "is of version" not in run("status", store.url)[1] + run("topics", store.url)[1]
+    assert "was fitted to version" not in run("status", store.url)[1] + run("topics", store.url)[1]
     more = update(store, listed, on).store
     assert since(more) == (450, 0)
     less = forget(more, listed[:1], on)
     assert since(less) == (450, 150)
-    line = "450 documents counted since are not in it, 150 forgotten since still are; refit"
+    line = (
+        "450 documents counted since then are not in it, 150 forgotten since then still are in it; "
+        "refit"
+    )
     for command in ("status", "topics"):
-        assert f"warning: model first is of version 1: {line}" in run(command, store.url)[1]
+        assert f"warning: model first was fitted to version 1: {line}" in run(command, store.url)[1]
     told = json.loads(run("status", store.url, "--json")[1])["stale_models"]
     assert told == [{"model": "first", "version": 1, "counted": 450, "forgotten": 150}]
     shown = json.loads(run("topics", store.url, "--json")[1])

@@ -68,7 +68,9 @@ def test_status_says_which_origin_has_changed_since(run, places, tmp_path):
     told = {one["name"]: one for one in json.loads(run("status", hub, "--json")[1])["origins"]}
     assert (told["berlin"]["behind"], told["rome"]["behind"]) == (False, True)
     assert told["rome"]["documents"] == 41
-    assert "version 2 there has other documents: merge it again" in printed(run("status", hub)[1])
+    assert "its latest version 2 has other documents: merge it again" in printed(
+        run("status", hub)[1]
+    )
     (tmp_path / "rome").rename(tmp_path / "away")
     assert "it cannot be read" in printed(run("status", hub)[1])
 
@@ -98,7 +100,10 @@ def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_
         assert code == 2
     assert "purge it in that store by its name there" in printed(errors)
     code, _, errors = run("forget", hub, f"origin://berlin/{shard}")
-    assert (code, "only that site can read it; give it to the command" in printed(errors)) == (
+    assert (
+        code,
+        "only that site can read it; run the command at that site" in printed(errors),
+    ) == (
         2,
         True,
     )
@@ -110,7 +115,9 @@ def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_
     assert "give SHARDS" in printed(errors)
     opened = open_store(hub)
     opened.refit(2, 0.1, name="first")
-    with pytest.raises(ShardsMissing, match="2 of 2 counted shards are at berlin, rome, whose"):
+    with pytest.raises(
+        ShardsMissing, match="2 of 2 counted shards are at berlin, rome, and a rebase"
+    ):
         opened.polish(model="first")
     code, _, errors = run("forget", hub, shard, "--origin", "berlin")
     assert code == 2

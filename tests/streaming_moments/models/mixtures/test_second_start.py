@@ -129,7 +129,7 @@ def test_moments_are_kept_where_rows_are_as_likely():
 
 def test_more_components_than_dimensions_need_passes():
     rows, _ = drawn(6, 4, length=7.0, number=400)
-    with pytest.raises(NotIdentifiable, match="or give polish to fit, which"):
+    with pytest.raises(NotIdentifiable, match="or set polish and call fit, which"):
         MomentGaussianMixture(6).fit(rows)
     with pytest.raises(NotIdentifiable):
         MomentGaussianMixture(6, polish=1).fit(rows[:5])

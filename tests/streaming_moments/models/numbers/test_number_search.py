@@ -223,7 +223,7 @@ def test_what_cannot_be_fitted_is_refused_with_the_reason():
     whole = MomentBernoulliMixture(1).fit(feature_sets(300, 8, 2).batch.to_csr()).statistics_
     empty = InMemory((replace(whole, even_pair_counts=np.zeros_like(whole.even_pair_counts)),))
     options = BernoulliMixture.Options(topics=1)
-    with pytest.raises(InvalidInput, match="half of the records has no pair to hold out"):
+    with pytest.raises(InvalidInput, match="halves of the records has no pair to hold out"):
         searched_by_fits(BernoulliMixture, empty, options, "auto")
     few = InMemory(
         (
