@@ -70,7 +70,7 @@ def test_a_basis_of_objects_is_refused(store, sprung):
     record = FileRecord.of("Q.npy", content)
     files = {"Q.npy": [record.size, record.sha256]}
     resealed(folder / "basis.json", lambda described: {**described, "files": files})
-    with pytest.raises(StreamingMomentsError, match=r"basis\.json is not a valid basis .*pickle"):
+    with pytest.raises(StreamingMomentsError, match=r"basis\.json is not a valid basis .*objects"):
         MomentStore.open(store.url)
     assert not sprung.exists()
 

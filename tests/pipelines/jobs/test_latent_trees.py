@@ -164,7 +164,7 @@ def test_a_value_that_the_store_has_not_is_missing_and_counted_outside(run, stor
         (
             {"a": [0, 1] * 20, "b": [0, 1] * 20, "c": [7] * 40},
             "a,b,c",
-            "column 'c' has 1 category in 5 rows or more",
+            "column 'c' has 1 category with 5 rows or more",
         ),
         ({"a": [0.5] * 40, "b": [0] * 40, "c": [1] * 40}, "a,b,c", "'a' is of type double"),
         ({"a": [0] * 40, "b": [0] * 40, "c": [[1]] * 40}, "a,b,c", "'c' is of type list"),

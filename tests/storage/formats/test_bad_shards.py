@@ -164,7 +164,7 @@ BAD = [
         "a.jsonl",
         b'{"text": "a"}\n{"body": "b", "a": 1}',
         {},
-        r"no field 'text'; its fields are \['a', 'body'\]; rename one, or choose another with",
+        r"no field 'text'; its fields are \['a', 'body'\]; rename a field, or choose another with",
     ),
     ("a.jsonl", b'{"text": 5}', {}, "line 1: field 'text' is int, expected a string"),
     ("a.jsonl", b'{"text": null}', {}, "field 'text' is NoneType, expected a string"),
