@@ -452,7 +452,8 @@ class Store:
         client, memory, verbose
             As in `update`.
         name : str, optional
-            Save the model in the store under this new name.
+            Save the model in the store under this new name. Without a name it is not saved, unlike
+            by the command `refit`.
 
         Raises
         ------
