@@ -130,7 +130,7 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:
-    """What to write for each field of the dataclasses of options that a function takes."""
+    """Map each field of the dataclasses of options of a function to how a call sets it."""
     try:
         hints = typing.get_type_hints(inspect.unwrap(function))
     except (TypeError, NameError):

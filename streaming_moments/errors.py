@@ -73,7 +73,7 @@ class NoRoom(ShardError):
 
 
 class KillsWorkers(ShardError):
-    """A shard whose every reader died: each worker that read it, and no other shard, crashed."""
+    """A shard that kills its readers: each worker crashed that read this shard alone."""
 
 
 class PiecesOverlap(InvalidInput):

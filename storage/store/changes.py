@@ -244,7 +244,7 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
 
 
 def placed(lineage: Lineage, segment: Segment) -> Segment:
-    """Convert a segment for versions of a lineage; one of an earlier era gets its word number.
+    """Return a segment as versions of a lineage name it; an earlier era adds its word count.
 
     ForeignStatistics is raised if neither the lineage nor its eras have its basis.
     """

@@ -164,7 +164,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
 
 
 def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout]:
-    """Layout of the segments of each era, by its number of words; None is the lineage's own.
+    """Layout of the segments of each era, by its number of words; the present era has the key None.
 
     Raises StoreError also if a later vocabulary or basis does not begin with an earlier one.
     """

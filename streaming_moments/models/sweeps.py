@@ -70,7 +70,7 @@ def solved_by(rows: Rows, whitened: Any, n_topics: int, method: str, seed: int) 
 
 
 def seen_by(rows: Rows) -> Any:
-    """Handle of the moments of core words, seen through the basis; they serve every alpha0."""
+    """Handle of the moments of core words, projected on the basis; the same for every alpha0."""
     return core_there(rows, seen_through, seen_rows, Mixture())
 
 

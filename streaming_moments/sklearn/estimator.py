@@ -200,7 +200,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
                 raise InvalidInput(f"{name} is {value}; give at least 1")
 
     def _number(self, statistics: Any, model: Any, **options: Any) -> int:
-        """n_components, or the number found by `number_search_` with other options of the model."""
+        """The number `n_components`; for "auto" or "predict" the number that a search finds.
+
+        options : options of the model besides the number
+        """
         asked: int | str = cast("Any", self).n_components
         self.__dict__.pop("number_search_", None)
         if not isinstance(asked, str):
@@ -232,7 +235,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:
-        """Halves by place where first records mostly repeat others; else None, by content."""
+        """Halves by place if the first records mostly repeat others; else None: halves by content."""
         return odd_by_place(first, number) if self._repeated else None
 
     def _fitted(self, statistics: Any) -> Self:

@@ -259,7 +259,7 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
 
 
 def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> int:
-    """Eigenvalues above the edge, in units of the noise of the coordinates that have any."""
+    """Eigenvalues that exceed noise, in units of the noise of the coordinates that vary."""
     varying = noise > _LEAST_NOISE * np.trace(C) / len(C)
     if not varying.any():
         return int(np.linalg.matrix_rank(C, hermitian=True))

@@ -75,7 +75,7 @@ def _scales(
 def _missing_information(
     model: BernoulliMixture, chosen: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
-    """Missing information of drawn rows: of the features, component by component, then weights.
+    """Missing information, from drawn rows: of the features of each component, then of the weights.
 
     The covariance, given a row, of the derivatives of its log-likelihood with its component known.
     None if components are well separated.

@@ -150,7 +150,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def blank(cls, statistics: MomentStatistics, number: int) -> Self:
-        """Mixture of equal components; it gives a second start the number of components."""
+        """Mixture of equal components, from which a second start takes only their number."""
         rows = statistics.length_histogram.n_documents
         mean = statistics.word_counts / max(1, rows)
         even = np.full(number, 1 / number)
@@ -158,7 +158,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score of the pairs of each half under the other; raises as `fit`."""
+        """Score of the pairs of each half under a model of the other half; raises as `fit`."""
         made = cls.fit(rows, options)
         if made.held_out is None or made.bars is None:
             return None

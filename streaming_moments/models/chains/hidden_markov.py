@@ -169,7 +169,7 @@ class HiddenMarkovModel(TripleModel):
 
     @property
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Columns of the middle, first and last symbol of a window, their weights, and 0."""
+        """Columns of the middle, first and last symbol of a window, their weights, and alpha0 0."""
         joint = self.transition * self.weights
         middle = joint.sum(axis=1)
         before = joint.T / np.where(middle > 0, middle, 1)

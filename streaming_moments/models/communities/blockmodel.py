@@ -167,7 +167,7 @@ class Blockmodel(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """Score of the edges of each half under the other; raises as `trial_of_edges`."""
+        """Score the edges of each half under a model of the other; raises as `trial_of_edges`."""
         return trial_of_edges(rows, options)
 
     @classmethod

@@ -214,7 +214,7 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """Score of the rows of each half under the other; raises as `fit`."""
+        """Score of the rows of each half under a model of the other half; raises as `fit`."""
         return fit_of_blocks(rows, "halves", cls._trial_of_blocks, options)
 
     @classmethod
@@ -243,7 +243,7 @@ class GaussianMixture(StoredModel):
 
     @property
     def n_unsteady(self) -> int:
-        """Number of components that halves of the rows do not both show.
+        """Number of components that are not found in both halves of the rows.
 
         Their means differ between the halves by more than half of the distance to the nearest other
         mean. 0 without error bars, and after passes, which do not depend on the halves.

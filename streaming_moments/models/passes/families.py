@@ -126,7 +126,7 @@ class Passes:
     second: SecondStart | None = None
 
     def start(self, model: Any) -> Any:
-        """Model that the first pass reads with."""
+        """Model with which the first pass reads records."""
         return model if model.polishing is not None else self.begun(model)
 
     def number(self, passes: int | str) -> int | str:
@@ -139,7 +139,11 @@ class Passes:
         return self.accelerated(before, found) if number <= ACCELERATED else found
 
     def settled(self, before: Any, after: Any, earlier: Any) -> bool:
-        """Whether "auto" ends with a pass, from the models before it and before the last one."""
+        """Whether "auto" stops after a pass.
+
+        before, after : the models before and after this pass
+        earlier : the model before the previous pass, if there was one
+        """
         once = self.states(earlier) if self.lasting and earlier is not None else None
         return settled(self.states(before), self.states(after), self.settles, once)
 

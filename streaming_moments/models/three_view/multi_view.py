@@ -387,7 +387,7 @@ def _identifies_two(rows: Rows, options: Any) -> bool:
 
 
 def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.float64]:
-    """(n, k) columns of the rows view from one half, which may start from those of all records."""
+    """(n, k) columns of the rows view from one half; rounds may start at those of all records."""
     half = half_rows(rows, odd)
     starts = [_decomposed(half, options)[1], whole]
     return likelier_mixture(half, starts, options, drawn=False)[0].rows

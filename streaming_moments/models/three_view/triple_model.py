@@ -56,7 +56,7 @@ class TripleModel(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """Score of the triples of each half under the other; raises as `trial_of_halves`."""
+        """Score the triples of each half by a model of the other; raises as `trial_of_halves`."""
         return trial_of_halves(rows, cls, options)
 
     def said_of_polishing(self, facts: dict[str, Any]) -> list[str]:
