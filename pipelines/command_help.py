@@ -61,7 +61,7 @@ class GroupedOption(click.Option):
         self.sections, self.values = sections or {OPTIONS: None}, values
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete a value, among the known ones of the option or of its type."""
+        """Complete a value from the known values of the option, or else of its type."""
         if self.values is None:
             return super().shell_complete(ctx, incomplete)
         return beginning_with(incomplete, self.values())
@@ -117,7 +117,10 @@ class GroupedCommand(_GuessingOptions):
         ]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; it says when a storage is silent, as an event if `events` is set."""
+        """Run the command, and report if a storage does not answer.
+
+        With `events` the report is an event of the log instead of a line for people.
+        """
         # imported here, because printing help needs neither of them
         from streaming_moments.storage.files.noted_options import NotedOptions, without_effect
         from streaming_moments.storage.files.silence import SILENCE
@@ -196,7 +199,11 @@ def _urls(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _on_workers(context: click.Context) -> bool:
-    """Whether other processes may have used options for shards that the store names."""
+    """Whether other processes may have used the storage options.
+
+    This is so if a command without given shards runs on a cluster: it may read shards that the
+    store names.
+    """
     session = any(context.params.get(name) for name in ("workers", "scheduler"))
     return session and not context.params.get("shards")
 
@@ -237,7 +244,11 @@ def _commands_below(
 
 
 def _place(heading: str) -> int:
-    """Options of the command itself first, of some kinds or models later, of many commands last."""
+    """Return the rank of a heading in the help.
+
+    Options of the command come first, then those of some kinds or models, then those of many
+    commands.
+    """
     if heading in _LAST:
         return 3 + _LAST.index(heading)
     return 0 if heading == OPTIONS else 2 if heading.startswith(SOME) else 1

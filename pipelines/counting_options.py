@@ -146,7 +146,11 @@ class CountingOptions:
 
     @property
     def policy(self) -> TokenPolicy:
-        """How a text becomes tokens; a policy that looks for languages has no stop words yet."""
+        """How a text becomes tokens.
+
+        With the language `auto`, the policy has no stop words until `create` has found the
+        languages.
+        """
         return TokenPolicy.for_languages(
             self.languages,
             self.min_length,

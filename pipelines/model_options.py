@@ -51,7 +51,9 @@ class FitRequest:
         return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
 
     def on(self, kind: str) -> FitRequest:
-        """Return the request for another kind, for which the name can mean another model.
+        """Return the request for a store of this kind.
+
+        The same name can mean another model there.
 
         Raises UsageError for an option that this model lacks.
         """
@@ -173,7 +175,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sections(holders: dict[str, Field[Any]]) -> dict[str, str | None]:
-    """Heading of each model with an option, with its help and default there."""
+    """Help of an option in each model that has it, by the heading of the model."""
     if len(holders) == len(MODELS):
         return {_MODEL: None}
     return {

@@ -169,7 +169,9 @@ class Share(click.ParamType[float]):
 
 
 def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
-    """Return the type of an option with a hint of `quantities` or one of some names.
+    """Return the type of an option from its type hint, or from its allowed names.
+
+    The hint may be one of `quantities`.
 
     Examples
     --------
@@ -188,7 +190,7 @@ def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
 
 
 def options_given(*kinds: type[Any]) -> set[str]:
-    """Return the names of options of some dataclasses that the command line contains."""
+    """Return the fields of some dataclasses whose options the user gave on the command line."""
     source = click.get_current_context().get_parameter_source
     names = {one.name for kind in kinds for one in fields(kind)}
     return {name for name in names if source(name) is ParameterSource.COMMANDLINE}

@@ -90,7 +90,10 @@ class Gathering:
 
     @property
     def least_limit(self) -> int:
-        """Memory limit that every worker needs, in bytes; also for workers that join later."""
+        """Smallest memory limit, in bytes, with which a worker can do the job.
+
+        Workers that join later need it as well.
+        """
         return min(self.run.cluster.least_limit, limit_for(self.plan.peak_bytes))
 
     def bundles(self, shards: Sequence[Shard]) -> deque[Bundle]:

@@ -43,7 +43,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Counted:
-    """Shard that was counted to its end.
+    """Shard that was counted completely.
 
     `mark` is its fingerprint. `documents` and `tokens` count its records and counted tokens.
     `outside` is the number of tokens outside the vocabulary.

@@ -58,7 +58,7 @@ def _require_room(least_limit: int) -> None:
 def count_shards(
     shards: Sequence[Shard], context: ReadingContext, sums: GroupSums, lump_bytes: int
 ) -> Receipt:
-    """Add shards to sums, one full lump of batches at a time.
+    """Read shards and add them to the sums, several batches (a lump) at a time.
 
     A lump joins batches of several shards. A shard that fits into a lump is added after it was read
     to its end.
@@ -88,7 +88,10 @@ def count_shards(
 
 
 class _Lump:
-    """Batches to add, and their bytes; small shards make thousands of batches."""
+    """Batches that are added together, and their size in bytes.
+
+    Small shards make thousands of batches.
+    """
 
     def __init__(self) -> None:
         self.batches: list[Prepared] = []
@@ -154,7 +157,10 @@ class _Reading:
 def _subtract(
     shard: Shard, taken: Spoilt, context: ReadingContext, sums: GroupSums, lump_bytes: int
 ) -> Receipt:
-    """Read the added part of a shard again and subtract it; its content must be the same."""
+    """Read the added part of a shard again and subtract it.
+
+    Raises ShardError if the content of the shard has changed.
+    """
     totals: Any = context.store.foundation.totals({})
     lump = _Lump()
     content = content_of(shard, context.storage_options)

@@ -29,7 +29,9 @@ class SumsLost(Exception):
 
 
 def ring_from(sources: Sequence[Source], address: str) -> tuple[Source | None, list[Source]]:
-    """Return the source at an address, if there is one, and the others in ring order after it.
+    """Return the source at an address, or None, and the other sources.
+
+    The others begin after that source and continue from the front of the list.
 
     Examples
     --------

@@ -28,7 +28,9 @@ class Settled:
 
 
 def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) -> Settled:
-    """Freeze all sums, and compare the tasks in them with the receipts (by the number of the task).
+    """Freeze all sums, and check that they include exactly the tasks with a receipt.
+
+    `receipts` maps the number of a task to its receipt.
 
     Deletes sums that include a task without a receipt, which happens if the task ran twice. Tasks
     sent from now on have a later epoch.

@@ -102,7 +102,7 @@ class Group:
             self.again.append(Bundle((shard,), taken=spoilt))
 
     def void(self, numbers: Collection[int]) -> None:
-        """Count again the shards that these tasks counted, and repeat their subtractions."""
+        """Put back the bundles of these tasks, so that they are counted or subtracted again."""
         bundles = {number: bundle for number, (bundle, _) in self.receipts.items()}
         taken = {number: one.taken.url for number, one in bundles.items() if one.taken is not None}
         added = set(numbers) - taken.keys()
@@ -120,7 +120,7 @@ class Group:
                 self.again.append(bundle)
 
     def next_pass(self, blocks: range) -> None:
-        """Start a pass over other row blocks, with the shards that were counted."""
+        """Start another pass: count the counted shards again, for other row blocks."""
         bundles = [bundle for bundle, _ in self.receipts.values() if bundle.taken is None]
         kept = (bundle.without(self.left_out) for bundle in bundles)
         self.again.extend(bundle for bundle in kept if bundle.shards)

@@ -24,7 +24,9 @@ from streaming_moments.storage.store.store import MomentStore
 def with_days(
     gathering: Gathering, shards: Sequence[Shard]
 ) -> tuple[Gathering, tuple[ShardError, ...]]:
-    """Add the days of more shards to a job; tasks on the cluster read columns of dates.
+    """Find the days of more shards, and add them to a job.
+
+    If the dates are in a column, tasks on the cluster read them.
 
     Also returns the shards whose dates are unreadable. They raise a ShardError unless the job
     leaves out bad shards.
@@ -55,7 +57,10 @@ def with_days(
 
 
 def by_days(shards: Sequence[Shard], dates: Mapping[str, DateRange]) -> list[Shard]:
-    """Sort shards: those without dates first, then by their days, otherwise in their order."""
+    """Sort shards by their days, with shards without dates first.
+
+    Shards with equal days stay in the given order.
+    """
     undated = [shard for shard in shards if shard.url not in dates]
     dated = [shard for shard in shards if shard.url in dates]
     return undated + sorted(dated, key=lambda shard: dates[shard.url])
@@ -64,7 +69,10 @@ def by_days(shards: Sequence[Shard], dates: Mapping[str, DateRange]) -> list[Sha
 def as_counted(
     gathering: Gathering, shards: Sequence[Shard]
 ) -> Iterator[tuple[Gathering, list[Shard]]]:
-    """Yield counted shards by the vocabulary of their counts, each with the options of its job."""
+    """Group counted shards by the vocabulary that counted them.
+
+    Yields the options for counting a group again, and its shards.
+    """
     store = gathering.store
     if not store.commit.lineage.eras:
         yield gathering, list(shards)

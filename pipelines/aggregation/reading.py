@@ -52,7 +52,7 @@ class ReadingContext:
     def prepared(
         self, shard: Shard, content: ShardContent | None = None
     ) -> Iterator[tuple[Prepared, ReadBatch[Any]]]:
-        """Yield all batches of a shard, prepared for the sums and as they were read.
+        """Yield each batch of a shard as a pair: prepared for the sums, and as it was read.
 
         Raises ShardError if the shard is unreadable or changed meanwhile, or a record is too large
         to add.

@@ -98,7 +98,7 @@ class GroupSums:
         self._locks = {index: Lock() for index in self.opening.blocks}
 
     def add(self, batches: Sequence[Prepared], most_bytes: int) -> None:
-        """Add batches to every block, joined as long as they have fewer than `most_bytes` together.
+        """Add batches to every block; join small batches first, up to `most_bytes` together.
 
         Raises SumsAstray if the sums are deleted, and SumExceeded if a sum could exceed 2^62. In
         that case nothing is added.
@@ -142,7 +142,7 @@ class GroupSums:
             self._adding -= own
 
     def _make_room(self, gain: float) -> None:
-        """Record what is going to be added; errors as in `add`."""
+        """Raise the bound of the sums by `gain`, before it is added; errors as in `add`."""
         foundation = self.layout.foundation
         with self._bound_lock:
             try:
@@ -228,7 +228,9 @@ class ProcessSums(WorkerPlugin):
             sums.included[number] = receipt
 
     def freeze(self, owner: str, group: int, epoch: int) -> Frozen | None:
-        """Freeze the sums: refuse tasks before `epoch`, and readers of an earlier freeze.
+        """Freeze the sums: they refuse tasks of epochs before `epoch`.
+
+        Readers with the token of an earlier freeze are refused, too.
 
         Returns None if the group has no sums. Deletes sums to which an abandoned task is
         adding at this moment.
@@ -245,7 +247,7 @@ class ProcessSums(WorkerPlugin):
             return Frozen(sums.nonce, sums.token, tuple(sums.included), sums.bound)
 
     def discard(self, owner: str, nonce: str) -> None:
-        """Delete the sums with that nonce."""
+        """Delete the sums of the owner if they have that nonce."""
         with self._lock:
             if owner in self._held and self._held[owner].nonce == nonce:
                 self._give_up(owner)
@@ -257,7 +259,10 @@ class ProcessSums(WorkerPlugin):
             self._released.add(owner)
 
     def keep_only(self, owners: Set[str]) -> None:
-        """Delete the sums of jobs without a client; the name of an owner begins with its client."""
+        """Delete the sums of all jobs, except jobs whose client is in `owners`.
+
+        The name of a job begins with the id of its client, before a slash.
+        """
         with self._lock:
             for owner in list(self._held):
                 if owner.partition("/")[0] not in owners:
@@ -276,7 +281,10 @@ class ProcessSums(WorkerPlugin):
     async def take(
         self, owner: str, token: str, index: int, start: int, stop: int
     ) -> dict[str, Any] | None:
-        """Return `rows` for another worker, with 4 bytes an entry if they fit."""
+        """Return the result of `rows` for another worker.
+
+        An array is sent with 4 bytes for each entry if all its entries fit.
+        """
         found = self.rows(owner, token, index, slice(start, stop))
         return None if found is None else _sent(found)
 
@@ -302,7 +310,10 @@ class ProcessSums(WorkerPlugin):
             return _sent(sums)
 
     def _give_up(self, owner: str) -> None:
-        """Delete sums with their arrays, so that no running task holds them beside new ones."""
+        """Delete sums, and free their arrays at once.
+
+        Otherwise a running task would hold old arrays in memory beside new ones.
+        """
         sums = self._held.pop(owner, None)
         if sums is not None:
             sums.give_up()
@@ -335,7 +346,7 @@ def process_sums(worker: Worker | None = None) -> ProcessSums:
 
 
 def own(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    """Return the arrays to change; copies those that are views."""
+    """Return arrays that the caller may change: views are copied."""
     return {name: np.require(array, requirements="O") for name, array in arrays.items()}
 
 

@@ -22,7 +22,7 @@ _CONTEXT_DEATHS = 3
 
 
 class Suspected(Exception):
-    """Shards that kill their workers, although they were counted once."""
+    """Suspected shards: a worker died that read them, although an earlier pass counted them."""
 
     def __init__(self, urls: frozenset[str]) -> None:
         super().__init__(urls)
@@ -30,7 +30,10 @@ class Suspected(Exception):
 
 
 def suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
-    """Let suspected shards be read alone; a shard that was alone already is bad."""
+    """Put back the shards of a dead worker, to be read alone: no other task runs beside them.
+
+    A single shard that was already read alone is bad.
+    """
     if bundle.taken is not None:
         raise WithoutShard(bundle.taken.url, bundle.taken.error) from death
     counted = frozenset(shard.url for shard in bundle.shards if shard.url in group.rows)
@@ -55,7 +58,9 @@ def suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledW
 def begin_again(
     waiting: deque[Bundle], bundles: Sequence[Bundle], leave: set[str], apart: frozenset[str]
 ) -> None:
-    """Put back the bundles of a group, except shards to leave out; suspects will be read alone.
+    """Put back the bundles of a group, without the shards in `leave`.
+
+    Bundles with suspected shards (`apart`) are read alone.
 
     Bundles that were alone already come back as halves.
     """
@@ -77,7 +82,7 @@ def begin_again(
 
 
 def make_context_again(group: Group, death: KilledWorker) -> None:
-    """Make the shared context again, whichever part of it lost its workers."""
+    """Compute the shared context again, if it was lost with its workers."""
     context = group.gathering.context
     # if the context still exists, another task killed the worker, such as a task with a bad shard
     if context.status == "error":

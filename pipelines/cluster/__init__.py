@@ -1,4 +1,4 @@
-"""Where jobs run: the cluster, its tasks and memory, and the rows of a store as tasks read them."""
+"""Where jobs run: the cluster, its tasks, its memory, and the tasks that read rows of a store."""
 
 from streaming_moments.storage.old_exports import old_exports
 

@@ -259,7 +259,7 @@ def connect(
 
 
 def _started(workers: int, threads: int, dashboard: bool) -> SpecCluster:
-    """Return worker processes on the loopback interface, or threads that no one can reach."""
+    """Start worker processes on the loopback interface, or threads without a network port."""
     common = {
         "protocol": "tcp://" if workers else "inproc://",
         "host": "127.0.0.1" if workers else None,

@@ -1,4 +1,7 @@
-"""The line that says that kernels are being compiled, because a new installation waits for it."""
+"""The message that kernels are being compiled.
+
+It explains why the first command of a new installation takes longer.
+"""
 
 from __future__ import annotations
 

@@ -274,7 +274,10 @@ def pilot_room(memory: int) -> int:
 
 
 def row_group_room(free: int) -> int:
-    """Return the largest row group for a task with this much memory left: half of it."""
+    """Return the largest row group, in bytes, for a task with `free` bytes of memory.
+
+    A decoded row group may use half of that memory.
+    """
     return min(max(free // 2 // DECODE_FACTOR, _LEAST_ROW_GROUP), _MOST_ROW_GROUP)
 
 

@@ -58,7 +58,7 @@ def plan_transform(
 
 
 def _topic_bytes(n_words: int, n_topics: int) -> int:
-    """Bytes of the topics, with the columns that fill the lanes."""
+    """Bytes of the topics, whose columns are padded to a multiple of `LANES`."""
     return 8 * n_words * (n_topics + topic_reading.LANES)
 
 

@@ -56,7 +56,7 @@ class RefitPlan:
 
     @property
     def work_bytes(self) -> int:
-        """Bytes of one process in addition to itself, with the shares of all workers."""
+        """Bytes of the data of the job, if a single process held the shares of all workers."""
         return self.peak_bytes - PROCESS_BYTES + (self.workers - 1) * self.share_bytes
 
     @property
@@ -119,7 +119,10 @@ def _of_documents(
     memory: int,
     held: int,
 ) -> RefitPlan:
-    """Plan a refit of documents, whose last step holds `fitting` bytes besides its evidence."""
+    """Plan a refit of documents.
+
+    The last step holds `fitting` bytes in addition to its evidence.
+    """
     foundation: Any = layout.foundation
     basis, halves, n_topics = foundation.basis, foundation.halves, options.topics
     pairs = packed_size(n_topics)
@@ -202,7 +205,7 @@ def _of_row_blocks(
 
 
 def _gathered(layout: SegmentLayout, sums: int) -> int:
-    """Bytes of the sums of strips that wait for addition, and one more."""
+    """Bytes of the sums of strips that are not added up yet, and of one more sum."""
     return int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
 
 

@@ -136,7 +136,10 @@ class OnCluster:
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
-        """Totals of the records, from which the documents that count in a row follow."""
+        """Totals of the records.
+
+        They determine how many documents are included in the counts of each row.
+        """
         lengths: RowLengths[Lengths] = self.totals
         return lengths
 
@@ -163,7 +166,7 @@ class OnCluster:
         return RowsHere(**here | {"blocks": parts, "preparing": None, "keeps_halves": True})
 
     def _read_with(self, halves: bool) -> list[Any]:
-        """Return the blocks; those that are read include `halves`."""
+        """Return the blocks; those not in memory are read with halves if `halves` is set."""
         return [
             replace(one, halves=halves) if isinstance(one, BlockAddress) else one
             for one in self.blocks
@@ -232,7 +235,9 @@ class OnCluster:
 
 @dataclass(frozen=True, eq=False)
 class RowsHere(OnCluster):
-    """`Rows` of a small version: no step is a task, and the results have the same bits.
+    """`Rows` of a small version: steps run in this process instead of as tasks.
+
+    The results are equal to the bit.
 
     Handles are the values themselves.
     """
@@ -275,7 +280,7 @@ class RowsHere(OnCluster):
         keep: bool = False,
         in_flight: int | None = None,
     ) -> list[Any]:
-        """Call one after another."""
+        """Call the function for each of `calls`, one after another."""
         with _one_thread():
             return list(self._in_turn(step, function, calls))
 
@@ -296,7 +301,9 @@ def rows_for(nbytes: int) -> type[OnCluster]:
 
 @dataclass(frozen=True)
 class OnBlocks:
-    """Sum a function of statistics over blocks, in a task that has the name of the function.
+    """Call a function on the statistics of each block, and add up the results.
+
+    The task has the name of the function.
 
     Reads a block when its turn comes, unless it is in memory, and prepares it if a preparation is
     set.

@@ -39,7 +39,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "with a law."
         ),
         "rebase": "Give STORE a new vocabulary and basis, and count its shards again.",
-        "rename": "Give counted shards of STORE that have moved from OLD to NEW their new names.",
+        "rename": "Record in STORE that counted shards have moved from OLD to NEW.",
         "rollback": "Restore STORE, or one tag, to an earlier state by a new commit.",
         "status": "Show what STORE holds, and what to do next.",
         "update": "Count the SHARDS that STORE has not counted yet.",
@@ -92,7 +92,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
         "demo": "Find the topics of the State of the Union addresses, from scratch.",
         "kernels": "Compile the kernels now, so that later commands start faster.",
         "neighbours": (
-            "Group the edges in SHARDS by node, into lists of neighbours: documents for a store."
+            "Write a document for each node of the edges in SHARDS: the list of its neighbours."
         ),
         "nightly": (
             "Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish."
@@ -136,7 +136,7 @@ class LateGroup(CommandGroup):
                 formatter.write_dl(sorted(own.items()), col_max=14)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete a name of a command with its line, without importing any command."""
+        """Complete the name of a command, with its one-line help, without importing any command."""
         found = [line for own in _COMMANDS.values() for line in own.items()]
         return [
             CompletionItem(name, help=told)
@@ -146,7 +146,10 @@ class LateGroup(CommandGroup):
 
 
 def _loaded(name: str) -> ModuleType:
-    """Import a module with garbage collection off: loaded modules stay, so this saves a tenth."""
+    """Import a module without garbage collection, which saves a tenth of the time.
+
+    There is nothing to collect, because loaded modules stay in memory.
+    """
     if name in sys.modules or not gc.isenabled():
         return import_module(name)
     gc.disable()

@@ -150,7 +150,7 @@ def _compile_kinds(folder: Path, run: Run) -> None:
 
 
 def _add_to_opened(store: MomentStore) -> None:
-    """Add a document to sums in the form that large sums have, and subtract it."""
+    """Add a document to sums, and subtract it; the sums have the form of large sums."""
     from streaming_moments.statistics.counts.batch import CountBatch
 
     prepared = store.foundation.prepared(

@@ -76,7 +76,7 @@ def neighbours(
     kind: str | None,
     job: JobSetup,
 ) -> None:
-    """Group the edges in SHARDS by node, into lists of neighbours: documents for a store."""
+    """Write a document for each node of the edges in SHARDS: the list of its neighbours."""
     listed = list_shards(shards, job.storage_options, kind, tell=tell)
     columns = EdgeColumns(source, target, directed)
     with job.running() as run:

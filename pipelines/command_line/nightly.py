@@ -156,14 +156,17 @@ def _summary(report: NightReport) -> str:
 
 
 def _nothing(report: NightReport) -> str:
-    """Say first that a night found no shard because of its patterns; empty for other nights."""
+    """Return how the message begins if no pattern of a night matches a shard; otherwise ""."""
     [found] = (step.values for step in report.steps if step.step == "list")
     nothing = found.get("unmatched") and not found["shards"] and not found.get("told")
     return "no pattern of shards matches anything: " if nothing else ""
 
 
 def _warnings(report: NightReport) -> list[str]:
-    """Return why topics may be poor; only after the creation of a store of documents."""
+    """Return why topics may be poor.
+
+    Empty unless this night created a store of documents.
+    """
     made = any(step.step == "create" for step in report.steps)
     status = report.status
     return warnings_of(asdict(status)) if made and isinstance(status, Status) else []

@@ -315,7 +315,10 @@ def _state_rows(job: Job) -> list[tuple[str, str]]:
 
 
 def _print_updates(console: Console, made: Plan) -> None:
-    """Print estimates of an update with enough shards for each number of workers."""
+    """Print the estimated speed of an update, for each number of workers.
+
+    The estimate assumes enough shards for all workers.
+    """
     console.print(
         f"\nestimate of an update with enough shards for all workers, each receiving "
         f"{mebibytes(made.network)} a second, from the measured costs of one worker:"

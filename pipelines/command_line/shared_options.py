@@ -302,7 +302,10 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _placed(
     session: Session, heard: Callable[[str], None], details: Callable[[str], None]
 ) -> AbstractContextManager[Cluster]:
-    """Yield the cluster of a session; one without users starts at its first use."""
+    """Yield the cluster of a session.
+
+    It starts at its first use, unless a dashboard or report watches it or a scheduler is given.
+    """
 
     @contextmanager
     def start() -> Iterator[Cluster]:

@@ -107,7 +107,7 @@ class Given:
 
 
 def require_all_there(source: str, given: Set[str], ledger: Ledger) -> None:
-    """Raise InvalidInput for a collection that lacks counted partitions of its source.
+    """Raise InvalidInput if counted partitions of a source are missing from the given ones.
 
     `source` is the name that the caller gave. `given` are the URLs of all its partitions with
     documents.
@@ -186,7 +186,10 @@ def require_same_cut(source: str, by: Period | None, ledger: Ledger) -> None:
 
 
 def require_cut(documents: Any, source: str | None, fields: Fields, by: Period) -> None:
-    """Raise InvalidInput unless documents are an iterable with dates, which is cut by periods."""
+    """Raise InvalidInput if the documents cannot be cut by periods.
+
+    This needs an iterable with a source, and a store that reads dates.
+    """
     if by not in PERIODS:
         raise InvalidInput(f"by is {by!r}; give one of {', '.join(PERIODS)}")
     if source is None or is_collection(documents):
@@ -262,7 +265,7 @@ def with_urls(documents: Any) -> Any:
 
 
 def name_of_sampled(documents: Any) -> str | None:
-    """Name documents that are only sampled, unless they may be URLs."""
+    """Return a name for documents that are only sampled; None if they may be URLs."""
     documents = with_urls(documents)
     listed = [documents] if isinstance(documents, str) else documents
     if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, Shard)) for one in listed):

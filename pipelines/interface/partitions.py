@@ -161,7 +161,7 @@ def windows(
 
 
 def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[Lazy]:
-    """Return partitions with the marks of their contents, without empty ones.
+    """Return the partitions that are not empty, each with the mark (hash) of its content.
 
     Each is encoded once, where it is. The encoded content stays there if it fits into a quarter of
     the memory of the workers. The rest is encoded again when it is counted. With `keep_going` a bad
@@ -213,7 +213,7 @@ def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[La
 
 @dataclass(frozen=True, eq=False)
 class _Described:
-    """Description of a partition that the caller gets."""
+    """Description of a partition: a task returns it, while the content stays on the worker."""
 
     size: int = 0
     mark: str = ""
@@ -252,7 +252,10 @@ def _cut(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 def _cut_by(lines: Iterable[Line], by: Period, url: str) -> Iterator[tuple[str, list[Line]]]:
-    """Places and lines of partitions of one period each; not all lines are held at once."""
+    """Cut lines into partitions of one period each; yield the place and the lines of each.
+
+    Large partitions are yielded early, so that memory never holds all lines.
+    """
     held: dict[date, list[Line]] = {}
     sizes: dict[date, int] = {}
     numbers: dict[date, int] = {}

@@ -20,7 +20,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def columns_counted(shape: KindOptions, form: ShardFormat) -> tuple[str, ...]:
-    """Return the columns of records that a store of some shape counts; empty for texts.
+    """Return the columns that a store with these options counts; empty for texts.
 
     Examples
     --------
@@ -32,7 +32,9 @@ def columns_counted(shape: KindOptions, form: ShardFormat) -> tuple[str, ...]:
 
 
 def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
-    """Return options of a model from their names and values; `n_topics` is the number of states.
+    """Return options of a model from their names and values.
+
+    Every model calls its number of topics or states `n_topics`.
 
     Raises InvalidInput for an unknown, missing or refused option; the message lists the options.
     """

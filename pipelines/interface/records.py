@@ -74,7 +74,7 @@ class Fields:
 
 @dataclass(frozen=True)
 class _Indexed:
-    """A text of a series, whose index may repeat."""
+    """A text of a series, with its label in the index; labels may repeat."""
 
     index: Any
     text: Any

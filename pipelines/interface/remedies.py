@@ -93,7 +93,9 @@ def _named() -> Mapping[str, str]:
 
 
 def of_stores(command: str, option: str, value: str) -> str:
-    """Name an option or a command in Python; those that only commands have say so.
+    """Name an option or a command as in Python.
+
+    If Python lacks it, name the option or command of the command line.
 
     Examples
     --------
@@ -116,5 +118,5 @@ def of_stores(command: str, option: str, value: str) -> str:
 
 
 def store_door(door: D) -> D:
-    """Apply `checked` to a function or method of stores, with remedies that name Python calls."""
+    """Apply `checked` to a function or method of stores; its remedies name Python calls."""
     return checked(door, of_stores)

@@ -159,7 +159,7 @@ class Store:
         verbose: int | bool = 0,
         compact_after: int = COMPACT_AFTER,
     ) -> Store:
-        """Count documents that are not counted yet, as `pipelines.update`.
+        """Count documents that are not counted yet, as `pipelines.update` does.
 
         Forgotten documents are skipped with a warning, by name and by content.
 
@@ -591,7 +591,9 @@ class Store:
         verbose: int | bool = 0,
         **options: Any,
     ) -> M:
-        """Fit any model to this version, such as `HiddenMarkovModel`, without its records.
+        """Fit a model of any class, such as `HiddenMarkovModel`, to this version.
+
+        The records are not needed.
 
         Parameters
         ----------

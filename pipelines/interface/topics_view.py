@@ -103,7 +103,9 @@ class Topics:
         return [[terms[word] for word in words] for words in top_words(scores, number)]
 
     def transform(self, texts: Iterable[str]) -> NDArray[np.float64]:
-        """Return (documents, k) float64 topic proportions; unknown texts get the weights.
+        """Return (documents, k) float64 topic proportions.
+
+        A text without known words gets the weights of the topics.
 
         Parameters
         ----------
@@ -127,7 +129,9 @@ class Topics:
         return self.model.transform(self._counted(texts))
 
     def read(self, texts: Iterable[str]) -> Columns:
-        """Read texts: known words, topic and proportions of each, with `to_frame` and `to_table`.
+        """Return the known words, the topic and the proportions of each text.
+
+        The result has methods `to_frame` and `to_table`.
 
         Parameters
         ----------

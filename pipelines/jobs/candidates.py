@@ -81,7 +81,7 @@ class Candidate:
 
 
 def larger_numbers(most: int, limit: int) -> tuple[int, int] | None:
-    """First and last number to try after `most`; None if it is the most that `limit` allows."""
+    """First and last number to try after `most`; None if `most` has reached `limit`."""
     return (most, min(2 * most, limit)) if limit > most else None
 
 
@@ -279,7 +279,7 @@ class Selection:
 
     @property
     def search(self) -> NumberSearch:
-        """Scores of the numbers by halves; None with several values of alpha0."""
+        """Scores of the numbers by halves; no scores with several values of alpha0."""
         if len({one.alpha0 for one in self.candidates}) > 1:
             return NumberSearch({}, of=self.number)
         known = {one.n_topics: one for one in self.candidates}
@@ -431,7 +431,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Directions of the topics of a candidate, or the reason for none, with the seconds."""
+    """Directions of the topics of a candidate, or why it has none, and the seconds used."""
 
     directions: Directions | None
     refusal: str

@@ -119,7 +119,7 @@ def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, mo
 
 
 def _reported(search: NumberSearch, how: str, run: Run) -> int:
-    """Print the chosen number and the reason, with the gains as details, and return it."""
+    """Print the chosen number with the reason, and return it; print the gains as details."""
     chosen, best = search.found(how), search.predicting
     fewest, most = min(search.curve), max(search.curve)
     what = search.of if chosen != 1 else one_of(search.of)

@@ -139,7 +139,7 @@ def _summed_beside(
     gone: frozenset[str],
     whole: bool = False,
 ) -> MomentStore:
-    """Store the sum of parts beside them, in one commit; errors as in `compact`."""
+    """Store the sum of parts in one commit that also keeps the parts; errors as in `compact`."""
     writer, files = _written(store, read_for(store.commit, parts, gone), run)
     return commit_sum(store, writer, files, parts, gone, whole)
 

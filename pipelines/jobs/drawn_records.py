@@ -1,4 +1,4 @@
-"""Draw records from shards, as passes read them, for another start of these passes."""
+"""Draw records at random from the shards of a pass, so that passes can start again from them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def draw_of_shard(
     joined: Callable[[Sequence[Any]], Any],
     keep_going: bool,
 ) -> Any:
-    """Return up to `number` records of a shard at random, wherever batches are cut."""
+    """Return up to `number` random records of a shard.
+
+    The choice does not depend on where batches are cut.
+    """
     rng, drawn, keys = np.random.default_rng(seed), None, np.empty(0)
     try:
         content = content_of(shard, reading.storage_options)

@@ -186,7 +186,7 @@ def forget_counted(
 
 
 def _with_parts(store: MomentStore, records: Sequence[ShardRecord]) -> list[ShardRecord]:
-    """Records of files, and of parts that they gained later."""
+    """Records of files, and of the parts that were appended to these files later."""
     parts = store.ledger().parts
     return [one for record in records for one in (record, *parts.get(record.url, ()))]
 
@@ -249,7 +249,10 @@ def _records_of(store: MomentStore, parts: Sequence[SegmentReference]) -> set[Sh
 def _sums_of(
     gathering: Gathering, records: Sequence[ShardRecord]
 ) -> tuple[Gathering, tuple[SegmentReference, ...]]:
-    """Find the segments with these records, after summing each group that subtracts shards."""
+    """Find the segments that hold these records.
+
+    Groups in which a segment subtracts shards of another are first replaced by their sum.
+    """
     store, urls = gathering.store, [record.url for record in records]
     mine = [part for part in store.commit.segments if part.origin is None]
     for group in linked_groups(mine, store.ledger()):
@@ -266,7 +269,7 @@ def _sums_of(
 def _counted_again(
     gathering: Gathering, missing: Sequence[ShardRecord], others: Sequence[ShardRecord]
 ) -> tuple[Segment, ...]:
-    """Count shards that exist unchanged again, into new segments."""
+    """Count shards again, into new segments; each must still exist unchanged."""
     found = looked_for(others, gathering.run)
     gone = [one.url for one, (shard, _) in zip(others, found, strict=True) if shard is None]
     if gone:
@@ -325,7 +328,10 @@ def _fingerprints(run: Run, shards: Sequence[Shard]) -> list[str]:
 def _beginnings(
     run: Run, changed: Sequence[tuple[Shard, ShardRecord]], missing: Sequence[ShardRecord]
 ) -> Iterator[tuple[Shard, str]]:
-    """Shards of the counted beginning of changed files, if it is unchanged."""
+    """Counted beginnings of files that have grown, as shards with their fingerprints.
+
+    Leaves out files whose beginning has changed.
+    """
     longer = [
         counted_part(shard, record)
         for shard, record in changed
@@ -379,7 +385,7 @@ def _recovered(
 
 
 def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]:
-    """Words of the vocabulary that counted a shard, by which a version names its segments."""
+    """Vocabulary sizes of the eras in which a shard was counted."""
     ledger, parts = store.ledger(), store.commit.segments
     return tuple(
         words

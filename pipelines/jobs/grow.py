@@ -104,7 +104,9 @@ def grow(
 
 
 def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
-    """Return the latest own shards that still exist, as many as a pilot reads; none of an origin.
+    """Return the latest counted shards that still exist, as many as a pilot reads.
+
+    Leaves out shards of origins, which other stores counted.
 
     Raises InvalidInput if none exists unchanged.
     """

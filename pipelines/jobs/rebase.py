@@ -175,7 +175,7 @@ def counted_shard(
 
 
 def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | None, str]]:
-    """Call `counted_shard` for each, on the cluster."""
+    """Call `counted_shard` for each record, on the cluster."""
     return run.looked_at("looking for counted shards", counted_shard, records)
 
 

@@ -77,7 +77,7 @@ class WordPairs:
         topics: NDArray[np.float64],
         number: int,
     ) -> NDArray[np.float64]:
-        """Return (k,) coherences of topics, given by their rows at `words`."""
+        """Return (k,) coherences of topics; `topics` contains only the rows of `words`."""
         places = np.searchsorted(self.words, words)
         together = self.together[np.ix_(places, places)]
         top = TopWords.of(topics, self.frequencies[places], together, self.documents, number)
@@ -155,7 +155,7 @@ def _fitted(store: StatisticsSource, model: type[M], options: FitOptions, rows: 
 
 
 def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
-    """Raise an error for a model of other statistics; the message names the right models."""
+    """Raise an error if the model needs other statistics; the message names models that fit."""
     foundation = store.layout.foundation
     if model.kind != foundation.kind:
         own = " or ".join(f"{{refit.model:{one.name}}}" for one in models_of(foundation.kind))
@@ -234,7 +234,9 @@ def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
-    """Return the lengths of the documents of a version or a window of it, row by row.
+    """Return, for each row, the lengths of the documents in whose counts it is included.
+
+    `store` is a version or a window of it.
 
     Raises NotIdentifiable if no document has three words.
     """

@@ -192,7 +192,10 @@ def select(
 def _known_alphas(
     rows: OnCluster, given: Sequence[TopicOptions], numbers: Sequence[int], run: Run
 ) -> list[float]:
-    """Find each alpha0 with the most topics among `numbers` that the statistics identify."""
+    """Find alpha0 for each of the given options.
+
+    Uses the largest of `numbers` for which the statistics identify the topics.
+    """
     refused: NotIdentifiable | None = None
     for topics in reversed(numbers):
         try:
@@ -242,14 +245,18 @@ def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = To
 def whiten_most(
     parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
-    """Whitening for the most of some increasing numbers of topics, and the positive eigenvalues."""
+    """Return a whitening for the largest possible of some increasing numbers of topics.
+
+    Also returns how many eigenvalues are positive, which limits the number. If every number is
+    too large, returns None in place of the whitening.
+    """
     return whiten_most_of(CoreMoments.joined(parts, lengths), basis, topics, form)
 
 
 def whiten_most_of(
     core: AnyCoreMoments, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
-    """Whiten any core moments; otherwise as `whiten_most`."""
+    """Do the same as `whiten_most`, for core moments of any form."""
     positive = positive_eigenvalues(core, basis, form)
     fitting = [k for k in topics if k <= positive]
     return (whiten(core, basis, fitting[-1], form) if fitting else None), positive
@@ -292,7 +299,7 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """Whiten on the workers for each form; return also the positive eigenvalues."""
+    """Return, for each form, a whitening on a worker and the number of positive eigenvalues."""
     cores = rows.each("reading row blocks", core_rows)
     spaces: list[tuple[Future[Any], int]] = []
     if not rows.whole_core:

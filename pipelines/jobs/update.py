@@ -80,7 +80,10 @@ class UpdateResult:
 
     @property
     def tokeniser_share(self) -> float | None:
-        """Share of the reading time that the tokeniser took; None for the default, or no time."""
+        """Share of the reading time that the tokeniser took.
+
+        None for the default tokeniser, or if the time was not measured.
+        """
         cutting, reading = self.seconds
         if not cutting:  # a store of another kind has no tokeniser
             return None
@@ -304,7 +307,10 @@ def _without_room(
     bad: tuple[ShardError, ...],
     full: SumExceeded,
 ) -> tuple[UpdateResult, Sequence[Shard]]:
-    """Divide a group that is too large for the sums into smaller ones; one shard alone is bad."""
+    """Divide a group that is too large for the sums into smaller ones.
+
+    A single shard that is too large is bad.
+    """
     from streaming_moments.pipelines.aggregation.group_runner import Gathered
 
     if not shards:
@@ -377,7 +383,10 @@ def _committed(
     again: bool = False,
     last: bool = False,
 ) -> UpdateResult:
-    """Commit a segment with all bad shards since the last commit; bad ones alone at the end."""
+    """Commit a segment, and record the bad shards since the last commit.
+
+    Without a segment it commits bad shards only if this is the last commit.
+    """
     bad, segment = (*result.unrecorded, *gathered.bad), gathered.segment
     cutting, reading = (sum(pair) for pair in zip(result.seconds, gathered.seconds, strict=True))
     result = replace(

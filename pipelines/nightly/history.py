@@ -98,7 +98,9 @@ class Night:
 
 @dataclass(frozen=True)
 class NightHistory:
-    """Earlier runs, the latest last; also names of files that are not reports, and of pages.
+    """Earlier runs, the latest last.
+
+    `unread` names files that are not reports, and `pages` names the pages.
 
     `others` are runs of other stores with reports in the same folder, and `latest` is the name of
     the latest report of any store.

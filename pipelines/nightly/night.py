@@ -367,7 +367,7 @@ def _has_news(store: MomentStore) -> bool:
 
 
 def _contents(store: MomentStore) -> Counter[ShardRecord]:
-    """Counted shards without their names, which a renaming changes."""
+    """Records of the counted shards without names, so that a renaming makes no difference."""
     return Counter(record.unnamed for record in store.ledger())
 
 
@@ -428,7 +428,10 @@ def _matched(
     config: NightlyConfig,
     journal: Journal,
 ) -> tuple[Any, TopicMatching | None]:
-    """Give the model the numbers of the published one, if these are known."""
+    """Number the topics or states of the model like those of the published one.
+
+    The model is unchanged if they cannot be compared.
+    """
     if states_of(published) is None or states_of(model) is None:
         return model, None
     with journal.step("match") as found:

@@ -155,7 +155,7 @@ class NightReport:
         return all_warnings(self.warnings, self.bad)
 
     def file_name(self, suffix: str) -> str:
-        """Name of its file with a suffix."""
+        """Name of a file of this report, with a suffix such as ".json"."""
         return file_name(self.filed or self.started, suffix)
 
     @property

@@ -159,7 +159,9 @@ def recommended(
     within: float,
     network: float = NETWORK_BYTES,
 ) -> ClusterCost:
-    """Return the smallest power of two of workers that need at most this many seconds.
+    """Return the cost on the fewest workers that need at most `within` seconds.
+
+    The number of workers is a power of two.
 
     If no number is enough, returns the last one whose doubling would still save a quarter of the
     time. Raises BoundExceeded if a job does not fit into the budget.
@@ -235,7 +237,7 @@ def _refinement_seconds(
     network: float,
     task: float,
 ) -> float:
-    """Seconds of the default rounds, with one block in each task and thread.
+    """Seconds of `rounds` rounds of refinement; each thread runs tasks of one block.
 
     Includes the sweeps over halves, which take as long as those over the whole.
     """

@@ -46,7 +46,10 @@ class Timed:
     brought = prepared
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Return known values of all blocks; without these, repeat rows of the first block."""
+        """Return the known values of all blocks.
+
+        If a step has none, the result of the first block stands for the missing blocks.
+        """
         found = self._on_all(step, function, shared)
         if step in self.known:
             return self.known[step]

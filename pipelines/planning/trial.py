@@ -281,7 +281,10 @@ def _block_costs(
     threads: int,
     seed: int,
 ) -> BlockCosts:
-    """Measure one row block on each thread, for a corpus that is `factor` times the pieces."""
+    """Measure the costs of one row block on each thread.
+
+    The corpus is `factor` times as large as the pieces.
+    """
     layout = store.layout
     blocks = range(min(threads, store.row_blocks))
     batches = [piece.batch for piece in pieces]
@@ -346,7 +349,10 @@ def _block_costs(
 
 
 def _compile_fits() -> None:
-    """Fit a tiny corpus, so that no timed step compiles kernels: a later refit does not either."""
+    """Fit a tiny corpus to compile the kernels, so that timed steps contain no compilation.
+
+    A later refit uses compiled kernels as well.
+    """
     batch = lda_corpus(n_documents=200, n_words=20, n_topics=2, mean_length=20, seed=0).batch
     fit(MomentStatistics.of(batch, Basis.from_pilot(batch, 2)), 2, _ALPHA0)
 
@@ -373,7 +379,10 @@ def _swept(
 
 
 def _refined(rows: Timed, model: TopicModel) -> float:
-    """Seconds to update the topics after a round; `rows` count the seconds of the blocks."""
+    """Seconds to update the topics after a round.
+
+    `rows` records the seconds of the blocks.
+    """
     start = PairTopics(model.topics, model.pair_weights, model.word_probabilities, rows.basis.core)
     held = pair_rows(rows)
     begin = begun(start)
@@ -385,7 +394,7 @@ def _refined(rows: Timed, model: TopicModel) -> float:
 
 
 def _grown(statistics: MomentStatistics, factor: float, seed: int) -> MomentStatistics:
-    """Simulate the statistics of a sample after this many times the documents.
+    """Simulate the statistics of `factor` times as many documents as the sample has.
 
     Future counts are sampled around those of the sample. The share in new cells equals the share of
     cells that were seen once (Good and Turing).

@@ -151,7 +151,9 @@ class _Close:
 
 
 def segments_after(groups: int) -> tuple[int, int]:
-    """Segments left from a number of one day and size, and how many the merges read.
+    """Number of segments after merges, and how many segments the merges read.
+
+    There are `groups` segments at first, all of the same day and size.
 
     Examples
     --------

@@ -129,7 +129,7 @@ def require_collected(path: str | Path) -> None:
 
 
 def write_metrics(path: str | Path, metrics: RunMetrics) -> None:
-    """Write the metrics to a local file, which readers always see whole, old or new.
+    """Write the metrics to a local file; readers see the complete old or the complete new file.
 
     Parameters
     ----------

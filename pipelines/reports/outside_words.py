@@ -126,7 +126,7 @@ def language_line(store: MomentStore) -> Remedy | None:
 
 
 def fewer_topics(most: int | None) -> Remedy | None:
-    """Say that a basis is for fewer topics than by default, if it is.
+    """Say that the basis allows fewer topics than by default; None if it does not.
 
     Examples
     --------

@@ -104,7 +104,7 @@ def _called(
     store: MomentStore,
     storage_options: Mapping[str, object] | None,
 ) -> str:
-    """Id of a document in the store: its id in an inbox, or its file in a folder."""
+    """Id of a document in an inbox, or the name of its file in a folder; otherwise empty."""
     try:
         if record.url.endswith(SEALED_NAME):
             fs, path = open_file_system(record.url, storage_options)
@@ -122,7 +122,7 @@ def _called(
 
 
 def _from(text: str, begins: list[str]) -> str:
-    """Return a few lines of a text, from the place where these words follow each other."""
+    """Return a few lines of a text, from the first place where it has these words in sequence."""
     found = re.search(r"[\W\d_]*".join(map(re.escape, begins)), text, re.IGNORECASE)
     start = found.start() if found and begins else 0
     shown = " ".join(text[start : start + 2 * _SHOWN].split())

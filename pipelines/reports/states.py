@@ -79,7 +79,7 @@ def shown_words(line: StateLine, view: str) -> str:
 
 
 def visible(word: str) -> str:
-    """Format a word; the blanks of a word of blanks alone become visible.
+    """Format a word; quote it if it has only blanks, so that they are visible.
 
     Examples
     --------

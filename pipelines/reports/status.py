@@ -357,7 +357,10 @@ def _radius_text(radius: float | None) -> str:
 
 
 def spelled(status: Status, store: MomentStore, spell: Spell) -> Status:
-    """Return the status with remedies that `spell` words, for commands, Python or a night."""
+    """Return the status with its remedies written for commands, for Python or for a night.
+
+    `spell` names commands and options.
+    """
     advice = tuple(one.said(spell) for one in advice_of(store, status.outside_share))
     return replace(status, warning=few_documents(store, spell), advice=advice)
 

@@ -118,7 +118,7 @@ def found_of(
 
 
 def with_model(page: ReportPage, asked: PageRequest) -> ReportPage:
-    """Add a model to a page by the line of its family in `SHOWN`.
+    """Add a model to a page, by the functions of its family.
 
     Raises StoreError if a file of the store cannot be read.
     """

@@ -160,7 +160,7 @@ def log_lines(store: MomentStore, first: int = 0) -> list[LogLine]:
 
 
 def log_line(commit: Commit) -> LogLine:
-    """Return what lists of versions show of a commit."""
+    """Return the line of a commit in lists of versions."""
     return LogLine(
         commit.version,
         commit.time,

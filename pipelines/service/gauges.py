@@ -122,7 +122,10 @@ class Gauges:
         )
 
     def answered(self, call: str, status: int, seconds: float, asked: bool = False) -> None:
-        """Count a call; `asked`: it only asked a browser for the token, which is no rejection."""
+        """Count a call.
+
+        `asked` means that the answer only asked a browser for the token; this is no rejection.
+        """
         self.calls.labels(call, str(status)).inc()
         self.seconds.labels(call).observe(seconds)
         self.rates.add("calls")

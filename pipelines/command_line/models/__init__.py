@@ -1,1 +1,1 @@
-"""Commands of the models of a store, a file each."""
+"""Commands for the models of a store, each in its own file."""

@@ -1,1 +1,1 @@
-"""Commands of the content of a store, a file each."""
+"""Commands for the content of a store, each in its own file."""

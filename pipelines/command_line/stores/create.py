@@ -47,7 +47,7 @@ def with_kind(
     storage_options: Mapping[str, object] | None,
     json_output: bool,
 ) -> tuple[KindOptions, CountingOptions, str]:
-    """Return the options of a command, with those that its first shards imply without `--kind`.
+    """Return the options of a command; without `--kind` add those that its first shards imply.
 
     The last value is a line that names these options. If the shards hold no documents, this
     function prints the line already, unless the command answers in JSON, and returns "".

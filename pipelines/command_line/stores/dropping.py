@@ -1,4 +1,4 @@
-"""Shared parts of commands that delete permanently: lock, dry run and first keys of JSON."""
+"""Parts that all deleting commands use: the lock, the dry run and the first keys of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that gives counted shards that have moved their new names."""
+"""The command that records the new names of counted shards after they have moved."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option("--message", default="", help="Message for the log.")
 @job_options
 def rename(store: str, old: str, new: str, copies: bool, message: str, job: JobSetup) -> None:
-    """Give counted shards of STORE that have moved from OLD to NEW their new names.
+    """Record in STORE that counted shards have moved from OLD to NEW.
 
     OLD and NEW are two files or two folders. Updates then do not count these shards again. Reads no
     shard.

@@ -1,4 +1,4 @@
-"""The command that checks every file of a version, and that no trace of a purge is left."""
+"""The command that checks every file of a version, and finds traces of purged shards."""
 
 from __future__ import annotations
 

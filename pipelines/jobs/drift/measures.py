@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunChart:
-    """Chart of a number over the last runs, on pages.
+    """Chart on a page: how a number changed over the last runs.
 
     title, note : texts above it
     low, high : ends of its axis; None uses the values
@@ -31,7 +31,12 @@ class RunChart:
 
 @dataclass(frozen=True)
 class NightColumn:
-    """A column of the last nights on the page of health: head, meaning, format of its numbers."""
+    """A column in the table of the last nights, on the health page of the service.
+
+    head : its title
+    meaning : its explanation
+    form : format of its numbers
+    """
 
     head: str
     meaning: str

@@ -43,7 +43,7 @@ class DriftStates:
 
     @cached_property
     def rows(self) -> OnCluster:
-        """Totals of the later version."""
+        """Rows of the later version."""
         cluster = self.run.cluster
         each = blocks_in_flight(self.store.layout, cluster.threads, cluster.memory, _COPIES)
         kind = rows_for(self.store.layout.state_bytes)
@@ -51,7 +51,7 @@ class DriftStates:
 
     @property
     def lengths(self) -> Lengths:
-        """Totals of its documents."""
+        """Totals of the documents of the later version."""
         return self.rows.lengths.whole
 
     @cached_property
@@ -74,7 +74,10 @@ class DriftStates:
         return whitening.captured
 
     def outside_share(self) -> float | None:
-        """Share of tokens outside in the shards counted since, or in all shards."""
+        """Share of tokens outside the vocabulary in the shards counted since the earlier version.
+
+        If no shard was counted since, the share in all shards.
+        """
         old = set() if self.before is None else {record.url for record in self.before.ledger()}
         records = list(self.store.ledger())
         return outside_of([record for record in records if record.url not in old] or records)

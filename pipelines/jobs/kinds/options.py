@@ -38,7 +38,7 @@ OF_TEXTS = frozenset(
 
 
 def _of_kinds(told: Mapping[str, str]) -> dict[str, Any]:
-    """Make the arguments of `option` for an option of some kinds, each with its own help."""
+    """Make the arguments of `option` for an option of several kinds; each kind has its own help."""
     every = "; ".join(f"of {kind} {text[0].lower()}{text[1:]}" for kind, text in told.items())
     sections = {kind_heading(kind): f"{text}." for kind, text in told.items()}
     return {"told": f"{every[0].upper()}{every[1:]}.", "sections": sections}

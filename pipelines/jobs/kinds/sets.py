@@ -48,7 +48,10 @@ def _made(sampling: Sampling) -> Made:
 
 
 def _features(table: Any, sets: SetsForm, options: PilotOptions) -> Vocabulary:
-    """Sort features by decreasing frequency: those in enough rows, or all that are columns."""
+    """Sort features by decreasing frequency.
+
+    Features of lists must be in enough rows; features that are columns are all used.
+    """
     if sets.listed:
         [name] = sets.columns
         terms = frequent_terms(table[name], name, None, options)

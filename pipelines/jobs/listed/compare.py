@@ -85,7 +85,11 @@ def compare(
 def _grown(
     ledger: Ledger, listed: ShardTable, run: Run, form: ShardFormat | None
 ) -> tuple[ShardTable, ShardTable, tuple[tuple[str, int], ...]]:
-    """Find new parts of files, files with another beginning, and bytes of incomplete records."""
+    """Compare files that have grown with their counted beginnings.
+
+    Returns their new parts, the files whose beginning has changed, and the bytes of incomplete
+    records.
+    """
     if form is None or not len(listed):
         return ShardTable.of([]), listed, ()
     nbytes = run.limits.document_bytes

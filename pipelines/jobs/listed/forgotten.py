@@ -63,7 +63,9 @@ def tell_forgotten(reasons: Reasons, run: Run) -> None:
 def counted_or_forgotten(
     store: MomentStore, urls: Sequence[str], storage_options: Mapping[str, object] | None
 ) -> list[Shard]:
-    """Shards that URLs and patterns name, and forgotten ones even without files.
+    """Shards that URLs and patterns name.
+
+    Forgotten shards are included even if their files are gone.
 
     Errors as in `list_shards`.
     """

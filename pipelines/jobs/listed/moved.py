@@ -158,7 +158,7 @@ def _names_in(folder: str, storage_options: Mapping[str, object] | None) -> set[
 
 
 def _places(counted: str, url: str) -> tuple[str, str]:
-    """Return the two folders that differ, without the end that both names share.
+    """Return the old and the new folder, without the end that both paths share.
 
     Examples
     --------

@@ -62,7 +62,9 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Typed:
-    """Type of an index whose labels are on workers; the labels are read from their texts.
+    """Type of an index whose labels are on workers.
+
+    Files store the labels as texts, and this type converts them back.
 
     dtype : type of the index in pandas
     name : name of the index

@@ -81,7 +81,10 @@ def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[s
 
 
 def _state_of(shard: Shard, storage_options: Mapping[str, object] | None) -> str:
-    """Mark of the files of a shard, whose paths may contain a signature."""
+    """Hash of the state of the files of a shard.
+
+    Outputs store only this hash, because the paths may contain a signature.
+    """
     states = [astuple(state) for state in files_of(shard, storage_options)]
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()
 

@@ -115,7 +115,10 @@ def _with_nearest(shard: Shard, place: int, context: OutputContext) -> Iterator[
 def _nearest(
     values: NDArray[Any], mean: NDArray[np.float64], number: int
 ) -> tuple[NDArray[np.intp], list[float]]:
-    """Find the rows nearest to a mean, and their distances; the first of equals comes first."""
+    """Find the rows nearest to a mean, and their distances.
+
+    Rows at equal distances stay in their order.
+    """
     away = values - mean
     with np.errstate(over="ignore"):
         distances = np.linalg.norm(away, axis=1)

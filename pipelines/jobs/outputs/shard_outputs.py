@@ -107,7 +107,10 @@ class OutputJob:
         return self.run.cluster.threads, self.run.cluster.memory, self.run.limits
 
     def plan(self, job: str, made: str, nbytes: int) -> ReadingPlan:
-        """Plan the memory of workers whose tasks hold `nbytes` of `made` besides their input."""
+        """Plan the memory of workers.
+
+        In addition to its input, each task holds `nbytes` bytes of what `made` names.
+        """
         held = {"the model": _COPIES * held_bytes(self.model)}
         return plan_reading(*self.room, job, held=held, beside={made: nbytes})
 

@@ -52,7 +52,7 @@ def created_like(
 
 
 def _require_same_content(shared: SharedFoundation, form: Mapping[str, Any], like: str) -> None:
-    """Refuse ids for a store of texts, and the reverse."""
+    """Refuse token ids if the other store counts texts, and texts if it counts token ids."""
     before = shared.lineage.form.get("ids_column")
     after = form.get("ids_column", before)
     if (before is None) != (after is None):

@@ -41,7 +41,10 @@ class FoundShards:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings of a night whose store exists, or whose service has no documents yet."""
+        """Warnings about the patterns, for a night that can continue nevertheless.
+
+        Its store exists, or its service has no documents yet.
+        """
         if self.nothing:
             return (*self.told, f"{self.nothing}; check the patterns")
         return (*self.told, *map(str, map(_of_pattern, self.unmatched)))
@@ -108,6 +111,9 @@ def _of_pattern(url: str) -> NothingMatches:
 
 
 def _is_inbox(pattern: str, config: NightlyConfig) -> bool:
-    """Whether a pattern names documents that a service accepted, as the guide writes it."""
+    """Whether a pattern names the documents that a service accepted.
+
+    Recognises the inbox beside the store, and the pattern in the guide.
+    """
     own = f"{config.store.rstrip('/')}-inbox/{SEALED}/"
     return pattern.startswith(own) or pattern.endswith(f"/{SEALED}/**/*.jsonl")

@@ -148,7 +148,7 @@ def _recorded(section: CreateSection, store: MomentStore) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    """Print a value as TOML has it."""
+    """Format a value as in TOML."""
     if value is None:
         return "not set"
     return json.dumps([*value] if isinstance(value, tuple) else value, ensure_ascii=False)

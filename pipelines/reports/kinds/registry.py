@@ -87,7 +87,7 @@ def records_text(store: MomentStore, records: int, tokens: int) -> str:
 
 
 def left_out_lines(outside: int, store: MomentStore) -> list[str]:
-    """Lines on what an update left out, and on content of the store that does not count.
+    """Lines about items that an update left out, and about other uncounted parts of the records.
 
     Empty for documents, because `outside_lines` reports tokens outside their vocabulary.
     """

@@ -19,7 +19,7 @@ _ON_A_PAGE = 10
 def parts_of(
     store: MomentStore, name: str, model: Any, found: Mapping[int, Any]
 ) -> tuple[TopicReport, ...]:
-    """States of a model with words, in the form that reports name and follow."""
+    """States of a model with words, in the form of topics in reports."""
     bars = getattr(model, "bars", None)
     made = []
     for line in state_lines(model, store, _IN_A_REPORT, store.models[name].labels):

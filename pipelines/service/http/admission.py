@@ -1,4 +1,4 @@
-"""Admission: which callers may ask, how many at once, and the answers without room or time."""
+"""Admission: which callers may ask, how many at once, and the answers to calls beyond limits."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ class Door:
                 del self.shares[caller]
 
     def admit(self, request: Request, role: Role, of_people: bool) -> None:
-        """Check that a caller has a role, and record the caller; browsers send passwords."""
+        """Check that a caller has a role, and record the caller.
+
+        For pages (`of_people`) the token may be the password that a browser sends.
+        """
         self.require_room()
         request.state.credential = ""
         request.state.principal = self._admitted(request, role, of_people)

@@ -40,7 +40,7 @@ async def read_body(
     seconds: float,
     budget: Budget | Share,
 ) -> bytes:
-    """Read and decompress the body of a request, of at most `most` bytes in either form.
+    """Read and decompress a body of at most `most` bytes, before and after decompression.
 
     The whole body must arrive within `seconds`. `headers` have lower-case names. Reserves its
     length in `budget`; the caller releases it. Raises a Problem 413 above the limit, 415 for
@@ -137,7 +137,10 @@ def _several_in(content: bytes, most: int) -> object:
 
 
 def _not_json(content: bytes, error: ValueError) -> str:
-    """Say why content is not JSON; a parser calls bytes of another encoding invalid characters."""
+    """Say why content is not JSON.
+
+    Checks the encoding first, because the parser reports another encoding as invalid characters.
+    """
     try:
         content.decode()
     except UnicodeDecodeError as undecoded:

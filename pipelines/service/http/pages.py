@@ -183,12 +183,12 @@ async def health(service: Service, request: Request) -> Response:
 
 
 def _are_dominated(facts: Mapping[str, Any]) -> bool:
-    """Whether a few documents outweigh the others, of the facts of a store of documents."""
+    """Whether a few documents outweigh the others, by the facts of a store of documents."""
     return bool(facts["effective_documents"] < facts["documents"] / _DOMINATED)
 
 
 def night_reports(service: Service) -> tuple[Folder, str] | None:
-    """Folder of the reports of nights, and the store by its name there; None without nights."""
+    """Folder of the reports of nights, and the name of the store in them; None without nights."""
     try:
         night = night_of(service.config)
     except InvalidInput:

@@ -82,7 +82,7 @@ class _Announced(uvicorn.Server):
 
 
 def require_free(listen: ListenSection) -> None:
-    """Raise InvalidInput if another process listens at an address, or this one may not."""
+    """Raise InvalidInput if another process listens at an address, or listening is not allowed."""
     try:
         found = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM)
     except OSError as error:
