@@ -235,7 +235,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:
-        """Halves by place if the first records mostly repeat others; else None: halves by content."""
+        """Halves by place if the first records mostly repeat others; else None (by content)."""
         return odd_by_place(first, number) if self._repeated else None
 
     def _fitted(self, statistics: Any) -> Self:
