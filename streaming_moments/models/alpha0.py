@@ -150,7 +150,7 @@ class Alpha0Search:
 
 @dataclass(frozen=True, eq=False)
 class Alpha0Trial:
-    """Fit with one alpha0: its score, its most predictive alpha, and (words, k) topics."""
+    """A trial fit with one alpha0: score, the alpha that predicts best, and (words, k) topics."""
 
     held_out: HeldOut
     alpha: float
@@ -254,7 +254,7 @@ class SharedMoments:
     def of(
         cls, sums: TensorSums, whitening: Whitening, parts: Sequence[NDArray[np.float64]]
     ) -> SharedMoments:
-        """From sums under a `widest` whitening and the `leading_rows` of all blocks, in order."""
+        """Make it from sums under a `widest` whitening and the `leading_rows` of all blocks."""
         roots = np.sqrt(whitening.spectrum)
         gathered = interleaved(parts)
         third = np.einsum("abc,a,b,c->abc", sums.tensor(whitening), roots, roots, roots)

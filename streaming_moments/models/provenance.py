@@ -39,7 +39,7 @@ class Polishing:
 
 @dataclass(frozen=True)
 class SecondStart:
-    """Result of a second start, for decomposed topics that were near-duplicates.
+    """Result of a second start, which is made if decomposed topics are near-duplicates.
 
     repeated : number of near-duplicates of a topic with more weight, which were redrawn
     gain : gain of the second start in held-out log-likelihood per pair

@@ -84,7 +84,7 @@ class Rows(Protocol):
         """`function(part, *shared)` for every part; a part is a handle or several. See `each`."""
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """`function(*values)`, while no other step runs."""
+        """Call `function(*values)` while no other step runs."""
 
     def shared(self, value: Any) -> Any:
         """Handle of a value of this process; the value is sent once for all steps that use it."""
@@ -192,7 +192,7 @@ class InMemory:
 
 
 def added(parts: Iterable[Any]) -> Any:
-    """Sum of at least one part, in order."""
+    """Sum one or more parts, in their order."""
     waiting = iter(parts)
     total = next(waiting)
     for part in waiting:

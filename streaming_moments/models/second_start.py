@@ -52,7 +52,7 @@ def made_there(
 
 
 def held_out_of(model: Any) -> HeldOut | None:
-    """Held-out scores of a model, copied to this process for the choice of a start."""
+    """Held-out scores of a model, which are copied to this process to choose a start."""
     found: HeldOut | None = model.held_out
     return found
 

@@ -74,7 +74,7 @@ class Pilot(Generic[M]):
         return max((self.settled(one) for one in kept), key=self.likelihood)
 
     def chosen(self, model: M, other: M, settle: bool = False) -> M:
-        """The other start if it makes records more likely than the model does, else the model.
+        """Return the other start if it makes records more likely than the model; else the model.
 
         Both are compared after passes. The gain on held-out records must exceed noise. If the pilot
         has all records, the training records decide; with `settle` the model is then the one after
@@ -104,7 +104,7 @@ class Pilot(Generic[M]):
 
 
 def gains(more: NDArray[np.float64]) -> bool:
-    """Whether records are more likely by two standard errors, and a thousandth of a nat each.
+    """Whether the gain exceeds two standard errors, and a thousandth of a nat per record.
 
     Examples
     --------

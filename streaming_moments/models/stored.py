@@ -186,7 +186,7 @@ class StoredModel:
         return None
 
     def summary(self) -> dict[str, Any]:
-        """Summary of the fit for logs, by name."""
+        """Values that describe the fit in logs, by name."""
         held_out = getattr(self, "held_out", None)
         return {
             "model": self.name,
@@ -391,7 +391,7 @@ def _as_attribute(value: Any) -> Any:
 
 
 def _read(model: type[StoredModel], names: tuple[str, ...], hint: Any, values: list[Any]) -> Any:
-    """Value of a field by its annotation."""
+    """Convert a stored value to the type of its field."""
     try:
         return _of_type(hint, values)
     except (TypeError, ValueError, LookupError, AttributeError) as error:

@@ -190,5 +190,5 @@ def _spreads(steps: NDArray[np.float64], variances: NDArray[np.float64]) -> NDAr
 
 
 def _bars(clusters: Clusters) -> NDArray[np.float64]:
-    """(k,) error bars; negative if unknown, so below any distance."""
+    """(k,) error bars; a negative number, which is below any distance, if they are unknown."""
     return np.full(clusters.number, -1.0) if clusters.bars is None else clusters.bars

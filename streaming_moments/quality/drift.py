@@ -59,7 +59,7 @@ class DriftBounds:
     pair_distance: float | None = None
 
     def passed_by(self, drift: Drift) -> tuple[str, ...]:
-        """Phrases for the measures out of bounds; unknown values are within.
+        """Describe the measures that exceed their bounds; an unknown value exceeds none.
 
         Examples
         --------

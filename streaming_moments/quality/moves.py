@@ -11,7 +11,7 @@ from streaming_moments.quality.matching import KeptTopic, TopicMatching
 
 
 def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMatching:
-    """Mark in a matching which topics moved by more than their bar.
+    """Mark the pairs of a matching whose topic moved by more than its error bar.
 
     Uses the larger of the bars before and after: if only documents were added, the difference of
     the estimates has no larger error than the earlier one. Topic numbers are those of the models.

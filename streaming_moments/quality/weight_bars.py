@@ -44,7 +44,7 @@ def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float
 
 
 def grown_bars(bars: NDArray[np.float64], documents: int, before: int) -> NDArray[np.float64]:
-    """(k,) standard errors of changes of weights when documents are added or removed.
+    """(k,) standard errors of the change of each weight after documents were added or removed.
 
     `bars` are the current (k,) `weight_bars`. Both models have at least 1 document, and one set of
     documents contains the other. The variance of the difference of two such means is the difference

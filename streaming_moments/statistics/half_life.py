@@ -38,7 +38,7 @@ def half_life_of(value: Any) -> float:
 
 
 def half_life_suffix(half_life: float | None) -> str:
-    """Suffix of model names with a half-life; empty without one.
+    """Suffix of the name of a model with a half-life; empty without a half-life.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def half_life_suffix(half_life: float | None) -> str:
 
 
 def half_life_text(half_life: float | None) -> str:
-    """A half-life in words, to follow a number of documents; empty without one.
+    """Text about a half-life, to print after a number of documents; empty without a half-life.
 
     Examples
     --------

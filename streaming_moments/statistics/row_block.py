@@ -48,7 +48,7 @@ class RowBlock:
 
 
 def interleaved(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """(n, ...) rows of all blocks, given in order, in the order of the words.
+    """Join the rows of all blocks, given in order, to (n, ...) rows in the order of the words.
 
     Examples
     --------

@@ -166,7 +166,7 @@ def stretches(batches: Iterable[SymbolBatch]) -> Iterator[SymbolBatch]:
 def _chunks(
     symbols: NDArray[np.int32], sizes: NDArray[np.int64], begins: NDArray[np.bool_]
 ) -> SymbolBatch:
-    """Stretches of consecutive pieces of these sizes."""
+    """Group consecutive pieces of these sizes into stretches."""
     numbers = -(-sizes // STRETCH)
     ends = np.cumsum(numbers)
     chunks = int(ends[-1])

@@ -58,7 +58,7 @@ class RowWindows:
 
     @classmethod
     def of(cls, sequences: VectorSequences) -> RowWindows:
-        """Sums of whole sequences; raises InvalidInput for a constant column."""
+        """Sum over whole sequences; raises InvalidInput for a constant column."""
         seen, offsets = sequences.seen, sequences.offsets
         rows = sequences.values[seen]
         centre, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -115,7 +115,7 @@ class RowWindows:
     def _of_columns(
         self, columns: NDArray[np.float64], shares: NDArray[np.float64]
     ) -> HiddenChain[VectorSequences]:
-        """Chain whose states have these first and second moments."""
+        """Return the chain whose states have these first and second moments."""
         d, k = self.scale.size, shares.size
         means = columns[: d + 1]
         one, two = np.triu_indices(d)

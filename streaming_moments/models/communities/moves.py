@@ -60,7 +60,7 @@ def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArra
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Labels after rounds, the log-likelihood of the graph, and whether degrees differ."""
+    """Labels after rounds, the log-likelihood of the graph, and whether degrees differ in them."""
 
     labels: NDArray[np.int64]
     likelihood: float

@@ -19,7 +19,7 @@ RULES = ("labels",)  # version of the rules by which passes read edges
 
 @dataclass(frozen=True, eq=False)
 class ExpectedNeighbours(IntegerSums):
-    """Edges of each node with each community.
+    """Number of edges between each node and each community.
 
     outgoing : (n, k) int64, all edges of a node; of a directed graph those that begin there
     incoming : (n, k) int64, edges of a directed graph that end at a node; else (0, k)

@@ -397,7 +397,7 @@ class LatentTree(StoredModel):
 
     @property
     def behind(self) -> float:
-        """Nats by which Chow-Liu's tree is better per pair; negative if it is worse."""
+        """Nats per pair of columns by which Chow-Liu's tree is better; negative if worse."""
         return self.scores["chow_liu"] - self.scores[self.shape]
 
     def summary(self) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def fitted_shapes(measured: Measured, options: Any) -> dict[str, Shaped]:
 
 
 def taken_of(held_out: Mapping[str, HeldOut], found: Mapping[str, Shaped]) -> str:
-    """Shape that predicts held-out columns best; the first of those within the noise of it.
+    """The first shape that predicts held-out columns best, up to noise.
 
     Without halves it is the first that could be fitted.
     """

@@ -102,7 +102,7 @@ def halves_of(
 
 
 def fitted_to_pairs(triples: Triples, tables: PairTables) -> NDArray[np.float64]:
-    """Counts nearest in entropy to given ones, with the pairs of some rows.
+    """Counts with the pair counts of some rows, as near to the given counts as possible (entropy).
 
     Iterative proportional fitting (Deming, Stephan 1940), until the pairs match, at most 200
     rounds. Independent samples can give pairs that no triple has; these never match completely.

@@ -101,14 +101,14 @@ def _elsewhere(means: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
 
 
 def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
-    """Rows that the grid does not clip, if few are clipped and at least `least` remain."""
+    """Rows that the grid does not clip; all if many are clipped or fewer than `least` remain."""
     away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
     kept = away <= grid.radius
     return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
 
 
 def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
-    """The start of passes that begin with a stored fit, in its order of components.
+    """The start of passes after a stored fit, with components in the order of that fit.
 
     As `best_start`, with (n, d) rows drawn from the records. Error bars are those of the fit, so
     a start from the pilot has none.

@@ -101,7 +101,7 @@ class NumberSearch:
 
     @property
     def marks(self) -> dict[str, int]:
-        """The numbers that "auto" and "predict" choose, by their labels in plots."""
+        """The labels of a plot, with the number that "auto" or "predict" chooses."""
         chosen = {"separable": self.separable, "predict best": self.predicting}
         edge = max(self.curve, default=0) if len(self.curve) > 1 else 0
         return {

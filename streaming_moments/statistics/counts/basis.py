@@ -99,7 +99,7 @@ class Basis:
         matrix.setflags(write=False)
 
     def with_words(self, n_words: int, vocabulary: str) -> Basis:
-        """The same matrix for a vocabulary with more or fewer words outside the core."""
+        """Return the same matrix for a vocabulary with other words outside the core."""
         return replace(self, n_words=n_words, vocabulary=vocabulary)
 
     @property
@@ -136,7 +136,7 @@ class Basis:
 
     @classmethod
     def of_table(cls, table: TableColumns, vocabulary: str = "") -> Basis:
-        """Identity on the categories of a table: all pairs and triples are stored.
+        """The identity for the categories of a table: all their pairs and triples are stored.
 
         Examples
         --------

@@ -104,7 +104,7 @@ class CountsFoundation:
         return self.basis.n_words
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q, the length weights if documents are not pooled, and the attributes."""
+        """Arrays: Q, and length weights unless documents are pooled. Attributes: all else."""
         basis = self.basis
         arrays: dict[str, NDArray[Any]] = {"Q": basis.matrix}
         if not basis.weights.is_pooled:

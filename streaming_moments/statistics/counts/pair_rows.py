@@ -263,7 +263,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _dense_rows(
         self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """The left side of dense rows, and zeros for their sums, in whole groups of rows."""
+        """The left side of dense rows, padded to whole groups of rows, and zeros for their sums."""
         number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
         dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
         dense[:number] = lefts[self.dense_places, :k]
@@ -326,7 +326,7 @@ def _even(statistics: Statistics) -> NDArray[Any]:
 
 
 def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Pair counts, and the array to subtract: the even half for the odd one. Copies nothing."""
+    """Pair counts, and for the odd half the even ones to subtract from them; copies nothing."""
     pairs = statistics.pair_counts if half != 0 else _even(statistics)
     taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
     return read_only(pairs), read_only(taken)

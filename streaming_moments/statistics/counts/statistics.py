@@ -205,7 +205,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         codocuments: bool = True,
         halves: bool = True,
     ) -> MomentStatistics:
-        """Statistics of several batches, with the memory of one block's arrays.
+        """Statistics of several batches; needs no more arrays than those of one block.
 
         It also holds joined batches, with at most the bytes of the arrays.
         """
@@ -349,7 +349,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
 def statistic_shapes(
     basis: Basis, block: RowBlock, codocuments: bool, halves: bool, n_words: int | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """Shape of each int64 row array of `MomentStatistics`, by name; maybe for fewer words.
+    """Shape of each int64 row array of `MomentStatistics` by name, also for only the first words.
 
     Arrays of one number a word are sums of what `ProjectedBatch` has under the same name.
 
@@ -384,7 +384,7 @@ def zero_arrays(
 
 
 def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
-    """All rows from the blocks `0..step-1` of the same documents.
+    """Join the blocks `0..step-1` of the same documents to statistics of all rows.
 
     Raises
     ------

@@ -54,7 +54,7 @@ class TensorSums:
         return int(self.first.size)
 
     def leading(self, n_topics: int) -> TensorSums:
-        """The sums for fewer topics, by the leading columns of the same whitening."""
+        """Return the sums for fewer topics, which use the leading columns of the same whitening."""
         k = n_topics
         _, columns = np.triu_indices(self.n_topics)
         crossed = self.crossed[:k, columns < k][:, : packed_size(k)]

@@ -157,7 +157,7 @@ def shares_left_out(
     min_documents: int,
     max_document_fraction: float,
 ) -> dict[str, float]:
-    """Share of all tokens outside the vocabulary of the `chosen` terms, and its parts.
+    """Share of all tokens that are not among the `chosen` terms, and the parts of this share.
 
     The parts are too common terms, too rare terms, and terms beyond the vocabulary size. All are 0
     without tokens.

@@ -57,7 +57,7 @@ class CoreMoments:
 
 @dataclass(frozen=True, eq=False)
 class CoreMomentsByRows:
-    """Core moments for pair counts too large for one worker: multiplies by rows instead.
+    """Core moments whose pair counts do not fit on one worker; products are computed row by row.
 
     `word_counts` and lengths are as in `CoreMoments`.
     """
@@ -141,7 +141,7 @@ class Whitening:
         return float((self.spectrum / self.exact_spectrum).min())
 
     def leading(self, n_topics: int) -> Whitening:
-        """The whitening for fewer topics: the leading columns of this one."""
+        """Return the whitening for fewer topics: the leading columns of this whitening."""
         k = n_topics
         return Whitening(
             self.coefficients[:, :k],

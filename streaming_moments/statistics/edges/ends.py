@@ -41,7 +41,7 @@ class EdgeTotals(ViewTotals):
 
     @property
     def repeated(self) -> int:
-        """Number of edges skipped as repeated in a shard."""
+        """Number of edges that were skipped because they occurred before in the shard."""
         return self.without - self.loops
 
 
@@ -76,7 +76,7 @@ class EdgeBatch:
         nodes: int,
         directed: bool = False,
     ) -> EdgeBatch:
-        """Edges in any order, maybe with loops and repeats."""
+        """Edges in any order; there may be loops and repeated edges."""
         given = np.asarray(ends, dtype=np.int64).reshape(-1, 2)
         keys, loops = edge_keys(given, nodes, directed)
         unique = np.unique(keys)
@@ -210,7 +210,7 @@ def part_name(part: int) -> str:
 
 
 def even_half(ends: NDArray[np.int32], directed: bool) -> NDArray[np.bool_]:
-    """(edges,) bool, whether an edge is in the even half: by its ends only, in any shard.
+    """(edges,) bool, whether an edge is in the even half; depends only on the ends of the edge.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def even_half(ends: NDArray[np.int32], directed: bool) -> NDArray[np.bool_]:
 
 
 def joined_edges(prepared: Sequence[PreparedEdges]) -> PreparedEdges:
-    """Edges of some batches as one batch; parts stay together."""
+    """Join the edges of some batches to one batch, in which the edges of each part are adjacent."""
     head = prepared[0]
     if len(prepared) == 1:
         return head

@@ -123,7 +123,7 @@ class EdgesFoundation(ThreeViews):
         return {"nodes": self.nodes}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q, if any; the nodes, direction, and whether halves are stored."""
+        """Arrays: Q, if any. Attributes: nodes, direction, and whether halves are stored."""
         arrays = {} if self.sketch is None else {"Q": self.sketch.matrix}
         attributes = {"nodes": describe_words(self.nodes), "directed": self.directed}
         return arrays, {**attributes, "halves_kept": self.halves}

@@ -113,7 +113,7 @@ class SequencesFoundation(ThreeViews):
         return {"symbols": self.alphabet}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q; the symbols, whether halves are stored, and whether pieces are joined."""
+        """Arrays: Q. Attributes: symbols, whether halves are stored and pieces are joined."""
         attributes = {"alphabet": describe_words(self.alphabet), "halves_kept": self.halves}
         return {"Q": self.sketch.matrix}, {**attributes, **({"joins": True} if self.joins else {})}
 

@@ -62,7 +62,7 @@ class Pieces:
         lengths: NDArray[np.int64],
         edges: NDArray[np.int64] | Sequence[Sequence[int]],
     ) -> Self:
-        """Pieces by the names of their m sequences.
+        """Pieces of m sequences, given their names.
 
         places : (m, 4) int64, first and last place, two integers each
         numbered : whether places are consecutive numbers
@@ -125,7 +125,7 @@ class Pieces:
         return np.asarray(rows[signs != 0])
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """The array that defines the pieces, by name; empty without pieces."""
+        """The array from which the pieces are restored, by its name; empty without pieces."""
         return {_TABLE: self.table} if len(self) else {}
 
     @classmethod
@@ -155,7 +155,7 @@ class Pieces:
         return bool((self.table[:, _SIGN] < 0).any())
 
     def gaps(self) -> list[str]:
-        """Number of places where the next piece of a sequence does not continue directly."""
+        """Number of gaps: places where a piece does not begin where the previous one ends."""
         return [self._seam(place) for place in np.flatnonzero(self.follows & ~self.joined).tolist()]
 
     def require_apart(self) -> None:

@@ -19,7 +19,7 @@ from streaming_moments.statistics.sequences.windows import UNKNOWN, PreparedWind
 
 
 def seams_of(pieces: Pieces, sketch: Basis, halves: bool) -> PreparedWindows:
-    """Corrections to sums of pieces that were counted as separate sequences.
+    """Corrections of sums in which pieces were counted as if each were a whole sequence.
 
     Adds windows across seams, with at most two symbols of one side, and removes beginnings of
     pieces that continue a sequence. A window spans two pieces, or more if a piece is short.

@@ -110,7 +110,7 @@ class SymbolBatch:
         return cls(offsets, symbols, context, begins, odd, int((sizes < 3).sum()))
 
     def select(self, start: int, stop: int) -> SymbolBatch:
-        """The chunks from `start` to `stop`, without pieces and short sequences."""
+        """The chunks from `start` to `stop`, without pieces and counts of short sequences."""
         require_range(start, stop, self.documents)
         begin, end = self.offsets[start], self.offsets[stop]
         own = slice(start, stop)
@@ -165,7 +165,7 @@ class SymbolBatch:
 
 @dataclass(frozen=True, eq=False)
 class PreparedWindows:
-    """Windows by middle symbol, half, left and right symbol, each distinct one with its count.
+    """Distinct windows with their counts, sorted by middle symbol, half, left and right symbol.
 
     cells, counts : (kinds,) int64, as `kernels.add_windows` takes them
     firsts, odd_firsts : (n,) int64, first symbols of the sequences of both halves

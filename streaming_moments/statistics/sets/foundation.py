@@ -115,7 +115,7 @@ class SetsFoundation:
         return {"features": self.features}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q, the features, and whether halves are stored."""
+        """Arrays: Q. Attributes: the features, and whether halves are stored."""
         attributes = {"features": describe_words(self.features), "halves_kept": self.halves}
         return {"Q": self.basis.matrix}, attributes
 

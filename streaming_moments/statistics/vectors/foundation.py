@@ -234,7 +234,7 @@ class VectorsFoundation:
         return sketches
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Offset, Q and the shifts; the rest of the grid, and which sums are stored."""
+        """Arrays: offset, Q, shifts. Attributes: rest of the grid, and which sums are stored."""
         arrays: dict[str, NDArray[Any]] = {
             "offset": self.grid.offset,
             "Q": self.matrix,
@@ -301,7 +301,7 @@ class VectorsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return `most`, because a row adds a bounded number to each sum."""
+        """Return `most`, because no row can add more than a bound to any sum."""
         return most
 
     def require_bounded(self, bound: float) -> None:

@@ -98,7 +98,7 @@ class Grid:
 
 
 def rounded_for_sums(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
-    """Numbers rounded just enough to keep sums of their products with whole numbers exact.
+    """Round numbers so far that sums of their products with whole numbers are exact.
 
     Sums of such products, in any order, are at most `largest`.
 

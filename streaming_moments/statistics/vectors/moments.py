@@ -171,7 +171,7 @@ def _central_fourth(
     covariance: NDArray[np.float64],
     mean: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Central fourth moment: the raw one minus all terms with a mean in some places."""
+    """Central fourth moment: the raw moment minus all products in which a mean replaces some x."""
     found = raw - _outer(mean, mean, mean, mean)
     for place in range(4):
         found -= np.moveaxis(np.multiply.outer(mean, third), 0, place)

@@ -50,7 +50,7 @@ _SQUARES = 8
 
 
 def _shape_said(rows: NDArray[Any]) -> str:
-    """What a pilot holds instead of rows of numbers."""
+    """Describe what a pilot holds that is not rows of numbers."""
     if rows.ndim != 2:
         return f"the array has shape {rows.shape}"
     columns = of_number(rows.shape[1], "column")

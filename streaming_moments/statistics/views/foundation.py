@@ -100,7 +100,7 @@ class ViewsFoundation(ThreeViews):
         return dict(zip(self.columns, self.vocabularies, strict=True))
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q of each view; the terms of all, and whether halves are stored."""
+        """Arrays: Q of each view. Attributes: terms of all views, whether halves are stored."""
         arrays = {f"Q_{view}": basis.matrix for view, basis in zip(VIEWS, self.bases, strict=True)}
         described = [describe_words(words) for words in self.vocabularies]
         attributes = {"vocabularies": described, "columns": list(self.columns)}

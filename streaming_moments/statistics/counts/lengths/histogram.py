@@ -53,7 +53,7 @@ class LengthHistogram:
 
     @classmethod
     def zero(cls, weights: LengthWeights = POOLED) -> LengthHistogram:
-        """The histogram of no documents."""
+        """A histogram without documents."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), weights)
 
     @classmethod
@@ -127,12 +127,12 @@ class LengthHistogram:
         return self.C2
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """The array that defines the histogram, by name."""
+        """The array from which the histogram is restored, by its name."""
         return {"length_histogram": self.to_array()}
 
     @property
     def aged_documents(self) -> float:
-        """Number of documents weighted by age only, as in document frequencies: N."""
+        """Number of documents N, as in document frequencies; weighted by age, not by length."""
         return float(self.n_documents)
 
     @property

@@ -61,7 +61,7 @@ class RowLengths(Generic[L]):
     def weighted(
         parts: Iterable[tuple[float, RowLengths[LengthHistogram]]],
     ) -> RowLengths[WeightedLengths]:
-        """Sum of lengths with weights, row by row."""
+        """Weighted sum of several `RowLengths`, row by row."""
         given = list(parts)
         firsts = sorted({first for _, part in given for first, _ in part.later})
         return RowLengths(
@@ -98,7 +98,7 @@ class RowLengths(Generic[L]):
         return self.whole.bound
 
     def tables(self: RowLengths[LengthHistogram]) -> dict[str, NDArray[np.int64]]:
-        """The array that defines the whole, by name."""
+        """The array from which this is restored, by its name."""
         return self.whole.tables()
 
     def at(self, row: int) -> L:
@@ -153,7 +153,7 @@ def _combined(
 def _in_steps(
     whole: LengthHistogram, steps: Sequence[tuple[int, LengthHistogram]]
 ) -> RowLengths[LengthHistogram]:
-    """Steps without redundant ones, so that equal values compare equal."""
+    """Drop steps that change nothing, so that equal values compare equal."""
     later: list[tuple[int, LengthHistogram]] = []
     for first, lengths in steps:
         if lengths != (later[-1][1] if later else whole):
