@@ -191,7 +191,7 @@ def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
 def _take_in(
     group: Group, waiting: deque[Bundle], bundle: Bundle, number: int, outcome: Any
 ) -> None:
-    """Return the outcome of a task: a receipt, deaths of its workers, or closed sums."""
+    """Record the outcome of a task: its receipt, or why its shards must be read again."""
     if isinstance(outcome, SumsAstray):
         group.again.append(bundle)
     elif isinstance(outcome, KilledWorker):

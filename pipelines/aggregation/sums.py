@@ -170,7 +170,7 @@ class GroupSums:
         return float(most)
 
     def _each_block(self, lump: Prepared, work: Callable[[Sums, Prepared], None]) -> None:
-        """Yield every block once, first those that no other thread is using."""
+        """Call `work` with the lump for every block, first for those that no other thread uses."""
         waiting = list(self.opening.blocks)
         while waiting:
             index = next((i for i in waiting if self._locks[i].acquire(blocking=False)), None)

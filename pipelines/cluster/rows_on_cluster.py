@@ -173,7 +173,7 @@ class OnCluster:
         ]
 
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Yield results as they finish."""
+        """Call the function for each block, and return the results in this process."""
         blocks = [([block], *shared) for block in self.blocks]
         return self.calls(step, OnBlocks(function, self.preparing), blocks)
 

@@ -154,6 +154,6 @@ def _written(
 
 
 def ledger_rows(store: MomentStore, most: int = 200) -> Iterator[LedgerRow]:
-    """Return the latest shards of a version, by name."""
+    """Yield the latest shards of a version, by name."""
     for record in sorted(list(store.ledger())[-most:], key=lambda one: one.url):
         yield LedgerRow(record.url, record.documents, record.tokens, record.outside)

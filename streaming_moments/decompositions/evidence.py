@@ -60,7 +60,7 @@ class GapEvidence:
         return int(self.slice.shape[0])
 
     def leading(self, n_topics: int) -> GapEvidence:
-        """Raise InvalidInput, as the slice was chosen for one number of topics."""
+        """Refuse fewer topics: the slice was chosen for one number of topics."""
         raise InvalidInput(
             f"the slice of the widest gap was chosen for {self.n_topics} topics, and other numbers "
             f"need another slice; gather the evidence for {n_topics} topics"

@@ -146,7 +146,7 @@ DRIFT_MEASURES = (
 
 
 def night_cells(drift: Drift) -> list[str]:
-    """Describe the columns of a night."""
+    """Format the measures of a night, one text for each column; a dash if a value is unknown."""
     shown = [(getattr(drift, one.key), one.column) for one in DRIFT_MEASURES if one.column]
     unknown = "\N{EN DASH}"
     return [unknown if x is None else format(x, column.form).rstrip("%") for x, column in shown]
