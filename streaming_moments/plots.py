@@ -126,6 +126,7 @@ def plot_numbers(
     for (label, number), style in zip(marks.items(), ("-", "--"), strict=False):
         axis.axvline(number, color="black", linewidth=1, linestyle=style, label=label)
     axis.set(xlabel=f"number of {of}", ylabel=measure)
+    axis.locator_params(axis="x", integer=True)
     axis.grid(alpha=0.3)
     axis.legend(fontsize=_SMALL)
     return axis

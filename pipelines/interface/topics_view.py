@@ -295,7 +295,7 @@ class Topics:
             (
                 self.labels.get(place, place),
                 f"{share:.1%}",
-                *(() if bars is None else (f"{bars[place]:.2%}",)),
+                *(() if bars is None else (f"{bars[place]:.2f}",)),
                 *(f"{values[place]:.{one.digits}f}" for one, values in known),
                 " ".join(words),
             )
@@ -307,7 +307,7 @@ class Topics:
         said = f"{of_number(self.model.n_topics, 'topic')} of {documents}"
         if self.stale is not None and self.stale.is_stale:
             said += f"; {stale_line(self.stale)}"
-        measured = [] if bars is None else ["error bar"]
+        measured = [] if bars is None else ["L1 error of words"]
         head = ["topic", "share", *measured, *(one.name for one, _ in known), "words"]
         return html_table(said, head, rows)
 

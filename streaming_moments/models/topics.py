@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -76,6 +77,10 @@ _SMOOTHING = 1e-3  # share of M1 mixed into topics that read documents, by defau
 # Only the rows of the words of a batch are read if the batch has few entries: fewer than the number
 # of words of the model divided by this.
 _FEW = 4
+# columns of frames whose names are those of `Topics`, first to last
+_COLUMNS = MappingProxyType(
+    {"weights": "share", "topic_bars": "bar", "npmi": "npmi", "umass": "umass"}
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -475,15 +480,17 @@ class TopicModel(StoredModel):
         return self._with_words(names, number).to_table()
 
     def _with_words(self, names: Sequence[str] | None, number: int) -> Columns:
+        own = {_COLUMNS.get(name, name): one for name, one in self.per_state.items()}
+        ordered = {name: own.pop(name) for name in _COLUMNS.values() if name in own} | own
         if names is None:
-            return self.per_state
+            return Columns(ordered)
         if len(names) != self.n_words:
             raise InvalidInput(
                 f"{of_number(len(names), 'name')} of {of_number(self.n_words, 'word')}; give a "
                 "name for each word of the model"
             )
         told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
-        return Columns({**self.per_state, "words": Column.of_values(told)})
+        return Columns({**ordered, "words": Column.of_values(told)})
 
     @property
     def shown_values(self) -> dict[str, NDArray[np.float64]]:

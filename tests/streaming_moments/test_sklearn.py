@@ -168,7 +168,7 @@ def test_frames_have_the_words_of_topics(counts):
     topics = MomentTopics(2, alpha0=0.3).fit(frame)
     shown = topics.to_frame(3)
     assert shown.words.tolist() == [" ".join(words) for words in topics.top_words(3)]
-    assert "topic_bars" in shown
+    assert "bar" in shown
     assert topics.model_.to_frame(frame.columns, 3).equals(shown)
     assert topics.to_table(3)["words"].to_pylist() == shown.words.tolist()
     assert "words" not in topics.model_.to_frame()

@@ -96,7 +96,7 @@ def test_notebooks_show_tables(store, topics):
     for shown in (value._repr_html_() for value in values):
         assert shown.startswith("<table><caption>")
         assert "array(" not in shown
-    assert "<th>error bar</th>" in topics._repr_html_()
+    assert "<th>L1 error of words</th>" in topics._repr_html_()
     hostile = Topics(topics.model, topics.vocabulary)
     vocabulary = type(topics.vocabulary)(
         tuple(f"<script>{term}" for term in topics.vocabulary.terms), topics.vocabulary.core
