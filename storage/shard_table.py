@@ -20,8 +20,8 @@ _SCHEMA = pa.schema(
         ("url", pa.string()),
         ("size", pa.int64()),
         ("etag", pa.string()),
-        # column of type binary, as names on a local disk may not be UTF-8; null if the URL itself
-        # is read
+        # The place that is really read; null if it is `url`. Its type is binary, because names on a
+        # local disk may not be UTF-8.
         ("read_at", pa.binary()),
     ]
 )

@@ -312,7 +312,7 @@ def _periods(
     number = len({one.period(by) for one in days}) if by else 0
     if number > _MOST_PERIODS:
         raise InvalidInput(
-            f"there are documents of {number:,} {by}s, and a page shows at most "
+            f"the documents are from {number:,} different {by}s, and a page shows at most "
             f"{_MOST_PERIODS}; ask for longer periods, or get all with GET /v1/shares"
         )
     found: ShareOverTime = service.pages.get_or_create(

@@ -34,7 +34,7 @@ def trial_of_edges(rows: Rows, options: Any) -> Trial:
     if not foundation.halves or not foundation.whole:
         lacks = "halves of the edges" if not foundation.halves else "whole lists of neighbours"
         raise InvalidInput(
-            f"the statistics have no {lacks}, which a comparison of numbers of communities needs",
+            f"the statistics have no {lacks}, so the number of communities cannot be chosen",
             "give the number of communities, or count with halves and without "
             "{create.sketch_columns}",
         )

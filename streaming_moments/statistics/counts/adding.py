@@ -151,9 +151,9 @@ class BlockSums:
         )
 
     def _open(self, rows: NDArray[np.bool_]) -> None:
-        # cells with one field are already the pair counts; writing to rows without documents would
-        # allocate their memory
+        # with only one field, the cells are the pair counts already
         if self._fields.halves or self._fields.codocuments:
+            # skip rows without documents: writing to them would allocate memory
             held = rows & (self.arrays["document_frequencies"] > 0)
             self._split(self.arrays["pair_counts"], held, self.arrays)
         self._closed = self._closed & ~rows

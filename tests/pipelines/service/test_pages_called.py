@@ -501,7 +501,7 @@ def test_shares_over_time(caller, values, call_at, monkeypatch):
         monkeypatch.setattr(parts, "_MOST_PERIODS", most)
         found = told(caller, values, "/time?by=day")
         assert len(found.over.dates) == dates
-    assert found.said.startswith("there are documents of 2 days, and a page shows at most 1")
+    assert found.said.startswith("the documents are from 2 different days, and a page shows at most 1")
     with call_at("counts_3") as other:
         found = told(other, values, "/time")
         assert (found.over.dates, found.said) == ((), parts._NO_DAYS)
