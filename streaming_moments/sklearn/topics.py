@@ -288,7 +288,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
-        """Names of the columns of X; if there are none, `before` and the number of each column."""
+        """Names of the columns of X; columns without names have `before` and their numbers."""
         check_is_fitted(self)
         if names is None:
             names = getattr(
