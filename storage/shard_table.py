@@ -84,7 +84,7 @@ class ShardTable(Sequence[Shard]):
 
     @property
     def marks(self) -> pa.ChunkedArray:
-        """Fingerprints of the shards with an ETag of the storage; null for the others."""
+        """Fingerprint of each shard that has an ETag from the storage; null for other shards."""
         marks = pc.binary_join_element_wise("etag:", self.columns["etag"], "")
         return pc.if_else(pc.ends_with(self.urls, "/"), pa.scalar(None, pa.string()), marks)
 
@@ -94,7 +94,7 @@ class ShardTable(Sequence[Shard]):
         return int(self.columns.nbytes)
 
     def take(self, places: NDArray[np.int64]) -> ShardTable:
-        """Return the shards at some places."""
+        """Return the shards with these indices."""
         return ShardTable(self.columns.take(pa.array(places)))
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ def _batch_of(shards: Sequence[Shard]) -> pa.RecordBatch:
 
 
 def _sources(columns: pa.Table) -> pa.ChunkedArray:
-    """Return the URL of each shard, with the raw bytes after a name that is not UTF-8.
+    """Return the URL of each shard, followed by the raw bytes of its name if that is not UTF-8.
 
     The escaped form of such a name may be equal to another name.
     """

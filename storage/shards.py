@@ -267,7 +267,7 @@ def fingerprint(
 def open_shard(
     shard: Shard, storage_options: Mapping[str, object] | None = None
 ) -> tuple[fsspec.AbstractFileSystem, str]:
-    """Open the file system of a shard, and return it with the path within.
+    """Open the file system of a shard, and return it with the shard's path in it.
 
     For a part of a file, only that part is visible. A name that is not UTF-8 raises a ShardError,
     as a ledger cannot hold it. Other errors are those of `open_file_system`.
@@ -299,7 +299,7 @@ def require_kind(kind: str) -> None:
 
 
 def kind_by_suffix(url: str) -> str | None:
-    """Return the name of the format of a URL's suffix, or None."""
+    """Return the name of the format that the suffix of a URL stands for, or None."""
     form = formats.format_of(url)
     return None if form is None else form.name
 

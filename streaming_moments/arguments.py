@@ -176,7 +176,7 @@ def _parameters(function: Any) -> Collection[str]:
 
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...] = ()) -> str:
-    """Name of a function, of a method with the class of its object."""
+    """Name of a function; the name of a method begins with the class of its object."""
     name = function.__qualname__.rpartition("<locals>.")[2]
     owner, _, own = name.rpartition(".")
     if args and owner in [one.__name__ for one in type(args[0]).__mro__]:
@@ -250,7 +250,7 @@ def _members(protocol: type) -> set[str]:
 
 
 def _choices(hint: Any) -> bool:
-    """Whether a text has a type because of its value, as with `Literal` types."""
+    """Whether a type allows only certain texts, as `Literal` types do."""
     parts = typing.get_args(hint) if _is_union(hint) else (hint,)
     return any(typing.get_origin(one) is typing.Literal for one in parts) and str not in parts
 

@@ -81,7 +81,10 @@ class Column:
         return cls(np.array([0 if one is None else one for one in listed]), unknown)
 
     def among(self, kept: NDArray[np.bool_]) -> Column:
-        """Spread values over more rows, at the True entries of `kept`; lists have one length."""
+        """Spread the values over `len(kept)` rows, at the True entries of `kept`.
+
+        The values of the other rows are unknown. Lists must have equal lengths.
+        """
         array = np.zeros((len(kept), *self.array.shape[1:]), self.array.dtype)
         array[kept] = self.array
         unknown = ~kept
@@ -159,7 +162,7 @@ class Columns(Mapping[str, Any]):
 
     @classmethod
     def of(cls, **columns: NDArray[Any] | Column | Columns) -> Columns:
-        """Make columns; arrays have no unknown rows."""
+        """Make columns by name; an array has a known value in every row."""
         made = {
             name: Column(one) if isinstance(one, np.ndarray) else one
             for name, one in columns.items()
@@ -181,7 +184,7 @@ class Columns(Mapping[str, Any]):
         return int(next(iter(self.columns.values())).number)
 
     def among(self, kept: NDArray[np.bool_]) -> Columns:
-        """Spread the columns over more rows, at the True entries of `kept`; others are unknown."""
+        """Spread the columns over `len(kept)` rows, at its True entries; other rows are unknown."""
         return Columns({name: one.among(kept) for name, one in self.columns.items()})
 
     def first(self, number: int) -> Columns:
@@ -231,7 +234,10 @@ class Columns(Mapping[str, Any]):
         return pa.table({name: one.to_arrow() for name, one in self.columns.items()})
 
     def to_frame(self, index: str = "row") -> DataFrame:
-        """A pandas frame with the index of the rows, or their numbers under that name.
+        """A pandas frame of the columns.
+
+        The frame has the index of the rows, if they have one. Otherwise its index is the numbers of
+        the rows, and is called `index`.
 
         Lists of one width become a column for each number: `shares_0`, `shares_1` and so on.
         Unknown whole numbers are `pandas.NA`, other unknown values NaN or None.

@@ -8,7 +8,7 @@ _SHOWN = 20
 
 
 class StreamingMomentsError(Exception):
-    """Base of all errors that a caller can fix; commands exit with 2, `Unfinished` with 4.
+    """Base of all errors that a caller can fix; commands exit with 2, or 4 for `Unfinished`.
 
     Its arguments are the problem and, often, a remedy: a `Remedy` or its format string. The
     function or command that the user called writes the options in them by its `spell`.

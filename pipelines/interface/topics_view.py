@@ -229,7 +229,10 @@ class Topics:
         return plot_topics(self.model, self.vocabulary.terms, number, self.names, figure)
 
     def plot_map(self, ax: Axes | None = None) -> Axes:
-        """Draw topics as circles in the plane: near topics have similar words, large ones more.
+        """Draw topics as circles in the plane.
+
+        Topics with similar words are close to each other. The area of a circle shows the weight of
+        its topic.
 
         Parameters
         ----------

@@ -67,7 +67,10 @@ _ATTRIBUTES = TypeAdapter(_Attributes)
 
 
 def model_called(commit: Commit, name: str | None = None) -> str:
-    """Return the name of the model with a name or tag; by default, or for "latest", the last."""
+    """Return the name of the model that has this name or tag.
+
+    The default is "latest", which means the last model.
+    """
     if not commit.models:
         asked = f" {name!r}" if name not in (None, LATEST) else ""
         other = ", nor any other" if asked else ""

@@ -70,11 +70,11 @@ class SegmentWriter:
     begun: datetime
 
     def write_block(self, statistics: Statistics) -> tuple[FileRecord, ...]:
-        """Write the statistics of one row block, as `write_blocks`."""
+        """Write the statistics of one row block; see `write_blocks`."""
         return self.write_blocks([statistics])
 
     def write_blocks(self, blocks: Sequence[Statistics]) -> tuple[FileRecord, ...]:
-        """Write the statistics of row blocks, their files at the same time if the storage can.
+        """Write the statistics of row blocks; their files in parallel if the storage supports it.
 
         Raises ForeignStatistics if the statistics have another foundation, other rows or other
         arrays than the store's. Raises StoreError if a file cannot be written.
@@ -95,7 +95,7 @@ class SegmentWriter:
         return tuple(records)
 
     def take_over(self, segment: str, files: Sequence[FileRecord]) -> None:
-        """Copy files of blocks that were written for another segment, which is never sealed.
+        """Copy files of row blocks from another segment, which stays unsealed.
 
         Raises StoreError if a file has changed since it was written, or cannot be copied.
         """
@@ -148,7 +148,9 @@ class SegmentWriter:
     def seal_beside(
         self, totals: Totals, ledger: Ledger, files: Iterable[FileRecord]
     ) -> tuple[str, Uncommitted]:
-        """Seal a sum that is stored in addition to its segments, with the records of each of them.
+        """Seal a sum that is stored in addition to the segments that it adds up.
+
+        The sum also stores the shard records of each of these segments.
 
         Returns the SHA-256 of the manifest, and the written files.
         """

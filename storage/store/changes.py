@@ -68,7 +68,7 @@ class Recount:
         return tuple(part.reference for part in self.segments)
 
     def under(self, lineage: Lineage) -> Recount:
-        """Convert every segment for a version of the lineage; raises as `placed`."""
+        """Return the changes with the references that the lineage uses; raises as `placed`."""
         return replace(
             self,
             added=tuple(placed(lineage, part) for part in self.added),
@@ -146,7 +146,10 @@ def require_not_forgotten(forgotten: Forgotten, records: Iterable[ShardRecord]) 
 
 
 def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...]:
-    """Return the segments of a commit without the dropped ones; StoreError if one is missing."""
+    """Return the segments of a commit except those that `recount` drops.
+
+    Raises StoreError if the commit lacks one of the dropped segments.
+    """
     dropped = {part.id for part in recount.dropped}
     kept = tuple(part for part in head.segments if part.sign < 0 or part.id not in dropped)
     if len(kept) + len(dropped) != len(head.segments):
@@ -161,7 +164,7 @@ def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...
 def segments_of(
     head: Commit, ledger: Ledger, records: Iterable[ShardRecord]
 ) -> tuple[SegmentReference, ...]:
-    """Find segments that hold only shards among the records, each shard once.
+    """Find segments all of whose shards are in `records`; no two of them share a shard.
 
     Removing such a segment from the version subtracts its shards. Ignores shards that were ever
     removed since the last compaction.
@@ -189,7 +192,10 @@ def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
 
 
 def require_own(head: Commit, ledger: Ledger, urls: Sequence[str]) -> None:
-    """Raise InvalidInput for shards that an origin counts: only its own store can change them."""
+    """Raise InvalidInput if an origin counts one of the shards.
+
+    Only the origin's own store can change these shards.
+    """
     for name in head.origins:
         theirs = ledger.of_segments(part for part in head.segments if part.is_of(name))
         if found := theirs.counted(urls):
@@ -244,9 +250,11 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
 
 
 def placed(lineage: Lineage, segment: Segment) -> Segment:
-    """Return a segment as versions of a lineage name it; an earlier era adds its word count.
+    """Return a segment with the reference that versions of a lineage use.
 
-    ForeignStatistics is raised if neither the lineage nor its eras have its basis.
+    The reference of a segment of an earlier era has that era's number of words.
+
+    Raises ForeignStatistics if neither the lineage nor its eras have the basis of the segment.
     """
     words = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
     if segment.basis not in words:
@@ -259,7 +267,7 @@ def placed(lineage: Lineage, segment: Segment) -> Segment:
 
 
 def require_halves(segment: Segment, lineage: Lineage) -> None:
-    """Raise ForeignStatistics if halves of a segment and its lineage differ, as after a rebase."""
+    """Raise ForeignStatistics if a segment has other halves than its lineage, as after a rebase."""
     if segment.halves != lineage.halves:
         raise ForeignStatistics(
             f"the segment was counted with{'' if segment.halves else 'out'} halves of the "

@@ -46,7 +46,7 @@ class GarbageCommitted(StoreError):
 
 @dataclass(frozen=True)
 class Garbage:
-    """A segment, a model, sums of a polishing or a temporary file that no commit names.
+    """A segment, a model, the sums of a polishing, or a temporary file; no commit names it.
 
     path : path of the folder or file in the store
     files : paths of all its files in the store
@@ -62,7 +62,7 @@ class Garbage:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether it is complete, so that its writer may be about to commit it."""
+        """Whether it has a manifest: then it is complete, and its commit may follow soon."""
         return f"{self.path}/{MANIFEST}" in self.files
 
 

@@ -193,10 +193,11 @@ class Snapshot:
         return self.load_blocks([index], halves)[0]
 
     def load_blocks(self, indices: Sequence[int], halves: bool = True) -> list[Any]:
-        """Statistics of row blocks; raises as `read_blocks`, InvalidInput without such a block.
+        """Statistics of row blocks.
 
-        Several blocks need fewer requests at once than one by one. `halves=False` skips the sums
-        of half of the documents, if they are stored.
+        Blocks that are read together need fewer requests than one by one. `halves=False` skips the
+        sums of half of the documents, if they are stored. Raises as `read_blocks`, and InvalidInput
+        for an index without a block.
         """
         kept = None if halves else replace(self.foundation, halves=False)
         return read_blocks(self.folder, self.parts, self.layout, indices, kept)
@@ -242,7 +243,7 @@ class Snapshot:
         return read_ledger(self.folder, self.commit.segments, known, self.commit.sums)
 
     def knowing(self, records: Ledger) -> Self:
-        """Return the same version with these records of segments in its cache."""
+        """Return the same version, with the shard records of some segments in its cache."""
         same = replace(self)
         vars(same)["_known"] = records
         return same

@@ -239,7 +239,7 @@ def _model_problems(folder: Folder, name: str, reference: ModelReference) -> Ite
 def _segment_problems(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout
 ) -> Iterator[str]:
-    """Describe damage to the files of a segment, or files of another store."""
+    """Describe damage to the files of a segment, and a manifest that disagrees with the store."""
     try:
         [manifest] = segment_manifests(folder, [reference])
         yield from problems_with_files(folder, segment_folder(reference.id), manifest.files)
@@ -254,7 +254,7 @@ def _segment_problems(
 
 
 def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
-    """Sums of all days in a version that the latest one no longer names."""
+    """Ids of the sums of all days that this version names, but the latest version does not."""
     wholes = {one.id for one in commit.sums if one.whole}
     try:
         return wholes - {one.id for one in CommitLog(folder).latest().sums} if wholes else wholes
@@ -263,7 +263,10 @@ def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
 
 
 def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterator[str]:
-    """Describe damage to a sum of segments, or wrong numbers; the version stays readable."""
+    """Describe damage to a sum of segments, or wrong numbers in it.
+
+    The version stays readable, because the segments are then read instead of their sum.
+    """
     place = segment_folder(one.reference.id)
     beside = (
         f"; {folder.url}/{place} is the sum of segments, and the segments themselves are read "

@@ -32,7 +32,9 @@ class GapEvidence:
 
     @classmethod
     def of(cls, method: str, n_topics: int, slices: Iterable[NDArray[np.float64]]) -> GapEvidence:
-        """Slice with the widest gap among packed slices, given in parts; the first of equal gaps.
+        """Slice with the widest gap among packed slices, which are given in parts.
+
+        Of several slices with this gap it is the first.
 
         Examples
         --------

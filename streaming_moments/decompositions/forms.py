@@ -45,7 +45,7 @@ class Form:
 
     @property
     def mean_share(self) -> float:
-        """The factor a in `A`."""
+        """The factor a of `M1 M1'` in `A`."""
         return 0.0
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:

@@ -109,7 +109,7 @@ def _explained(
 
 
 def _combined(A: NDArray[np.float64], B: NDArray[np.float64], C: NDArray[np.float64]) -> Components:
-    """Columns of the components: the mean of the three unit factors, with a positive value."""
+    """Components with the mean columns of the three unit factors, and positive values."""
     values = np.linalg.norm(C, axis=0)
     one, two = (np.sign((factor * C).sum(axis=0)) for factor in (A, B))
     # if a = r c and b = s c, then a (x) b (x) c is r s times the cube of c

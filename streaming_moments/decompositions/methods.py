@@ -171,7 +171,7 @@ def decompose(
 
 
 def decomposition_called(method: str | OwnRotation, seed: int = 0) -> Decomposition:
-    """The decomposition of a name, or by a function; raises InvalidInput as `decompose`."""
+    """Decomposition with this name, or by a user's function; raises as `decompose`."""
     if callable(method):
         return OfTensor(getattr(method, "__name__", "own"), partial(_along_own, method))
     if method not in DECOMPOSITIONS:

@@ -69,7 +69,7 @@ _BETWEEN = 2001  # number of points at which the curve is evaluated
 
 @dataclass(frozen=True)
 class Alpha0Search:
-    """Result of a search for alpha0, by the word pairs of one half under topics of the other.
+    """Result of a search for alpha0; topics of each half score the word pairs of the other half.
 
     tried : values in increasing order; empty if the statistics have no halves
     held_out : mean log-likelihood of a held-out pair for each value
@@ -254,7 +254,7 @@ class SharedMoments:
     def of(
         cls, sums: TensorSums, whitening: Whitening, parts: Sequence[NDArray[np.float64]]
     ) -> SharedMoments:
-        """Make it from sums under a `widest` whitening and the `leading_rows` of all blocks."""
+        """Make the moments from sums under a `widest` whitening and all blocks' `leading_rows`."""
         roots = np.sqrt(whitening.spectrum)
         gathered = interleaved(parts)
         third = np.einsum("abc,a,b,c->abc", sums.tensor(whitening), roots, roots, roots)
@@ -297,13 +297,13 @@ class SharedMoments:
 
 
 def widest(seen: SeenMoments, basis: Basis, n_topics: int) -> Whitening:
-    """Whitening of M2 for one direction more than topics, if it has as many."""
+    """Whitening of M2 by one direction more than there are topics, if M2 has that many."""
     found = positive(seen.eigenpairs(Mixture())[0])
     return seen.whitened(basis, max(n_topics, min(n_topics + 1, found)), Mixture())
 
 
 def leading_rows(statistics: Statistics, whitening: Whitening, words: int) -> NDArray[Any]:
-    """(r, m + 1) rows of `M2 W` of a block for the first `words` words, and their share of M1."""
+    """(r, m + 1) rows of `[M2 W, M1]` for those of the first `words` words that a block has."""
     number = statistics.block.size(words)
     rows = unwhitened_rows(statistics, whitening, number)
     counts = statistics.moment_counts[:number, None] / statistics.row_lengths.whole.C1

@@ -189,7 +189,11 @@ class Model(Protocol):
 
     @property
     def since(self) -> str | None:
-        """First day of the records of a fit on a window of time; the next two likewise."""
+        """First day of the records, if the fit used a window of time.
+
+        Likewise `until` is the last day, and `half_life` the half-life of the weights of the
+        records.
+        """
 
     @property
     def until(self) -> str | None: ...

@@ -195,7 +195,7 @@ def search_topics(
     refine: int | Literal["auto"] = ROUNDS,
     report: Report = unreported,
 ) -> NumberSearch:
-    """Search that `fit_by` makes for the number of topics with `how`, "auto" or "predict".
+    """Search for the number of topics as `fit_by` does for `how`, "auto" or "predict".
 
     Other arguments and errors as for `fit_by`; each trial is reported.
     """

@@ -109,7 +109,9 @@ class HalfRows:
 
 
 def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]:
-    """Return the `pair_rows` and any halves; return `rows` itself if no round reads pairs.
+    """Return the `pair_rows`, and the halves if the statistics have any.
+
+    Without rounds no pairs are read, and `rows` is returned instead of the `pair_rows`.
 
     If memory holds all of them, the statistics are read once.
     """
@@ -124,7 +126,7 @@ def _whole_and_halves(rows: Rows) -> tuple[Rows, Rows, Rows]:
 
 
 def parts_of(three: Rows) -> tuple[Rows, Rows, Rows]:
-    """Rows of the whole, the even and the odd half, from rows of all three at once."""
+    """Rows of the whole, of the even and of the odd half, from rows that hold all three."""
     whole, even, odd = (three.prepared("pair counts", partial(_part, place)) for place in range(3))
     return whole, even, odd
 
@@ -182,12 +184,12 @@ def noise(several: Sequence[HeldOut]) -> float:
 
 
 def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
-    """Handles of the topics of each half after rounds from its own start, if it has any.
+    """Handles of the topics of each half after rounds; None if a half has no pairs.
 
-    Started from the topics of the whole, a half would need hundreds of rounds in directions that
-    pairs hardly determine, and the topics would already be fitted to the held-out half. Instead it
-    starts from `P_half G`, with `G` the dual of the topics (`P ~ M Omega M_core'`, so `P G ~ M`),
-    which uses no more than k x k numbers of the whole.
+    Each half has a start of its own. Started from the topics of the whole, it would need hundreds
+    of rounds in directions that pairs hardly determine, and the topics would already be fitted to
+    the held-out half. Instead it starts from `P_half G`, with `G` the dual of the topics
+    (`P ~ M Omega M_core'`, so `P G ~ M`), which uses no more than k x k numbers of the whole.
     """
     rows, fits = halves.rows, []
     dual = rows.once(STEP, dual_topics, whole)
@@ -207,7 +209,10 @@ def scored(halves: HalfRows, fits: Sequence[Any]) -> HeldOut:
 
 
 def _scores(halves: HalfRows, fits: Sequence[Any], shares: Sequence[float]) -> list[HeldOut]:
-    """Scores for each of the `shares` of pairs of independent topics; the rows are read once."""
+    """Scores of both halves for each of some `shares`; the rows are read once.
+
+    A share is the fraction of pairs whose topics are independent.
+    """
     rows, scores = halves.rows, []
     for half in (0, 1):
         state = rows.once(STEP, begun, fits[1 - half])

@@ -205,7 +205,7 @@ def pair_topics_of(model: Any, core: int) -> PairTopics:
 
 
 def with_pair_topics(model: Any, found: PairTopics, rounds: int) -> Any:
-    """Model after the rounds that gave these topics, by decreasing weight."""
+    """Model with the topics that some rounds gave, in order of decreasing weight."""
     weights = found.pair_weights.sum(axis=1)
     model = replace(
         model,

@@ -1,4 +1,4 @@
-"""Registry of the models, one line each, and of the pages and calls that a model lacks."""
+"""Registry of the models, one line each, and of the commands and pages that a model lacks."""
 
 from __future__ import annotations
 

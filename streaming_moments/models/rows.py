@@ -73,15 +73,19 @@ class Rows(Protocol):
         """Same as `each`, but copies the results to this process."""
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
-        """Sum of the results of `each`, with `nbytes` bytes each: `strips`, then `tree_sum`.
+        """Sum of the results of `each`, which have `nbytes` bytes each.
 
-        It has the same bits on any workers.
+        Each of the `strips` of blocks is summed, then `tree_sum` adds their sums. The result has
+        the same bits on any workers.
         """
 
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> Any:
-        """`function(part, *shared)` for every part; a part is a handle or several. See `each`."""
+        """List of `function(part, *shared)` for all parts, as `each` makes it for blocks.
+
+        A part is a handle, or several handles.
+        """
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """Call `function(*values)` while no other step runs."""

@@ -27,9 +27,11 @@ def made_there(
     seed: int,
     near: float | None = None,
 ) -> Any:
-    """Refine a decomposed model and compare it with the halves, if any; takes and returns a handle.
+    """Refine a decomposed model and compare it with the halves, if there are any.
 
-    If topics are near-duplicates, it restarts with these redrawn by `seed`. The second start is
+    `model` and the result are handles.
+
+    If topics are near-duplicates, a second start has these redrawn by `seed`. The second start is
     used if its gain in held-out log-likelihood of pairs exceeds the difference of the gain between
     the halves. Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read.
     `near` is as for `trusted_there`.

@@ -218,7 +218,9 @@ class StoredModel:
         return self.per_state.to_table()
 
     def to_frame(self) -> DataFrame:
-        """As `to_table`, as a pandas frame; its index is called `topic`, `state` or the like.
+        """The table of `to_table` as a pandas frame.
+
+        Its index is called `topic`, `state` or the like.
 
         Raises
         ------

@@ -81,9 +81,11 @@ def core_there(
     *given: Any,
     seen: Any = None,
 ) -> Any:
-    """Handle of `of_core(core, basis, *given)`; `of_rows` takes core rows and lengths instead.
+    """Handle of `of_core(core, basis, *given)`, or of the same result by `of_rows`.
 
-    The handle `seen`, if any, is the last argument of both.
+    The first arguments of `of_rows` are core rows and document lengths in place of `core`.
+
+    The handle `seen`, if any, is the last argument of both functions.
     """
     basis, known = rows.basis, () if seen is None else (seen,)
     if isinstance(rows, InMemory) and rows.whole_core and len(rows.blocks) == 1:
@@ -116,7 +118,7 @@ def seen_rows(
 
 
 def core_by_rows(rows: Rows, cores: Sequence[Any]) -> CoreMomentsByRows:
-    """Core moments computed where strips of the `core_rows` are; only products are copied here."""
+    """Core moments in strips of the `core_rows`, which are not moved; only products are copied."""
     core, number = rows.basis.core, len(cores)
     cut = strips(range(number), 8 * core**2)
     given = [[cores[index] for index in strip] for strip in cut]
@@ -199,7 +201,9 @@ def topic_rows(
     directions: Directions,
     words: int | None = None,
 ) -> TopicRows:
-    """(r, k) rows of the topic matrix, each row alone, and (r,) moment counts of a block.
+    """(r, k) rows of the topic matrix for a block, and (r,) moment counts of its words.
+
+    No row depends on another row.
 
     With `words`, only the rows of the first `words` words.
     """
@@ -219,7 +223,7 @@ def both_rows(statistics: Statistics, whitening: Whitening, directions: Directio
 
 
 def mean_columns(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, k): the mean of both halves of the `both_rows` of all words, each column of sum 1.
+    """(n, k) means of the two estimates of each topic in `both_rows`, each scaled to sum 1.
 
     The second moment gives topics up to a factor, with other errors than the third. Measured on
     planted topics, the error of the mean is 2 to 12% smaller than that of the third moment alone.

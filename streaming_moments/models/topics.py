@@ -543,7 +543,7 @@ class TopicModel(StoredModel):
         npmi: NDArray[np.float64],
         **others: NDArray[np.float64],
     ) -> Self:
-        """Model with the (k,) coherences of its topics, others by key."""
+        """Model with these (k,) coherences of its topics; `others` are stored by their keys."""
         known = {key: values.copy() for key, values in others.items()}
         return replace(self, umass=umass.copy(), npmi=npmi.copy(), coherences=known)
 

@@ -35,7 +35,7 @@ def tensor_bytes(foundation: VectorsFoundation) -> int:
 
 
 def require_number(number: int, of: str, least: int = 1) -> None:
-    """Raise InvalidInput for a number below the least, which is `BY_SPECTRUM` for factors."""
+    """Raise InvalidInput for a number below `least`, which is `BY_SPECTRUM` for factors."""
     if number < least:
         raise InvalidInput(f"{number} {of} are asked for; give at least 1")
 

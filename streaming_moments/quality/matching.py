@@ -190,7 +190,9 @@ def compare_topics(
 
 
 def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatching:
-    """Pairs with the least sum of (k, m) total variations, without those above the bound; no mixes.
+    """Matching with the least sum of (k, m) total variations, without mixes of topics.
+
+    Pairs for which `one` is False are left out.
 
     Examples
     --------

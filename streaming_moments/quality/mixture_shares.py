@@ -107,7 +107,7 @@ def mixture_shares(
 def document_variances(
     model: TopicModel, shares: NDArray[np.float64], concentration: float
 ) -> NDArray[np.float64]:
-    """(k,) variances of one document's proportions about these shares; see above."""
+    """(k,) variances of one document's proportions about these shares; see `mixture_shares`."""
     weights = model.pair_weights.sum(axis=1)
     weights = weights / weights.sum()
     most = weights * (1 - weights)

@@ -53,7 +53,9 @@ class Representatives:
     topics: tuple[tuple[Representative, ...], ...] = ()
 
     def joined(self, other: Representatives) -> Representatives:
-        """Merge the best of both, in any order; an empty one adds nothing.
+        """Merge two collections of documents, and keep the best of both for each topic.
+
+        The order of the two does not matter, and an empty one adds nothing.
 
         Raises InvalidInput for different numbers of topics.
         """
@@ -108,7 +110,9 @@ def share_bounds(
 
 
 def clearest(bounds: NDArray[np.float64], number: int) -> Sequence[NDArray[np.int64]]:
-    """Documents with the highest bounds by topic, the first of equals first; none with bound 0.
+    """Documents with the highest bounds for each topic, except documents with bound 0.
+
+    Documents with equal bounds keep their order.
 
     Examples
     --------

@@ -148,10 +148,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return empty
 
     def __add__(self, other: Self) -> Self:
-        """Model of the records of both, exactly as from one pass.
+        """Estimator fitted to the records of both, exactly as by one pass over all of them.
 
-        Rows of categories, sets and views have halves by their places. Those of two estimators are
-        as from one pass if `like` of the first made the second.
+        The halves of categories, sets and views depend on the places of the rows. For these kinds,
+        the sum is as by one pass if `like` of the first estimator made the second.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return outcome_of(cast("Any", self).model_, self._seen)
 
     def _records(self, X: Any, first: bool = False) -> Any:
-        """X in countable form; the first records define the width."""
+        """X in the form that is counted; the first records define the width."""
         raise NotImplementedError
 
     def _begin(self, records: Any) -> None:

@@ -130,7 +130,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         return self._shown(model)
 
     def _best(self, statistics: VectorStatistics, options: MixtureOptions) -> GaussianMixture:
-        """Fit by moments, or the start from a pilot that passes make more likely."""
+        """The fit by moments, or a start from a pilot if passes make that more likely."""
         pilot, model = self.__dict__.pop("_pilot", None), None
         enough = pilot is not None and len(pilot) >= options.topics
         try:

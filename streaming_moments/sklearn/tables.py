@@ -119,7 +119,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         self.verbose = verbose
 
     def __add__(self, other: Self) -> Self:
-        """Model of the rows of both, whose values must have the same types."""
+        """Estimator fitted to the rows of both; their values must have the same types."""
         known = [getattr(one, "categories_", None) for one in (self, other)]
         # statistics identify values by their text, so they do not see a difference of types
         if None not in known and _types(known[0]) != _types(known[1]):

@@ -263,7 +263,10 @@ class MomentTopics(SparseInput, MomentTransformer):
     def plot_map(
         self, names: Sequence[str] | NDArray[Any] | None = None, ax: Axes | None = None
     ) -> Axes:
-        """Draw topics as circles in the plane: near topics have similar words, large ones more.
+        """Draw topics as circles in the plane.
+
+        Topics with similar words are close to each other. The area of a circle shows the weight of
+        its topic.
 
         Parameters
         ----------
@@ -285,7 +288,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
-        """Names of the columns of X; without any, their numbers with a text before them."""
+        """Names of the columns of X; columns without names have `before` and their numbers."""
         check_is_fitted(self)
         if names is None:
             names = getattr(

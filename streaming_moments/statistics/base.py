@@ -121,7 +121,7 @@ class Prepared(Protocol):
 
     @property
     def bound(self) -> float:
-        """Most that an entry of a sum gains from the batch."""
+        """Largest amount that the batch adds to an entry of a sum."""
 
 
 class Sums(Protocol):
@@ -138,7 +138,7 @@ class Sums(Protocol):
         """Subtract prepared batches exactly, with no more memory than adding needs."""
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
-        """Some rows of all arrays by name, for reading until more is added."""
+        """Some rows of all arrays by name; read them before more records are added."""
 
 
 class Statistics(Protocol):
@@ -228,7 +228,7 @@ class Foundation(Protocol):
         """Whether an array's bytes are worth compressing."""
 
     def totals(self, tables: Arrays, rows: int | None = None) -> Totals:
-        """Totals from `Totals.tables`, for records that have only the first rows."""
+        """Totals from `Totals.tables`; with `rows`, of records with only that many first rows."""
 
     def statistics(self, block: RowBlock, totals: Any, arrays: Arrays) -> Any:
         """`Statistics` from stored arrays."""

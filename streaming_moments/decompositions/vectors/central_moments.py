@@ -34,7 +34,7 @@ class CentralMoments(Protocol):
 
     @property
     def third(self) -> NDArray[np.float64]:
-        """(s, s, s) `E (y - E y)` three times."""
+        """(s, s, s) third central moment of y: `E z (x) z (x) z` with `z = y - E y`."""
 
     @property
     def norms(self) -> NDArray[np.float64]:
@@ -46,7 +46,7 @@ class CentralMoments(Protocol):
 
     @property
     def fourth(self) -> NDArray[np.float64] | None:
-        """(s, s, s, s) `E (y - E y)` four times, if known."""
+        """(s, s, s, s) fourth central moment of y, if known."""
 
 
 @dataclass(frozen=True, eq=False)

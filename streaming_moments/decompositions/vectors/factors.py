@@ -98,7 +98,7 @@ def independent_factors(
 
 
 def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
-    """Indices in `Factors` of factors without a cumulant beyond three standard errors of noise."""
+    """Indices of the factors whose separating cumulant is below three standard errors of noise."""
     size, error = _separating(found, order)
     return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
 
@@ -122,7 +122,11 @@ def require_significant(found: Factors, order: str) -> None:
 
 
 def _separating(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) cumulants that separate the factors, and their errors; for "both" the clearer ones."""
+    """(k,) cumulants that separate the factors, and (k,) errors of these.
+
+    For order "both" a factor has the clearer of its two cumulants: the larger one in units of its
+    error.
+    """
     third = found.skewness, found.skewness_error
     if order == "third":
         return third

@@ -115,10 +115,11 @@ def require_covariance(covariance: str) -> None:
 
 
 def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k) O of the whitened third moment (k - 1)^3 of the means; its last row is positive.
+    """(k, k) rotation O of the whitened third moment of the means, (k - 1, k - 1, k - 1).
 
-    Columns are `sqrt(w_j) (W'(mu_j - m), 1)`, orthonormal if W whitens the means. Raises
-    NotIdentifiable for a component without weight: the third moment has fewer components.
+    Columns are `sqrt(w_j) (W'(mu_j - m), 1)`, orthonormal if W whitens the means. Signs are chosen
+    so that the last row is positive. Raises NotIdentifiable for a component without weight: the
+    third moment has fewer components.
     """
     r = len(third)
     lifted = np.zeros((r + 1,) * 3)
@@ -148,7 +149,7 @@ def _component_variances(
 
 
 def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.float64]:
-    """(r,) `W'b`, `b = sum_j w_j s_j (mu_j - m)`: third moments with the noise alone.
+    """(r,) `W'b` with `b = sum_j w_j s_j (mu_j - m)`, from third moments along directions of noise.
 
     Theorem 2 of Hsu and Kakade uses one direction without signal. This uses all d - r of them by
     one subtraction: |x - m|^2 minus its part along the signal.
@@ -163,7 +164,7 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
 def _diagonal_spread(
     moments: CentralMoments, signal: Signal, third: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """O, and (r, d) `sum_j w_j W'(mu_j - m) s_j'`, for variances by component and coordinate.
+    """O and (r, d) `sum_j w_j W'(mu_j - m) s_j'`, for a variance s_jh per component and coordinate.
 
     `squares` is the sum of that and of the third moment of the means, which follows from the means.
     Each round computes one from the other; Anderson acceleration (1965) extrapolates the last

@@ -106,7 +106,7 @@ def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
 
 
 def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float64]:
-    """(d,) maximum likelihood noise of each coordinate beside r common factors, for normal rows.
+    """(d,) maximum likelihood noise of each coordinate, for normal rows with r common factors.
 
     Let l be the d - r smallest eigenvalues of the covariance in units of the noise; they are near
     1. Newton steps in the logarithms of the noise minimise `sum(l - log l - 1)` (Joreskog 1967).
@@ -224,7 +224,7 @@ def normal_logarithm(
 
 
 def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
-    """Number of directions in which rows vary more than noise of as many rows does.
+    """Number of directions in which rows vary more than as many rows of pure noise would.
 
     Counts eigenvalues of the covariance, in units of the noise, above the edge of noise alone
     (Johnstone 2001), which noise exceeds once in a hundred times. With `diagonal` the noise differs
@@ -259,7 +259,10 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
 
 
 def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> int:
-    """Eigenvalues that exceed noise, in units of the noise of the coordinates that vary."""
+    """Number of eigenvalues above `edge`, in units of the noise of the coordinates that have any.
+
+    If no coordinate has noise, it is the rank of C.
+    """
     varying = noise > _LEAST_NOISE * np.trace(C) / len(C)
     if not varying.any():
         return int(np.linalg.matrix_rank(C, hermitian=True))

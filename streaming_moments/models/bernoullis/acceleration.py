@@ -66,7 +66,10 @@ def _distinctive(model: BernoulliMixture) -> NDArray[np.int64]:
 def _scales(
     model: BernoulliMixture, chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(features, k) and (k,) scales in which rows with known components have information 1."""
+    """(features, k) scales of the probabilities, and (k,) scales of the weights.
+
+    In these scales the information in a row whose component is known is 1.
+    """
     P = model.smoothed[chosen]
     roots = np.sqrt(np.maximum(model.weights, _LEAST))
     return roots / np.sqrt(P * (1 - P)), roots
@@ -77,8 +80,8 @@ def _missing_information(
 ) -> NDArray[np.float64] | None:
     """Missing information, from drawn rows: of the features of each component, then of the weights.
 
-    The covariance, given a row, of the derivatives of its log-likelihood with its component known.
-    None if components are well separated.
+    It is the covariance, given a row, of the derivatives of the log-likelihood of the row and its
+    component. None if components are well separated.
     """
     P, (n, k) = model.smoothed, (chosen.size, model.n_topics)
     size = n * k + k

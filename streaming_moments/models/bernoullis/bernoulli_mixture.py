@@ -193,7 +193,7 @@ class BernoulliMixture(StoredModel):
 
     @property
     def smoothed(self) -> NDArray[np.float64]:
-        """(n, k) probabilities with a thousandth of their mean, by which rows are read."""
+        """(n, k) probabilities mixed with a thousandth of their mean; rows are read with these."""
         mean = np.clip(self.probabilities @ self.weights, _LEAST, 1 - _LEAST)
         return (1 - _SMOOTHING) * self.probabilities + _SMOOTHING * mean[:, None]
 

@@ -103,7 +103,7 @@ class SetMoments:
         return np.sqrt(np.maximum(core * (1 - core), _LEAST))
 
     def covariances(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, s) covariances of features and z, for core squares `sum_h w_h p_ih^2`."""
+        """(n, s) covariances of features and z, if `squares` are `sum_h w_h p_ih^2` of the core."""
         core = len(self.Q)
         found = self._seen.copy()
         found[:core] += squares[:, None] * self.Q
@@ -112,7 +112,9 @@ class SetMoments:
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """(core, s s) products `q_i (x) q_i`, without zero columns: an identity basis has mostly these.
+    """(core, s s) products `q_i (x) q_i`, stored without zero columns.
+
+    Most columns are zero if the basis is the identity.
 
     columns : s
     places : (m,) int64, indices of the nonzero columns
@@ -204,7 +206,7 @@ def _decomposed(
     k: int,
     rounds: int,
 ) -> Components:
-    """Components from moments whose equal features are filled in."""
+    """Components from moments whose entries at equal features are `squares` and `triples`."""
     Q, core = moments.Q, len(moments.Q)
     mean = moments.first[:core] @ Q
     covariances = moments.covariances(squares)
@@ -285,7 +287,10 @@ def _near(found: Components, before: Components) -> bool:
 def _equal(
     moments: SetMoments, found: Components
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Moments of components at equal features: (core,) of pairs, (s, s, s) of triples through Q."""
+    """Moments of the components at equal features: (core,) of pairs, and (s, s, s) of triples.
+
+    Those of triples are projected by Q.
+    """
     Q = moments.Q
     P = found.probabilities[: len(Q)]
     own = np.square(P) * found.weights

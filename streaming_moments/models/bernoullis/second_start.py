@@ -47,7 +47,7 @@ def _after(model: BernoulliMixture, rows: CountBatch, passes: int) -> BernoulliM
 
 
 def _drawn(model: BernoulliMixture, rows: CountBatch, rng: np.random.Generator) -> BernoulliMixture:
-    """Mixture whose components lie between one row each and the mean of all rows."""
+    """Mixture whose components each lie between one random row and the mean of all rows."""
     k, csr = model.n_topics, SetsFoundation.distinct(rows).to_csr()
     own = csr[rng.integers(0, rows.documents, k)].toarray().T
     probabilities = _OWN * own + (1 - _OWN) * np.asarray(csr.mean(axis=0))[:, None]

@@ -98,7 +98,9 @@ def chain_of(
     emission: NDArray[np.float64],
     options: Any,
 ) -> tuple[Chain, float, int, int]:
-    """Chain from moments, refined if asked; its score, states without successors, number of rounds.
+    """Chain from moments, refined if asked, with its score.
+
+    The two numbers count the states without successors and the rounds.
 
     Raises NotIdentifiable if the symbol distributions of the states are linearly dependent.
     """
@@ -139,7 +141,10 @@ def _decomposed(
 def _of_sketch(
     foundation: SequencesFoundation, table: NDArray[np.int64], options: Any
 ) -> list[Chain]:
-    """Chain from a sketch of the table, with less noise; empty if it identifies fewer states."""
+    """List with a chain from a sketch of the table, which has less noise than the table.
+
+    The list is empty if the sketch is not smaller than the table, or identifies too few states.
+    """
     before = table.sum(axis=2).T
     together = sp.csr_array(np.hstack([before, before.T]).astype(np.float64))
     k = options.topics

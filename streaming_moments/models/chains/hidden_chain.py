@@ -133,7 +133,10 @@ class HiddenChain(Generic[Observed]):
         return np.asarray(logs + np.bincount(chunks, factors, logs.size))
 
     def _starts(self, sequences: Observed) -> NDArray[np.float64]:
-        """(chunks, k) distribution of the first state, by whether a sequence begins there."""
+        """(chunks, k) distribution of the first state of each chunk.
+
+        It is `smooth_start` for a chunk with which a sequence begins, else `weights`.
+        """
         return np.where(sequences.begins[:, None], self.smooth_start, self.weights)
 
     @property

@@ -154,7 +154,7 @@ class HiddenMarkovModel(TripleModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes as for views, plus the operators of all symbols."""
+        """Most bytes of a fit: those for views, and the operators of all symbols."""
         return 8 * int((10 + 2 * options.topics) * foundation.rows * options.topics)
 
     @property
@@ -242,7 +242,7 @@ class HiddenMarkovModel(TripleModel):
         return self.chain.decode(batch)
 
     def filtered(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
-        """(t + 1, n) distribution of each next symbol by observable operators; count of restarts.
+        """(t + 1, n) distribution of each next symbol by observable operators; number of restarts.
 
         The symbol -1 is unobserved. Predictions are clipped at 0, normalised, and mixed with a
         thousandth of the symbol shares. If no prediction is positive the state restarts; these
@@ -405,7 +405,10 @@ class HiddenMarkovModel(TripleModel):
         return Description(facts, columns, "; ".join(said), cautions=cautions)
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
-        """Operators, and the matrix of each symbol; the last one is for unobserved symbols."""
+        """Operators, and the matrix of each symbol.
+
+        If any of the given symbols is unobserved (-1), the matrix for it is the last one.
+        """
         if self.observable is None:
             raise InvalidInput(
                 f"the model has no observable operators: they would be too large for "

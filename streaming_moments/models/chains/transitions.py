@@ -41,7 +41,10 @@ class Operators:
 def transitions(
     rows: Rows, sketch: Basis, metric: NDArray[np.float64], emission: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """(k, k) transition matrix, by columns of current states; (k,) shares; unknown columns.
+    """(k, k) transitions, (k,) shares of the states, and the number of unknown columns.
+
+    A column of the transitions is the distribution of the state that follows one state. An unknown
+    column is uniform.
 
     Solves `RL = O J (O' Qo)` by non-negative least squares, with J the shares of pairs of states,
     rows scaled by `p^-1/2`, and the covariance metric of `sketch_metric`.
@@ -110,7 +113,11 @@ def _moved(statistics: ViewStatistics, emission: NDArray[np.float64]) -> NDArray
 
 
 def _bigrams(statistics: ViewStatistics, sketch: Basis) -> NDArray[np.float64]:
-    """(s + 1, s + 2) `Q' RL`, sums of left and first symbols; totals of triples and firsts."""
+    """(s + 1, s + 2) sums of sketched symbols over a block of rows.
+
+    The first s rows have `Q' RL`, the sum of the left symbols and that of the first symbols. The
+    last row begins with the totals of triples and of first symbols.
+    """
     slices, first = statistics.sums[TRIPLES], statistics.sums[FIRST]
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
     found = np.zeros((sketch.columns + 1, sketch.columns + 2))

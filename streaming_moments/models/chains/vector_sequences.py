@@ -74,7 +74,7 @@ class VectorSequences:
 
     @property
     def begins(self) -> NDArray[np.bool_]:
-        """(sequences,) all True, as chunks are whole sequences."""
+        """(sequences,) all True, because each chunk is a whole sequence."""
         return np.ones(self.offsets.size - 1, dtype=np.bool_)
 
     @cached_property

@@ -14,7 +14,7 @@ from streaming_moments.numerics.simplex import as_columns
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Parameters of a hidden Markov model fitted to triples of symbols; a `Hidden`.
+    """Parameters of a hidden Markov model fitted to triples of symbols; implements `Hidden`.
 
     emission : (n, k) float64, columns on the simplex: distribution of the symbols of each state
     transition : (k, k) float64, columns on the simplex: distribution of the next state

@@ -265,7 +265,7 @@ def _bars(
 
 
 def _order_like(found: Members, whole: Members) -> NDArray[np.int64]:
-    """For each community of a fit, the nearest of another fit, by L1 of memberships."""
+    """(k,) community of `found` for each one of `whole`: the least sum of L1 distances."""
     apart = np.array(
         [np.abs(found.memberships - own[:, None]).sum(axis=0) for own in whole.memberships.T]
     )

@@ -100,11 +100,11 @@ def triples_by_model(
     alpha0: float,
     triples: float,
 ) -> NDArray[np.float64]:
-    """(n, n) sums of the triples (i, i, l) in a model, given `triples` (C3) with different indices.
+    """(n, n) sums of the triples (i, i, l) that a model implies.
 
-    `columns` is (n, k) float64 M with column sums 1; `weights` is (k,) float64 omega. The
-    correction of `forms.Dirichlet` by alpha0 is undone. Raises NotIdentifiable if the model has no
-    triples with different indices.
+    `columns` is (n, k) float64 M with column sums 1; `weights` is (k,) float64 omega. `triples` is
+    C3, the number of triples with different indices. The correction of `forms.Dirichlet` by alpha0
+    is undone. Raises NotIdentifiable if the model has no triples with different indices.
     """
     first, own = columns @ weights, weights / (alpha0 + 1)
     second = (columns * own) @ columns.T + alpha0 / (alpha0 + 1) * np.outer(first, first)

@@ -36,7 +36,7 @@ class Blocks:
 
     @classmethod
     def of_labels(cls, ends: NDArray[np.int64], labels: NDArray[np.int64]) -> Blocks:
-        """Blocks of nodes with one community each."""
+        """Make blocks in which each node is in one community."""
         k = ends.shape[1]
         edges = np.zeros((k, k))
         np.add.at(edges, labels, ends)
@@ -44,7 +44,7 @@ class Blocks:
 
     @classmethod
     def of_shares(cls, ends: NDArray[np.float64], shares: NDArray[np.float64]) -> Blocks:
-        """Blocks of nodes with (n, k) probabilities of their communities."""
+        """Make blocks from (n, k) probabilities of the communities of each node."""
         return cls(ends, shares.sum(axis=0), shares.T @ ends)
 
     @property
@@ -73,12 +73,12 @@ class Blocks:
         return np.maximum(pairs, 1.0)
 
     def merged(self, place: NDArray[np.int64]) -> Blocks:
-        """Blocks after some communities were joined; `place` has the new number of each."""
+        """Blocks after communities were merged; `place[j]` is the new number of community j."""
         into = np.eye(int(place.max()) + 1)[place]
         return Blocks(self.ends @ into, self.sizes @ into, into.T @ self.edges @ into)
 
     def likelihood(self, corrected: bool) -> float:
-        """Log-likelihood of the edges, and of the labels, up to a number for the graph.
+        """Log-likelihood of the edges and the labels, up to a constant of the graph.
 
         With degree correction it is that of Karrer and Newman (2011), in which labels add nothing.
         """

@@ -68,7 +68,7 @@ def members_of(rows: Rows, foundation: EdgesFoundation, options: Any) -> Members
 
 
 def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
-    """(r, n) mask of the neighbours of the nodes of a block, and number of repeated ones."""
+    """(r, n) mask of the neighbours of the nodes of a block, and number of repeated neighbours."""
     counts = statistics.sums[part_name(0)][:, 1:]
     there = counts > 0
     return there, int(counts.sum() - there.sum())
@@ -124,7 +124,7 @@ def _of_members(
     ends: ExpectedEnds,
     foundation: EdgesFoundation,
 ) -> Members:
-    """Memberships of all nodes, and the mixing matrix that gives the expected ends."""
+    """Memberships of all nodes, and the mixing matrix with which they give the expected ends."""
     solved = interleaved([part for part, _ in parts])
     degrees = interleaved([own for _, own in parts])
     sums = solved.sum(axis=1)

@@ -32,7 +32,9 @@ _GAIN = 0.5  # least gain of an exchange, in nats
 
 
 def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """(n,) labels after rounds, then after exchanges while these make the graph more likely.
+    """(n,) labels after rounds, then after exchanges that make the graph more likely.
+
+    An exchange splits one community and merges two.
 
     Parameters and graph as for `settled_shares`. There are at most 2 k exchanges.
 
@@ -102,7 +104,7 @@ def _exchanged(adjacency: Any, found: _Found, k: int) -> Iterator[_Found]:
 def _split(
     adjacency: Any, labels: NDArray[np.int64], chosen: int, k: int
 ) -> NDArray[np.int64] | None:
-    """Labels in which some members of a community have label k; None if it has no edges.
+    """Labels in which some members of a community get label k; None if it has no inner edges.
 
     Splits by the sign of the leading eigenvector of its regularised adjacency (Amini, Chen, Bickel,
     Levina 2013) after the part explained by degrees is subtracted.

@@ -79,7 +79,7 @@ class LabelReader:
 
 
 def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
-    """Blockmodel after a pass: labels of all nodes, and B of the earlier labels.
+    """Blockmodel after a pass: new labels of all nodes, and the B of the labels before the pass.
 
     Degrees are corrected for where they differ by more than chance (`Blocks.corrected`). A node
     without edges has the weights of the communities.

@@ -277,7 +277,7 @@ class IndependentFactors(StoredModel):
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """(k,) share of each factor in the variance of all."""
+        """(k,) share of each factor in the sum of the variances of all factors."""
         sizes = np.square(self.mixing).sum(axis=0)
         return np.asarray(sizes / sizes.sum())
 

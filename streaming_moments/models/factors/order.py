@@ -32,7 +32,9 @@ Halves = tuple[Factors, Factors]
 def fitted(
     whole: VectorStatistics, moments: VectorMoments, k: int, order: str, noise: Any
 ) -> tuple[Factors, Order, Halves | None, str]:
-    """Factors, their order, the factors of the halves, and why the order, if it was "auto".
+    """Factors, their order, the factors of the halves, and why "auto" chose this order.
+
+    The reason is empty for any other order.
 
     "auto" uses both cumulants. It uses only one of them if that makes the halves differ less, and
     if at most one factor lacks this cumulant. Without fourth moments it is "third". Raises as
@@ -78,7 +80,7 @@ def matched_halves(
 
 
 def _apart(found: Factors, halves: Halves) -> float:
-    """Root mean square of the differences between halves, in lengths of columns."""
+    """Root mean square difference between columns of the halves, in lengths of the columns."""
     even, odd = matched_halves(found, halves)
     lengths = np.linalg.norm(found.mixing, axis=0)
     return float(np.sqrt(np.square(np.linalg.norm(even - odd, axis=1) / lengths).mean()))

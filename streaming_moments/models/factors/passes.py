@@ -243,7 +243,7 @@ def _cumulants(
     spread: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> dict[str, Any]:
-    """(k,) cumulants of the factors that a pass read, without their noise, and standard errors."""
+    """Fields with the (k,) cumulants of the factors, without noise, and their standard errors."""
     n, variances = sums.documents, spread.diagonal()
     third, fourth = sums.powers / (n * _POWER)
     raw = variances + mean**2

@@ -264,7 +264,7 @@ class LatentTree(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes of tables of a few columns each, fewer than for topics by moments."""
+        """Bytes as for a fit of topics by moments; the tables of a few columns need fewer."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @classmethod

@@ -76,7 +76,7 @@ def node_states(
     triples: Mapping[Triple, NDArray[np.float64]],
     states: int,
 ) -> NodeStates:
-    """States of a hidden node from three leaves around it, and all leaves given these states.
+    """States of a hidden node from three leaves around it, and distributions of all leaves.
 
     `triples` holds joint probabilities for the triples of `views_of`. Raises NotIdentifiable if no
     three leaves separate the states.
@@ -102,7 +102,10 @@ def _all_given(
     columns: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> NodeStates:
-    """All leaves given the node: `P_ea = O_e diag(w) O_a'` for views beyond other edges.
+    """Distributions of all leaves given the states of a node.
+
+    The distributions O_e of leaf e solve `P_ea = O_e diag(w) O_a'`, for views a beyond other edges
+    of the node.
 
     Raises NotIdentifiable for a leaf whose values all have probability 0 given a state.
     """
@@ -207,7 +210,7 @@ def tree_of(
     known: Mapping[int, NodeStates],
     smoothing: float,
 ) -> tuple[DirectedTree, tuple[int, ...]]:
-    """Tree for known states of its hidden nodes; returns as `parametrised`."""
+    """Tree for known states of its hidden nodes, returned as by `parametrised`."""
     among = structure.hidden or range(structure.leaves)
     root = max(among, key=lambda node: (len(structure.neighbours[node]), -node))
     neighbours = [list(structure.neighbours[node]) for node in range(len(structure.neighbours))]

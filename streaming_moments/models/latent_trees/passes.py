@@ -76,7 +76,7 @@ def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
 
 
 def conditionals(model: LatentTree) -> States:
-    """Rows of all tables as columns, padded with zeros, and the error of each."""
+    """Rows of all tables as columns, padded with zeros, and the error bar of each row."""
     tables, widest = model.tree.tables, max(table.shape[1] for table in model.tree.tables)
     columns = [np.pad(table, ((0, 0), (0, widest - table.shape[1]))) for table in tables]
     bars = None

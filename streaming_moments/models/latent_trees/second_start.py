@@ -147,7 +147,7 @@ def _known(table: TableColumns, rows: CountBatch) -> Any:
 
 
 def _in_columns(table: TableColumns, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, k) sum over the categories of the column of each word."""
+    """(n, k) for each word, the sum over all categories of its column."""
     return np.repeat(np.add.reduceat(sums, table.starts[:-1], axis=0), table.sizes, axis=0)
 
 

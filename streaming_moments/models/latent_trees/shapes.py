@@ -106,7 +106,11 @@ def _mixed_tree(measured: Measured, options: Any) -> Shaped:
 
 
 def _chow_liu(measured: Measured, options: Any) -> Shaped:
-    """Tree of the columns; halves have their own edges, except trees for error bars."""
+    """Tree of the columns themselves, without hidden nodes.
+
+    The tree of each half has edges of its own. The trees for error bars have the edges of the tree
+    of all rows.
+    """
     tree = measured.dependence
     both, smoothing = [half for half, _ in measured.halves], options.smoothing
     halves = tuple(chow_liu(half, smoothing, OWN_ROWS) for half in both)

@@ -80,7 +80,7 @@ def nearest_triples(tables: PairTables) -> tuple[Triple, ...]:
 def halves_of(
     counts: Mapping[Triple, NDArray[np.float64]], halves: Sequence[PairTables], seed: int
 ) -> tuple[dict[Triple, NDArray[np.float64]], ...]:
-    """Triples of two halves of the rows: a binomial share, fitted to the pairs of each half.
+    """Triples of two halves of the rows: binomial samples, fitted to the pairs of each half.
 
     A row is in one cell of a triple, so a random half of the rows is a binomial sample of each
     cell. Empty without halves, or if two columns never occur together in a half.

@@ -412,7 +412,10 @@ def separable(moments: VectorMoments, covariance: str) -> int:
 
 
 def blank_mixture(statistics: VectorStatistics, options: Any) -> GaussianMixture:
-    """Mixture of equal components at the mean of all rows, with the facts of a fit."""
+    """Mixture of equal components at the mean of all rows.
+
+    Its numbers of rows and of separable components are as after a fit.
+    """
     moments, totals = VectorMoments.of(statistics), statistics.totals
     grid = moments.grid
     k, d = options.topics, grid.dimension

@@ -139,11 +139,11 @@ class NumberSearch:
         return plot_numbers({"": curve}, self.marks, self.of, LOG_LIKELIHOOD, within, ax)
 
     def to_table(self) -> Table:
-        """An Arrow table with a row for each number that was tried: see `columns`."""
+        """An Arrow table of `columns`, with a row for each number that was tried."""
         return self.columns.to_table()
 
     def to_frame(self) -> DataFrame:
-        """As `to_table`, as a pandas frame."""
+        """The table of `to_table` as a pandas frame."""
         return self.columns.to_frame("trial")
 
     @property
@@ -231,7 +231,9 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
 
 
 def require_search(how: str, name: str = "how", number: bool = False) -> None:
-    """Refuse a word other than "auto" and "predict"; `number`: whether numbers are allowed.
+    """Refuse a word other than "auto" and "predict".
+
+    With `number`, the message also offers a whole number.
 
     Examples
     --------
@@ -247,7 +249,7 @@ def require_search(how: str, name: str = "how", number: bool = False) -> None:
 
 
 def shown_numbers(numbers: Iterable[int], of: str) -> str:
-    """Numbers in a few words.
+    """Text that lists numbers of topics or states, or gives the range of many numbers.
 
     Examples
     --------

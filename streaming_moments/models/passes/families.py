@@ -47,7 +47,7 @@ from streaming_moments.statistics.vectors.rows import join_vectors
 
 @dataclass(frozen=True)
 class SecondStart:
-    """Another start of the first passes over a fit.
+    """How a family chooses between a fit and another start for the first passes.
 
     better : `better(model, records, foundation, seed, settle)` returns the fit or a start from a
         sample of the records, whichever makes the rest of the sample more likely. With `settle` and

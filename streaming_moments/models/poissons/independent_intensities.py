@@ -134,7 +134,7 @@ class IndependentIntensities(TopicModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes as for topics by the mean of both rows."""
+        """Bytes as for a fit of topics that takes the mean of two estimates of each topic."""
         return 8 * 9 * int(foundation.rows * options.topics)
 
     @classmethod

@@ -51,7 +51,7 @@ class PoissonMixture(TopicModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes as for topics by the third moment."""
+        """Bytes as for a fit of topics by the third moment."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @property
@@ -61,7 +61,7 @@ class PoissonMixture(TopicModel):
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """(n, k) non-negative rates: totals of the estimates, distributed like the topics."""
+        """(n, k) rate of each word in each component: its topic times its mean document length."""
         return self.topics * self.lengths
 
     def described(self) -> Description:

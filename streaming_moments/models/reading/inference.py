@@ -160,7 +160,7 @@ def completing_alpha(
 
 
 def _typical_lengths(lengths: Lengths) -> NDArray[np.int64]:
-    """Lengths of at least two tokens at evenly spaced quantiles; empty without such lengths."""
+    """Evenly spaced quantiles of the lengths above one token; empty without such lengths."""
     parts = lengths.parts if isinstance(lengths, WeightedLengths) else ((1.0, lengths),)
     values = np.concatenate([part.lengths for _, part in parts])
     documents = np.concatenate([weight * part.documents for weight, part in parts])

@@ -23,7 +23,7 @@ _MOST_CELLS = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Parameters of a mixture of three views, fitted to triples; a `Hidden`.
+    """Parameters of a mixture of three views, fitted to triples; implements `Hidden`.
 
     rows, left, right : (n, k) float64, columns on the simplex: words of each view in each state
     weights : (k,) float64, shares of the states

@@ -226,7 +226,7 @@ class MultiViewMixture(TripleModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes of E and F, their frame, W and the pairs, and three times the columns."""
+        """Bytes of E, F, their frame, W, the pairs, and the columns three times."""
         return 8 * 10 * int(foundation.rows * options.topics)
 
     @property

@@ -68,14 +68,19 @@ class ViewReader:
 
 
 def begun(model: MultiViewMixture) -> MultiViewMixture:
-    """Mixture that the first pass after a fit reads with, `MIXED`."""
+    """Mixture with which the first pass after a fit reads.
+
+    A share `MIXED` of the mean is mixed into each column, because passes would keep zeros.
+    """
     tables = model.rows, model.left, model.right
     rows, left, right = (mixed_columns(table, table @ model.weights) for table in tables)
     return replace(model, rows=rows, left=left, right=right)
 
 
 def improved(model: MultiViewMixture, expected: ExpectedViews) -> MultiViewMixture:
-    """Mixture after a pass: maximum likelihood, given the expected sums and `BESIDE`.
+    """Mixture after a pass: maximum likelihood, given the expected sums.
+
+    `BESIDE` is first added to the sums of each word.
 
     A state without words of a view keeps its column. States keep their order, so weights need not
     decrease.

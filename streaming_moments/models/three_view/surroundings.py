@@ -124,7 +124,7 @@ def _occurrences(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
 
 
 def _metric(statistics: ViewStatistics, sketch: Basis, name: str) -> NDArray[np.float64]:
-    """(1 + s, s) sum of the counts, in the corner, and `Q' diag(counts) Q` of some rows."""
+    """(1 + s, s) sum of the counts in the corner, and below it `Q' diag(counts) Q` of some rows."""
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
     counts = _occurrences(statistics, name)
     found = np.zeros((1 + sketch.columns, sketch.columns))

@@ -68,5 +68,5 @@ class TripleModel(StoredModel):
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
-        """Fitted model, with error bars if `halves`; each model defines its own."""
+        """Fitted model, with error bars if `halves`; each class defines this method."""
         raise NotImplementedError

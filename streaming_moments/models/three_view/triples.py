@@ -45,7 +45,7 @@ class Triples(Protocol):
 
     @property
     def kinds(self) -> int:
-        """Number of triples, distinct or possible."""
+        """Number of distinct triples in a list, or of possible triples in a table."""
 
     def work(self, k: int) -> float:
         """Number of steps of `posteriors` with k states."""
@@ -58,7 +58,7 @@ class Triples(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ListedTriples:
-    """List of distinct triples; a `Triples`.
+    """List of distinct triples; implements `Triples`.
 
     cells : (triples, 3) int64, words of the left, middle and right views; the middle view has rows
     counts : (triples,) float64, number of occurrences of each
@@ -103,7 +103,7 @@ class ListedTriples:
 
 @dataclass(frozen=True, eq=False)
 class TripleTable:
-    """Triples as a dense table, to seven digits; a `Triples`.
+    """Triples as a dense table, to seven digits; implements `Triples`.
 
     table : (m, l, r) float32, number of occurrences of each, middle view first
     """

@@ -41,7 +41,9 @@ AnyHidden = TypeVar("AnyHidden", bound=Hidden)
 def after_rounds(
     triples: Triples, start: AnyHidden, rounds: int, growth: float = 1.0
 ) -> tuple[AnyHidden, float]:
-    """Best parameters after `rounds` rounds, and the nats per triple of the round before them.
+    """Best parameters of `rounds` rounds, and a score in nats per triple.
+
+    The score is that of the parameters before the round that led to the best ones.
 
     With a growth above 1 each step is longer than the last by that factor, in logarithms, while the
     likelihood increases. Otherwise the next round restarts from the last plain result (adaptive

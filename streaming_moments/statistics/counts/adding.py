@@ -88,7 +88,7 @@ class BlockSums:
         subtract_by_adding(self.opened(), self.add, batches)
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
-        """Some rows of all arrays, for reading: views, or new arrays for rows in cells."""
+        """Some rows of all arrays, for reading: views, or new arrays if rows are in cells."""
         found = {name: array[rows] for name, array in self.arrays.items()}
         closed = self._closed[rows]
         if closed.any():
