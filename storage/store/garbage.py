@@ -135,7 +135,8 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         except StoreError as error:
             if not _is_full(error):
                 raise
-            # the storage is full, so no writer can commit the garbage; deleting it frees space
+            # If the storage is full, no other writer can commit these files either. So it is safe
+            # to delete them, and this frees space.
             _delete(folder, [sealed.pop()])
         else:
             _delete(folder, sealed)

@@ -46,7 +46,7 @@ _SHOWN = 5
 @click.option(
     "--unique",
     is_flag=True,
-    help="Leave out segments of OTHER if the contents of all their shards are counted elsewhere.",
+    help="Leave out a segment of OTHER if STORE counts the contents of all its shards already.",
 )
 @click.option(
     "--least-documents",

@@ -82,7 +82,9 @@ class GaussianEmission:
         d = self.means.shape[1]
         width = sequences.values.shape[1]
         if width != d:
-            raise ForeignStatistics(f"the rows have {of_number(width, 'number')}; give {d}")
+            raise ForeignStatistics(
+                f"the rows have {of_number(width, 'number')}, but the model needs {d}"
+            )
         seen = sequences.seen
         rows = np.where(seen, np.cumsum(seen) - 1, -1).astype(np.int32)
         values, roots = sequences.values[seen], np.linalg.cholesky(self.covariances)
