@@ -227,7 +227,7 @@ def test_time_shows_shares_of_days_weeks_and_months(store, serve_days, seen, wid
 def test_more_periods_than_a_page_shows_are_not_begun(serve_days, monkeypatch):
     monkeypatch.setattr(parts, "_MOST_PERIODS", 2)
     with serve_days() as client:
-        assert "documents of 3 days" in client("GET", "/time?by=day").text
+        assert "documents are from 3 different days" in client("GET", "/time?by=day").text
 
 
 def test_numbers_of_topics_are_compared_beside_all_requests(
