@@ -273,7 +273,7 @@ def test_what_is_no_sequence_of_rows_is_named():
         GaussianEmission(MEANS, np.zeros((2, 2, 2)))
     with pytest.raises(InvalidInput, match="covariances of"):
         GaussianEmission(MEANS, np.ones((2, 2)))
-    with pytest.raises(ForeignStatistics, match="the rows have 1 number; give 2"):
+    with pytest.raises(ForeignStatistics, match="the rows have 1 number, but the model needs 2"):
         gaussians().posterior(VectorSequences.of([[[1.0]]]))
     with pytest.raises(ForeignStatistics, match="symbol 7"):
         symbols().posterior(SymbolBatch.of([[7]]))
