@@ -63,7 +63,7 @@ def read_npy_head(stream: IO[bytes]) -> NpyHead:
         raise ValueError("it holds records with fields, not numbers")
     try:
         dtype = np.dtype(kind[1:-1])
-    except TypeError as error:
+    except (TypeError, SyntaxError) as error:
         raise ValueError(str(error)) from error
     return NpyHead(tuple(map(int, re.findall(r"\d+", shape))), order == "True", dtype)
 

@@ -66,6 +66,7 @@ def test_heads_of_other_writers_are_read_as_numpy_reads_them(head):
         (with_head(b"{'descr': '<f8', 'fortran_order': 'x', 'shape': (1,)}"), "wrong type"),
         (with_head(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}"), "known values"),
         (with_head(b"{'descr': '<f99', 'fortran_order': False, 'shape': (1,)}"), "not understood"),
+        (with_head(b"{'descr': '<08', 'fortran_order': False, 'shape': (1,)}"), "."),
         (written(np.ones(2, [("a", "<f8")]), None), "records with fields"),
         (written(np.ones(2), None)[:30], "within its header"),
         (written(np.ones(2), None)[:-1], "buffer is smaller"),
