@@ -93,7 +93,7 @@ class IntegerTotals:
 
     @property
     def below_zero(self) -> list[str]:
-        """Totals that are negative, as more was subtracted than added."""
+        """Names of totals that are negative, because more was subtracted than added."""
         numbers = zip(fields(self), self._numbers, strict=False)
         return [one.name for one, number in numbers if number < 0]
 
@@ -193,7 +193,7 @@ class Foundation(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """64 hexadecimal digits, the same for the same content."""
+        """64 hexadecimal digits, which are equal if all content is equal."""
 
     @property
     def rows(self) -> int:
@@ -287,7 +287,7 @@ class Foundation(Protocol):
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: Any
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics violate, each with its row block, or None for all.
+        """Identities that stored statistics violate, each with its row block; None means all.
 
         Arrays are padded: all blocks have as many rows as the longest one.
         """

@@ -29,7 +29,7 @@ class ExpectedSums(Protocol):
 
     @property
     def documents(self) -> int:
-        """Number of records read, and of tokens or the like in them."""
+        """Number of records read; `tokens` is the number of tokens, or similar units, in them."""
 
     @property
     def tokens(self) -> int: ...
@@ -53,7 +53,7 @@ class ExpectedSums(Protocol):
 class IntegerSums:
     """Base of `ExpectedSums`: the fields of a subclass are arrays of int64.
 
-    documents, tokens : records read, and tokens or the like in them
+    documents, tokens : number of records read, and of tokens, or similar units, in them
 
     Examples
     --------
@@ -75,7 +75,7 @@ class IntegerSums:
 
     @classmethod
     def zeros(cls, *like: NDArray[Any]) -> Self:
-        """Empty sums with arrays of the same shapes as in other sums."""
+        """Zero sums with arrays of the shapes of the given ones."""
         return cls(*(np.zeros(one.shape, dtype=np.int64) for one in like))
 
     @property
@@ -118,7 +118,7 @@ class IntegerSums:
 
 
 def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns with `MIXED` of their mean in each.
+    """Mix the share `MIXED` of the mean into each column.
 
     Examples
     --------
@@ -132,9 +132,9 @@ def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> ND
 def columns_of(
     sums: NDArray[np.int64], before: NDArray[np.float64], beside: float = 0.0
 ) -> NDArray[np.float64]:
-    """Columns of sums, with sum 1; a column without a count stays as before.
+    """Columns of counts, scaled to sum 1; columns without a count are those of `before`.
 
-    `beside` counts are added to each cell of the others.
+    `beside` counts are added to each cell of the other columns.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def add_count_keys(
 def add_row_keys(
     offsets: NDArray[np.int64], values: NDArray[Any], keys: NDArray[np.uint64]
 ) -> None:
-    """Fill (records,) keys of runs of integers; see `halves.row_keys`."""
+    """Fill (records,) keys of sequences of integers; see `halves.row_keys`."""
     for record in range(keys.size):
         key = np.uint64(0)
         for entry in range(offsets[record], offsets[record + 1]):

@@ -24,7 +24,7 @@ def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, .
 
 
 def half_life_of(value: Any) -> float:
-    """Parse a half-life in days: above 0, at most the calendar."""
+    """Parse a half-life in days, above 0 and at most `LONGEST_HALF_LIFE`."""
     try:
         days = float(value)
     except (ValueError, OverflowError):

@@ -1,11 +1,12 @@
 """Halves: assignment of each record to one of two halves, by its content or its place.
 
 Statistics store the sums of one half separately, to test choices on the other. The half of a
-document, a vector, a sequence or an edge is the highest bit of a fixed hash of its content: the
-same in any order, batch, shard, machine and version, and equal for equal records. Rows of
-categories, sets and views are often equal by chance, as they have few possible values. Equal rows
-in one half would make the halves differ by more than chance, so their place decides. In memory it
-does by a fixed hash, so that no order of the rows matters. In a store rows of a shard alternate.
+document, a vector, a sequence or an edge is the highest bit of a fixed hash of its content. It is
+the same in any order, batch, shard, machine and version, and equal records have the same half. Rows
+of categories, sets and views are often equal by chance, because they have few possible values. If
+equal rows were in one half, the halves would differ by more than chance, so the place of a row
+decides. In memory a fixed hash of the place decides, so that patterns in the order of the rows do
+not matter. In a store the rows of a shard alternate between the halves.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
-    """(number,) whether rows are in the odd half; rows alternate, from the one numbered `first`.
+    """(number,) whether each row from number `first` on is in the odd half; rows alternate.
 
-    Stores have such halves. Rows of a shard are numbered from its size in bytes, so that shards
-    with one row are not all in the same half.
+    Stores assign halves in this way. Rows of a shard are numbered from its size in bytes, so that
+    shards with one row are not all in the same half.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
 
 
 def odd_by_place(first: int, number: int) -> NDArray[np.bool_]:
-    """(number,) whether records in memory are in the odd half, from the one numbered `first`.
+    """(number,) whether each record in memory, from number `first` on, is in the odd half.
 
     A fixed hash of the number decides, so that records which alternate between classes do not
     alternate between halves, too.
@@ -63,9 +64,9 @@ def odd_by_place(first: int, number: int) -> NDArray[np.bool_]:
 
 
 def mostly_repeated(keys: NDArray[np.uint64]) -> bool:
-    """Whether fewer than half of the records differ from all others, from keys of their content.
+    """Whether distinct records are fewer than half of the records, from keys of their content.
 
-    Halves by content would then differ by more than chance.
+    If so, halves by content would differ by more than chance.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def count_keys(
     first: int,
     n_words: int,
 ) -> NDArray[np.uint64]:
-    """(records,) keys of counted words below `n_words`, which are numbered from `first`.
+    """(records,) keys from the counts of words below `n_words`; words have numbers from `first` on.
 
     Sums of `mixed((first + word) << 32 | count)`, so the order does not matter; keys of several
     views add up.
@@ -102,7 +103,7 @@ def count_keys(
 
 
 def row_keys(offsets: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.uint64]:
-    """(records,) keys of runs of integers, which depend on their order.
+    """(records,) keys of sequences of integers; the order of the integers matters.
 
     Sums of `mixed(place << 32 | value)`, places from 1, values modulo 2^32.
     """

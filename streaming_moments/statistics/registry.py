@@ -1,4 +1,4 @@
-"""Kinds: the foundations that statistics can be gathered on, one line each.
+"""Kinds: the foundations on which statistics can be gathered, one line each.
 
 Each layer above has a registry of its own, with a line for each kind: how its shards are read and
 its records are sent (`storage/kinds/registry.py`), how its stores are made

@@ -39,7 +39,7 @@ class RowBlock:
 
     @property
     def rows(self) -> slice:
-        """Slice of an (n, ...) array."""
+        """Slice of the rows of the block in an (n, ...) array."""
         return slice(self.index, None, self.step)
 
     def size(self, n_words: int) -> int:

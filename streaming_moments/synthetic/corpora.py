@@ -50,8 +50,9 @@ def single_topic_corpus(
 ) -> SyntheticCorpus:
     """Single-topic documents as in Ruffini et al. 2018, section 4.
 
-    Topics and weights are drawn uniformly from their simplices, each document's length uniformly
-    from `lengths` (both ends included), its topic from the weights, its words from the topic.
+    Topics and weights are drawn uniformly from their simplices. For each document, the length is
+    drawn uniformly from `lengths` (both ends included), the topic by the weights, and the words
+    from the topic.
 
     Examples
     --------
@@ -81,9 +82,9 @@ def lda_corpus(
 ) -> SyntheticCorpus:
     """LDA documents over Zipf words.
 
-    Topics are Dirichlet draws around Zipf's law, `Dirichlet(concentration * zipf)`; weights are
-    equal, lengths Poisson or lognormal. Words are ordered by decreasing expected frequency, as in a
-    vocabulary.
+    Topics are Dirichlet draws around Zipf's law, `Dirichlet(concentration * zipf)`. Weights are
+    equal, and lengths are Poisson or lognormal. Words are ordered by decreasing expected frequency,
+    as in a vocabulary.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ def lda_corpus(
 
 
 def topic_error(found: ArrayLike, truth: ArrayLike) -> float:
-    """Mean L1 distance of (n, k) topics, columns matched to make it least (0 to 2).
+    """Mean L1 distance of (n, k) topics, 0 to 2, for the matching of columns that makes it least.
 
     With different numbers of columns it is the mean over the smaller number. Raises InvalidInput if
     the numbers of rows differ: `components_` of an estimator has topics in rows, so give its

@@ -37,7 +37,7 @@ class SyntheticGraph:
 
     @property
     def batch(self) -> CountBatch:
-        """The list of neighbours of every node, as a document."""
+        """A document for each node, with its neighbours as words."""
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
         return CountBatch.from_entries(ends[:, 0], ends[:, 1], None, (self.nodes, self.nodes))
 
@@ -79,7 +79,7 @@ def community_graph(
 
 
 def membership_error(found: ArrayLike, truth: ArrayLike) -> float:
-    """Mean L1 distance of (n, k) memberships, columns matched to make it least (0 to 2).
+    """Mean L1 distance of (n, k) memberships, 0 to 2, for the matching of columns with the least.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def view_records(
     alpha0: float = 0.0,
     seed: int = 0,
 ) -> SyntheticViews:
-    """Records with independent views, given their state or Dirichlet mixture of states.
+    """Records whose views are independent given a state, or a Dirichlet mixture of states.
 
     Parameters
     ----------

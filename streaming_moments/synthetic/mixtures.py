@@ -85,12 +85,12 @@ def mixture_rows(
     separation : float
         Length of the means.
     variances : {"tied-spherical", "spherical", "tied-diag", "diag"}
-        Variances of a component are 1, or drawn from 1/2 to 3/2: one for each component, or for
-        each coordinate, or for each of both.
+        Variances of a component are 1, or drawn from 1/2 to 3/2: one for each component, for each
+        coordinate, or for each coordinate of each component.
     uneven : float
         Ratio of the largest to the smallest weight.
     outliers : float
-        Share of the rows that come from five times the spread of all others.
+        Share of the rows that are outliers, with five times the standard deviation of the others.
     seed : int
         Seed of all random numbers.
 
@@ -130,7 +130,7 @@ def factor_rows(
     noise: NDArray[np.float64] | float = 0.0,
     seed: int = 0,
 ) -> FactorRows:
-    """Rows of independent factors with one law; columns are drawn from a normal law.
+    """Rows of independent factors with one law; the mixing matrix has normal entries.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def factor_rows(
 def matched_means(
     found: NDArray[np.float64], truth: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """(k,) distance of each true mean to its match among those found, and the index of the match.
+    """(k,) distance of each true mean to the found mean that it matches, and the index of that.
 
     Examples
     --------

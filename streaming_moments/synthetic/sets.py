@@ -48,7 +48,8 @@ def feature_sets(
     n_rows, n_features, components : int
         n, d, k.
     mean : float
-        Mean of the probabilities, Beta with parameters of sum 1: most are near 0 or 1.
+        Mean of the probabilities. They are Beta draws, with parameters that sum to 1, so most of
+        them are near 0 or 1.
     seed : int
         Seed of all random numbers.
 

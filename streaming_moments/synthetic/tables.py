@@ -50,8 +50,8 @@ def latent_tree_table(
 ) -> SyntheticTable:
     """A random tree of hidden nodes with three edges each, and rows drawn from it.
 
-    A state is unchanged along an edge with probability `strength`, else it becomes a random one;
-    columns are Dirichlet draws around one category per state.
+    A state is unchanged along an edge with probability `strength`; otherwise it becomes a random
+    state. The distribution of a column in a state is a Dirichlet draw around one category.
 
     Parameters
     ----------

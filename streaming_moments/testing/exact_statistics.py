@@ -45,7 +45,7 @@ def raw_sketch(triples: Array, pairs: Array, word_counts: Array, Q: Array) -> Ar
 def statistics_of(
     M1: Array, M2: Array, M3: Array, core: int, columns: int, seed: int = 0
 ) -> WeightedStatistics:
-    """Float statistics of moments of words at distinct positions, by document."""
+    """Statistics in floating point with given moments of words at distinct positions."""
     rng = np.random.default_rng(seed)
     Q = rng.integers(-127, 128, size=(core, columns)).astype(np.int8)
     lengths: Any = ExactLengths(M1.sum(), M2.sum(), M3.sum())
@@ -62,7 +62,10 @@ def statistics_of(
 
 
 def in_all_places(outer: Array) -> Array:
-    """Sum over the places of the third index of a tensor symmetric in the first two."""
+    """Make a tensor symmetric that is symmetric in its first two indices.
+
+    Sums it over the three places of its last index.
+    """
     return outer + outer.transpose(0, 2, 1) + outer.transpose(2, 1, 0)
 
 

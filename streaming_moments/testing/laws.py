@@ -50,7 +50,7 @@ def check_records(
     order: Sequence[int],
     cuts: Sequence[int],
 ) -> None:
-    """Check that a statistic, and its halves, depend on each record separately.
+    """Check that each record adds the same to a statistic, and has the same half, among any others.
 
     `take` selects records of a sample by index. They are reordered by `order`, a permutation, and
     cut before the indices `cuts`. Equality is bit for bit.

@@ -21,8 +21,8 @@ def check_rate(
 ) -> None:
     """Check that errors decrease like `documents^-1/2`, and stay below the bounds.
 
-    `error` draws a number of documents from a known model and fits it; the slope needs at least
-    three numbers, each a multiple of the one before.
+    `error` draws a given number of documents from a known model, fits it and returns the error. The
+    slope needs at least three numbers of documents, each a multiple of the one before.
     """
     errors = np.array([error(number) for number in documents])
     slope = np.polyfit(np.log(np.array(documents)), np.log(errors), 1)[0]

@@ -79,7 +79,7 @@ def total(seeds: Iterable[int]) -> MomentStatistics:
 
 
 def segment(store: MomentStore, shards: Mapping[str, int]) -> Segment:
-    """Sealed segment of shards, given as seeds by URL."""
+    """Write a segment of shards, which are given as seeds by URL."""
     records = [record(url, seed) for url, seed in shards.items()]
     return store.write_segment(total(shards.values()), records)
 
@@ -133,7 +133,7 @@ def purge(
     shards: Iterable[str],
     counted: Callable[[MomentStore, Mapping[str, int]], Segment] = segment,
 ) -> MomentStore:
-    """Purge shards; shards in the same segments are counted again, by `counted`."""
+    """Purge shards; `counted` counts the other shards of their segments again."""
     store, names = store.latest(), frozenset(shards)
     log = store.log()
     ledger = ledger_of_all(store.folder, log)

@@ -119,7 +119,11 @@ class Basis:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (64 hexadecimal digits) of matrix, n, vocabulary, weights other than 1, table."""
+        """SHA-256, as 64 hexadecimal digits, of all that defines the basis.
+
+        These are the matrix, n, the vocabulary, weights unless all are 1, and the table if there is
+        one.
+        """
         head = f"{self.matrix.shape} {self.n_words} {self.vocabulary} "
         more = b"" if self.weights.is_pooled else b" " + self.weights.table.tobytes()
         if self.table is not None:
@@ -156,10 +160,10 @@ class Basis:
         core: int | None = None,
         length_weights: Weighting = "even",
     ) -> Basis:
-        """Leading eigenvectors of M2 on a pilot, rounded to int8, and a few random columns.
+        """Make a basis of the leading eigenvectors of M2 on a pilot, and a few random columns.
 
-        `ceil(1.5 max_topics)` eigenvectors, each scaled to +-31, and `max(2, max_topics / 8)`
-        random columns of +-1, which capture topics absent from the pilot.
+        It has `ceil(1.5 max_topics)` eigenvectors, each scaled to +-31 and rounded to int8, and
+        `max(2, max_topics / 8)` random columns of +-1, which capture topics absent from the pilot.
 
         Parameters
         ----------
@@ -229,7 +233,7 @@ class Basis:
 def with_random_columns(
     leading: NDArray[np.int8], number: int, rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    """Append random columns of +-1, drawn again while the (core, columns) matrix lacks rank."""
+    """Append random columns of +-1; draws them again while columns are linearly dependent."""
     for _ in range(_DRAWS):
         random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(len(leading), number))
         matrix = np.hstack([leading, random])
@@ -246,7 +250,10 @@ def _leading_eigenvectors(
     settled: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """(core, number) eigenvectors of the pilot's pair counts, by decreasing eigenvalue, signed."""
+    """(core, number) eigenvectors of the pilot's pair counts, by decreasing eigenvalue.
+
+    The sign of each makes its largest entry positive.
+    """
     if not (batch.lengths > 1).any():
         raise InvalidInput(
             f"none of the pilot's {batch.documents} documents holds two vocabulary words; "
@@ -282,7 +289,7 @@ def _leading_eigenvectors(
 
 
 def _independent(matrix: NDArray[np.int8]) -> bool:
-    """Whether the columns are linearly independent; Q'Q usually shows it clearly."""
+    """Whether the columns are linearly independent; mostly the eigenvalues of Q'Q show it."""
     columns = matrix.astype(np.float64)
     values = np.linalg.eigvalsh(columns.T @ columns)
     # an eigenvalue far above rounding is not zero; singular values cost far more

@@ -187,7 +187,7 @@ class CountBatch:
 
     @property
     def held(self) -> int:
-        """Number of documents, by the name that `select` and `take` of all kinds use."""
+        """Number of documents, to which `select` and `take` refer."""
         return self.documents
 
     @cached_property
@@ -197,7 +197,7 @@ class CountBatch:
 
     @cached_property
     def odd(self) -> NDArray[np.bool_]:
-        """(documents,) mask of the odd half, which does not depend on the batch."""
+        """(documents,) mask of the odd half; other documents of the batch do not matter."""
         return odd_documents(self) if self.halves is None else self.halves
 
     @property
@@ -232,7 +232,7 @@ class CountBatch:
         )
 
     def take(self, places: NDArray[np.int64]) -> CountBatch:
-        """Documents at these places, in their order; a copy.
+        """Documents at these places, in the order of the places; a copy.
 
         Examples
         --------
@@ -282,7 +282,7 @@ def odd_documents(
 
 
 def documents_repeated(batch: CountBatch) -> bool:
-    """Whether fewer than half of the documents with words differ from all others."""
+    """Whether distinct documents are fewer than half of the documents with words."""
     keys = count_keys(batch.indptr, batch.words, batch.counts, 0, batch.n_words)
     return mostly_repeated(keys[np.diff(batch.indptr) > 0])
 

@@ -1,4 +1,4 @@
-"""Unbiased estimates of the moments from a corpus in memory, dense, for small vocabularies."""
+"""Unbiased, dense estimates of the moments of a corpus in memory, for small vocabularies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
     estimator : str
         A name of `ESTIMATORS`.
     seed : int
-        Seed of "three-words"; the others have no use for it.
+        Seed of "three-words"; the other estimators do not use it.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def per_document_moments(batch: CountBatch) -> Moments:
     `/ (c(c-1)(c-2))`. Documents with fewer than three words are left out of all three moments, so
     that all have the same documents.
 
-    The moments are symmetric. Errors as `pooled_moments`.
+    The moments are symmetric. Raises the errors of `pooled_moments`.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def three_word_moments(batch: CountBatch, seed: int = 0) -> Moments:
     out.
 
     The moments are symmetric only in expectation; `symmetrized` averages all six orders of the
-    words. The seed is for the positions. Errors as `pooled_moments`.
+    words. The seed is for the positions. Raises the errors of `pooled_moments`.
 
     Examples
     --------

@@ -75,12 +75,12 @@ class CountsFoundation:
 
     @property
     def told_halves(self) -> bool:
-        """Whether halves are stored, which the fingerprint does not include."""
+        """Whether halves are stored; the fingerprint does not include this."""
         return self.halves
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and depend on the content of documents."""
+        """Whether halves are stored, and the content of a document decides its half."""
         return self.halves and self.by_content and self.basis.table is None
 
     @property
@@ -146,15 +146,15 @@ class CountsFoundation:
         return {"basis": self.basis.fingerprint, "vocabulary": self.basis.vocabulary}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; with `rows`, of that many first words."""
+        """Shape of each row array of a block by name; with `rows`, for that many first words."""
         return statistic_shapes(self.basis, block, self.codocuments, self.halves, rows)
 
     def compresses(self, name: str) -> bool:
-        """Whether an array's bytes are worth compressing: the sketch is noise to a compressor."""
+        """Whether to compress an array: not the sketch, whose bytes look random."""
         return name not in SIGNED
 
     def totals(self, tables: Arrays, rows: int | None = None) -> RowLengths[LengthHistogram]:
-        """Lengths of the documents, with only the first words counted."""
+        """Lengths of the documents; with `rows`, counted only in that many first words."""
         words = None if rows == self.rows else rows
         table = tables.get(_HISTOGRAM, np.empty((0, 2), dtype=np.int64))
         lengths = LengthHistogram.from_array(table, self.basis.weights)
@@ -171,7 +171,7 @@ class CountsFoundation:
         return ProjectedBatch.of(batch, self.basis)
 
     def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:
-        """Reason to reject documents without a word of the vocabulary."""
+        """Reason to reject the documents if none has a word of the vocabulary, else None."""
         if totals.n_tokens:
             return None
         return (
@@ -180,7 +180,7 @@ class CountsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Most tokens of a document that adds less than a bound to each sum."""
+        """Largest number of tokens with which a document adds less than `bound` to each sum."""
         lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
         bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
         # bisect returns the first length that is too large
@@ -193,7 +193,7 @@ class CountsFoundation:
     def joined(
         self, batches: Iterable[ProjectedBatch], most_bytes: int
     ) -> Iterator[ProjectedBatch]:
-        """The same documents in fewer batches, as `joined`; raises as `of_basis`."""
+        """Join batches by the function `joined`; raises the errors of `of_basis`."""
         return joined(of_basis(self.basis, batches), most_bytes)
 
     def sums(self, block: RowBlock) -> BlockSums:
@@ -205,7 +205,7 @@ class CountsFoundation:
     def of(
         self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()
     ) -> MomentStatistics:
-        """The statistics of projected batches; zero without any."""
+        """The statistics of projected batches; zero without batches."""
         return MomentStatistics.of_projected(
             batches, self.basis, block, self.codocuments, self.halves
         )
@@ -243,5 +243,5 @@ class CountsFoundation:
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: RowLengths[LengthHistogram]
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics violate, each with its row block, or None for all."""
+        """Identities that stored statistics violate, each with its row block; None means all."""
         return broken_identities(self.basis, self.shapes, blocks, totals.whole)

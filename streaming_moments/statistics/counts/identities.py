@@ -27,10 +27,10 @@ def broken_identities(
     blocks: Iterable[tuple[RowBlock, Arrays]],
     lengths: LengthHistogram,
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Identities that stored statistics violate, each with its row block, or None for all.
+    """Identities that stored statistics violate, each with its row block; None means all.
 
     `shapes` gives the shape of each row array of a block, without the padding. `blocks` are all row
-    blocks with their int64 arrays, padded to the rows of the longest.
+    blocks with their int64 arrays, padded to the number of rows of the longest block.
     """
     sums = _Sums.of(basis)
     for block, arrays in blocks:
@@ -78,7 +78,7 @@ def _block_problems(
 
 @dataclass
 class _Sums:
-    """Sums over the row blocks of one segment from which its identities are checked.
+    """Sums over row blocks, from which the identities of a segment are checked.
 
     P = P' inside the core is checked by r' P q = q' P r for random r and q, which needs no core by
     core matrix. This and the identity of the sketch use integers modulo 2^64, hence are exact.

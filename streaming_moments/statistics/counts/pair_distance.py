@@ -65,7 +65,7 @@ def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, afte
 
 
 def pair_difference(one: PairRows, other: PairRows, before: int, after: int) -> float:
-    """Contribution of one row block to `pair_distance`, with the same errors."""
+    """Contribution of one row block to `pair_distance`; raises the same errors."""
     if one.basis != other.basis:
         raise ForeignStatistics(
             f"the states have bases {short(one.basis)} and {short(other.basis)}; compare "

@@ -32,13 +32,13 @@ _TOPICS = 4
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Pair counts P of a block, rounded, in a quarter to a half of the bytes of the statistics.
+    """Rounded pair counts P of a block, in a quarter to a half of the bytes of the statistics.
 
     block : the row block, of r words
-    scales : (r,) float64, ratio of the pairs of all documents to those of the documents that count
-        the word: above 1 for a word that was added later, 0 if no document counts it
-    dense : (rows, core) float32 or float64, rows of which a third or more is above 0 in all
-        documents
+    scales : (r,) float64, pairs of all documents divided by pairs of the documents in which the
+        word is counted: above 1 for a word that was added later, 0 if there is no such document
+    dense : (rows, core) float32 or float64, rows in which a third or more of the counts over all
+        documents is above 0
     dense_places, sparse_places : (rows,) int64, places of those rows in the block, and of the
         others
     starts, words, counts : (rows + 1,) int64, (entries,) int32, (entries,) float32 or float64, the
@@ -68,7 +68,7 @@ class PairRows:
 
         Fits use float32; float64 is a reference. Half 0 is the even one, 1 the odd one; the scales
         are those of all documents. Raises InvalidInput for a half of statistics without halves.
-        With `leading` only pairs of the first `leading` words, which are in the core.
+        With `leading` only pairs of that many first words are included; they are in the core.
 
         Examples
         --------
@@ -150,7 +150,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         right: NDArray[np.float64],
         expected: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """(r, k) `R right` with `R = P / (left right')`, 0 where P is 0; R is never held.
+        """(r, k) `R right` with `R = P / (left right')`, 0 where P is 0; R is not stored.
 
         Both sides are divided by the expected frequencies of the words before they are rounded, so
         that likelihoods of all words are near 1.
@@ -285,7 +285,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
 def _kept(
     entries: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """Starts of rows with these numbers of entries, and the entries without unused room."""
+    """Starts of rows from their numbers of entries, and the entries without unused space."""
     starts = np.concatenate([[0], np.cumsum(entries)])
     for array in (words, counts):
         # views, which copy nothing
@@ -326,7 +326,7 @@ def _even(statistics: Statistics) -> NDArray[Any]:
 
 
 def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Pair counts, and for the odd half the even ones to subtract from them; copies nothing."""
+    """Pair counts without copies, and the array to subtract: even pair counts for the odd half."""
     pairs = statistics.pair_counts if half != 0 else _even(statistics)
     taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
     return read_only(pairs), read_only(taken)

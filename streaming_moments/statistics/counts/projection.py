@@ -40,19 +40,20 @@ class ProjectedBatch:
     word_counts, weighted_counts : (n,) int64, counts of each word in tokens, and weighted by
         document
     starts : (n + 1,) int64, start of each word's entries
-    odd_starts : (n,) int64, start of the entries of the odd half, which follow the even ones
+    odd_starts : (n,) int64, start of the entries of the odd half, which follow those of the even
+        half
     documents, values : (entries,) int32, document of the entries by word, and their count times the
         weight of the document
-    projections : (documents, s) float32 y, whole numbers: `w c max|y|^2 < 2^62` and `max|y| <= 128
-        c` imply `max|y| < 2^23`, so they are exact, and half the bytes of float64 for kernels that
-        wait for them
+    projections : (documents, s) float32 y, whole numbers. They are exact: `w c max|y|^2 < 2^62` and
+        `max|y| <= 128 c` imply `max|y| < 2^23`. Kernels wait for this array, and float32 has half
+        the bytes of float64.
     long : (documents,) bool, documents whose products could exceed 2^53 and are summed in int64
     triple_bound : most that an entry of any T_i gains from the batch
     largest : largest count of a word in a document
     core_starts : (documents + 1, 2) int64, starts in `packed` of each document's core words with
         count 1, and of its other core words
-    packed : (numbers,) uint16, words of the former, word and count of the latter; empty if words,
-        counts or sums of products are too large
+    packed : (numbers,) uint16, the words with count 1, and word and count of the others; empty if
+        words, counts or sums of products are too large
     batch : entries by document, if they are not packed
     """
 
@@ -167,7 +168,10 @@ class ProjectedBatch:
 
     @property
     def bound(self) -> float:
-        """Bound on the growth of an entry of a sum: C2 for pairs, which is larger if y cancels."""
+        """Most that the batch adds to an entry of a sum.
+
+        For pairs this is C2, which exceeds the bound of triples if terms of y cancel.
+        """
         return max(self.triple_bound, float(self.totals.bound))
 
     def add_pairs(
@@ -178,7 +182,7 @@ class ProjectedBatch:
         even_pair_counts: NDArray[np.int64] | None = None,
         chosen: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add pairs, and the optional arrays, to the first rows of a block.
+        """Add the pairs of the batch to the first rows of a block, and to optional arrays.
 
         pair_counts : (r, core) int64, `P += X' V X[:, :core] - diag(sum w x)`, V the diagonal
             matrix of the weights w
@@ -236,10 +240,11 @@ class ProjectedBatch:
 
 
 def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int) -> bool:
-    """Whether counts fit in 16 bits, and sums of products in the rest of 64 bits.
+    """Whether counts fit in 16 bits, and sums of products in the bits that a cell has for them.
 
     `weighted_counts` is (n,) int64, weighted counts of each word. `largest` is the largest count of
-    a word in a document. `documents` is the number of documents in a sum.
+    a word in a document. `documents` is the number of documents in a sum, which takes the other
+    bits of a cell.
 
     Examples
     --------
@@ -251,7 +256,7 @@ def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int)
 
 
 def _count_bits(documents: int) -> int:
-    """Bits of a cell for a number of documents."""
+    """Bits of a cell that a number of documents takes."""
     return max(documents.bit_length(), 1)
 
 
@@ -286,7 +291,7 @@ def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def joined(batches: Iterable[ProjectedBatch], most_bytes: int) -> Iterator[ProjectedBatch]:
-    """The same documents in fewer batches, each used by all row blocks.
+    """Join batches to fewer batches of the same documents.
 
     The kernels read and write each row of their sums once per batch, which takes as long as
     counting a few thousand documents.

@@ -27,9 +27,9 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
     counts triples of distinct positions only (Theorem 1). The next terms are the corrections of the
     model's form, scaled so that `H_i = O diag(m_i) O'` with m_i the row of the topic matrix.
 
-    The constants of row i are those of the documents that count word i: a word added later is
-    estimated from the documents since then, by Theorem 1 on that part of the corpus. All documents
-    count the core words.
+    The constants of row i are those of the documents in which word i is counted. So a word added
+    later is estimated from later documents, by Theorem 1 on that part of the corpus. Core words are
+    counted in all documents.
 
     Yields packed upper triangles, (rows, k (k + 1) / 2) float64, at most 256 rows at a time. The
     whitening is from the core moments of the same statistics, which are one block of r rows.

@@ -85,7 +85,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
 
     A commutative group: `zero` is the identity, `+` and `-` are exact, so any order and any
     partition of the documents gives the same bits. With x the counts of a document, `y = Q' x`, and
-    w its length weight:
+    w its length weight, the arrays are:
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
     codocuments : (r_core, core) int64 or None
         `sum [x_i > 0][x_h > 0]`, in documents; None if not gathered.
     later : tuple of (int, LengthHistogram)
-        Words added later, as in `RowLengths`: first row, documents that count it.
+        Words added later, as in `RowLengths`: first row, and the documents counted in it.
     weighted_counts : (r,) int64 or None
-        `sum w x_i`; None if documents are pooled, as it then equals `word_counts`.
+        `sum w x_i`; None if documents are pooled, because it then equals `word_counts`.
     even_pair_counts : (r, core) int64 or None
-        `pair_counts` of the even half of the documents; None if not gathered. The rest of
+        `pair_counts` of the even half of the documents; None if not gathered. The difference to
         `pair_counts` is that of the odd half: see `CountBatch.odd`.
 
     Examples

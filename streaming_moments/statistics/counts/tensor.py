@@ -22,7 +22,7 @@ _DIRECTIONS = 16
 
 @dataclass(frozen=True, eq=False)
 class TensorSums:
-    """Sums over rows for the whitened third moment; sums of blocks add up.
+    """Sums over rows for the whitened third moment; those of several blocks can be added.
 
     totals : C1, C2, C3 of the form, the same for all blocks
     first : (k,) float64 `sum moment_counts_i w_i`
@@ -63,7 +63,7 @@ class TensorSums:
         )
 
     def tensor(self, whitening: Whitening) -> NDArray[np.float64]:
-        """(k, k, k) float64: `T = M3(W, W, W)`, of all rows symmetric up to rounding.
+        """(k, k, k) float64: `T = M3(W, W, W)`; for all rows it is symmetric up to rounding.
 
         The whitening must be that of the sums.
         """
@@ -87,7 +87,7 @@ class TensorSums:
 
 
 def tensor_sums_bytes(columns: int, n_topics: int) -> int:
-    """Bytes of the `TensorSums` for k topics on s columns, without the smallest ones.
+    """Bytes of the large arrays of the `TensorSums` for k topics on s columns.
 
     Examples
     --------
@@ -100,15 +100,16 @@ def tensor_sums_bytes(columns: int, n_topics: int) -> int:
 def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
     """Sums over the core rows of a block for the whitened third moment.
 
-    W has no rows outside the core, so the slices of core words suffice, and none of them is
-    computed: with `v = G W` and the sums over the rows i of
+    W has no rows outside the core, so the slices of core words would suffice. None of them is
+    computed, because that would take k times the work. Instead the sketch is read once, for these
+    sums over the rows i, with `v = G W`:
 
         C3 T = B' (sum w_i (x) T_i) B - sum (v_i (x) w_i w_i' in its three orders)
                + 2 sum moment_counts_i w_i (x) w_i w_i'
 
-    the sketch is read once, while slices would take k times the work. The last sum is the same in
-    all orders, so a third of it is added to each. B is applied once, to the sums of all rows:
-    applied to each small block it would be most of the work.
+    The last sum is the same in all three orders, so a third of it is added to each. B is applied
+    once, to the sums of all rows: if it were applied to each small block, that would be most of the
+    work.
 
     The whitening is from the core moments of the same statistics, which are one block of rows.
     """
@@ -136,7 +137,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
 
 
 def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
-    """`T = M3(W, W, W) = sum_i w_i (x) H_i` from the core rows of a block; adds up over blocks.
+    """`T = M3(W, W, W) = sum_i w_i (x) H_i` over the core rows of a block; those of blocks add up.
 
     (k, k, k) float64: summed over all blocks it is symmetric up to rounding. Arguments as of
     `tensor_sums`.

@@ -104,7 +104,7 @@ def select_terms(
     min_documents: int = 5,
     max_document_fraction: float = 0.5,
 ) -> NDArray[np.int64]:
-    """Indices of the terms of a vocabulary, by decreasing frequency, ties by term.
+    """Indices of the terms chosen for a vocabulary, by decreasing frequency, then by term.
 
     (n,) int64 with `1 <= n <= size`. A term must occur in at least `min_documents` documents of the
     sample, and in at most the share `max_document_fraction`, in (0, 1]. Raises InvalidInput if no
@@ -181,7 +181,7 @@ def shares_left_out(
 def _refused(
     frequencies: TermFrequencies, min_documents: int, max_document_fraction: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Terms that are too rare, and too common."""
+    """Masks of the terms that are too rare, and of those that are too common."""
     rare = frequencies.document_frequencies < min_documents
     common = frequencies.document_frequencies > max_document_fraction * frequencies.documents
     return rare, common

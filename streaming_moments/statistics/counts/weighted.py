@@ -19,7 +19,7 @@ from streaming_moments.statistics.row_block import RowBlock
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedStatistics(WordArrays[WeightedLengths, np.float64]):
-    """Weighted sum of integer statistics for a block of rows; not exact, as it is not integer.
+    """Weighted sum of integer statistics for a block of rows; in floating point, so not exact.
 
     A fit accepts it instead of `MomentStatistics`, but it cannot be added or subtracted.
 
@@ -83,6 +83,6 @@ Statistics = MomentStatistics | WeightedStatistics
 def row_constants(
     statistics: Statistics, form: Form
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """(r,) float64 each: divisors of sums, pairs and triples for each row of the block."""
+    """Divisors of single words, pairs and triples for each row of the block, (r,) float64 each."""
     words = np.arange(statistics.basis.n_words)[statistics.block.rows]
     return statistics.row_lengths.constants(words, form)

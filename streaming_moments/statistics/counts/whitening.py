@@ -43,7 +43,7 @@ class CoreMoments:
 
     @classmethod
     def of(cls, statistics: Statistics) -> CoreMoments:
-        """From the statistics of all rows; nothing is copied."""
+        """Core moments of the statistics of all rows, which share their memory."""
         core = statistics.basis.core
         pairs, counts = statistics.pair_counts[:core], statistics.moment_counts[:core]
         return cls(pairs, counts, statistics.row_lengths.whole)
@@ -69,7 +69,7 @@ class CoreMomentsByRows:
 
 @dataclass(frozen=True, eq=False)
 class PairsByRows:
-    """`P / divisor`, given only by its products.
+    """Matrix `P / divisor` that is known only by its products with others.
 
     `product` multiplies (core, m) float64 by `P / divisor`. The divisor is C2.
     """
@@ -87,7 +87,10 @@ class PairsByRows:
 def core_product(
     parts: NDArray[Any], block: NDArray[np.float64], divisor: float
 ) -> NDArray[np.float64]:
-    """(rows, m) `P / divisor` times (core, m), from `core_rows`, with few rows as floats."""
+    """Multiply rows of `P / divisor`, from `core_rows`, by a (core, m) block.
+
+    Few rows at a time are converted to floating point.
+    """
     product = np.empty((len(parts), block.shape[1]))
     for start in range(0, len(parts), _ROWS):
         part = slice(start, start + _ROWS)
@@ -167,9 +170,9 @@ def whiten(
     With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`: `B = R^-1 V L^-1/2`.
     Ruffini et al. 2018, Theorem 3 for A; Algorithm 1, line 2, for the whitening.
 
-    The basis is Q, (core, s), and k at most s. `seen` is `seen_through` of the same moments, if it
-    is known. Raises NotIdentifiable for more topics than columns of the basis, or than positive
-    eigenvalues.
+    The basis is Q, (core, s), and k at most s. `seen` is the result of `seen_through` for the same
+    moments, if it is known. Raises NotIdentifiable for more topics than columns of the basis, or
+    than positive eigenvalues.
 
     Examples
     --------
@@ -286,14 +289,14 @@ class SeenMoments:
 
 
 def positive(values: NDArray[np.float64]) -> int:
-    """Number of eigenvalues above rounding."""
+    """Number of eigenvalues above rounding errors."""
     # a direction below the rounding of the largest eigenvalue is noise, not a topic
     rounding = values.max() * values.size * np.finfo(float).eps
     return int((values > max(rounding, 0.0)).sum())
 
 
 def seen_through(core: AnyCoreMoments, basis: Basis, form: Form) -> SeenMoments:
-    """Moments inside the core projected on a basis; only the divisors of the form matter.
+    """Project the moments inside the core on a basis; only the divisors of the form matter.
 
     Raises NotIdentifiable if no document has three words.
     """

@@ -112,7 +112,7 @@ def ends_of(keys: NDArray[np.int64], nodes: int) -> NDArray[np.int32]:
 class PreparedEdges:
     """Ends of edges: a node, and the node at the other end.
 
-    nodes, others : (ends,) int32 rows, sorted by the part of the other one
+    nodes, others : (ends,) int32 rows, sorted by the part of the node at the other end
     even : (ends,) bool, whether the edge is in the even half, by its hash
     bounds : first end of each part of the nodes, and the number of ends
     sketch : Q; None if all neighbours are stored
@@ -157,7 +157,7 @@ class PreparedEdges:
 
     @property
     def bound(self) -> float:
-        """Most that an entry of a sum gains."""
+        """Most that the batch adds to an entry of a sum."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:

@@ -42,9 +42,10 @@ WHOLE_NODES = 2048
 class EdgesFoundation(ThreeViews):
     """Definition of the statistics of the edges of a graph; a `Foundation`.
 
-    The nodes are dealt to three parts. For each part a row holds the number of edges of its node
-    into the part, and the sum of `Q_a` over them: three views of the node, independent given its
-    memberships. For a small graph a row has the number of edges to each other node.
+    The nodes are divided into three parts. The row of a node has, for each part, the number of its
+    edges into the part, and the sum of `Q_a` over the other ends a of these edges. The three parts
+    are views of the node, which are independent given its memberships. For a small graph the row
+    has the number of edges to each other node.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def whole(self) -> bool:
-        """Whether all neighbours are stored: then an edge in several shards counts once."""
+        """Whether all neighbours are stored; if so, an edge in several shards counts once."""
         return self.sketch is None
 
     @property
@@ -158,7 +159,7 @@ class EdgesFoundation(ThreeViews):
         return PreparedEdges.of(batch, self.rows, self.sketch, self.directed, self.halves)
 
     def rejection_reason(self, totals: EdgeTotals) -> str | None:
-        """Reason to reject edges that never join two known nodes."""
+        """Reason to reject the edges if none of them joins two known nodes, else None."""
         if totals.edges:
             return None
         return (

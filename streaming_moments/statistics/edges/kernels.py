@@ -19,10 +19,11 @@ def add_sketches(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """Add `[1, Q_a]` of every end a to the row of the node at the other end, if in the block.
+    """For every end a of an edge, add `[1, Q_a]` to the row of the node at the other end.
 
-    The even half is also added to `even_sums`, which may have no rows. `sketch` (core + 1, 1 + s)
-    has a row for each node, and a last one for all nodes outside the core.
+    Rows outside the block are skipped. The even half is also added to `even_sums`, which may have
+    no rows. `sketch` (core + 1, 1 + s) has a row for each node, and a last one for all nodes
+    outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1
     halves = even_sums.shape[0] > 0
@@ -47,7 +48,10 @@ def add_neighbours(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """Add 1 to the degree of every node and to its column of the other end, as `add_sketches`."""
+    """Add 1 to the degree of every node, and to its column of the node at the other end.
+
+    Rows outside the block and the even half are handled as by `add_sketches`.
+    """
     halves = even_sums.shape[0] > 0
     for end in range(nodes.size):
         if nodes[end] % step != index:

@@ -38,8 +38,8 @@ from streaming_moments.statistics.views.three_views import (
 class SequencesFoundation(ThreeViews):
     """Definition of the statistics of sequences of symbols; a `Foundation`.
 
-    Windows of three symbols are records of three views: the middle symbol has rows, the symbols
-    before and after it have sketches by one basis.
+    A window of three symbols is a record of three views. The sums have a row for each middle
+    symbol, and the symbols before and after it are sketched by one basis.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class SequencesFoundation(ThreeViews):
     joins : bool
         Whether sequences have names, by which their pieces are joined across shards.
     by_content : bool
-        Whether the name of a sequence, or its symbols without names, decides its half; otherwise
-        its place in the shard does, as in stores of earlier formats without names.
+        Whether the name of a sequence decides its half, or its symbols if it has no name. Otherwise
+        its place in the shard decides, as in stores of earlier formats without names.
 
     Examples
     --------
@@ -88,13 +88,13 @@ class SequencesFoundation(ThreeViews):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the sketch, which includes its alphabet, of halves, and of joining."""
+        """SHA-256 of the sketch, its alphabet, and whether halves are stored and pieces joined."""
         content = f"sequences {self.sketch.fingerprint} {self.halves}{' joins' * self.joins}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored by content: always for named sequences."""
+        """Whether stores must note that content decides halves; with names it always does."""
         return self.halves and self.by_content and not self.joins
 
     @property
@@ -104,7 +104,7 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def whole(self) -> bool:
-        """Whether the slices hold the table of triples: Q is the identity of all symbols."""
+        """Whether all triples are stored, because Q is the identity of all symbols."""
         return self.sketch.columns == self.rows
 
     @property
@@ -162,7 +162,7 @@ class SequencesFoundation(ThreeViews):
         return PreparedWindows.of(batch, self.sketch, self.halves)
 
     def rejection_reason(self, totals: ViewTotals) -> str | None:
-        """Reason to reject sequences without a window of three known symbols.
+        """Reason to reject the sequences if none has a window of three known symbols, else None.
 
         If they can continue in other shards, sequences without a known symbol are rejected.
         """

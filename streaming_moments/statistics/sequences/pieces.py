@@ -39,9 +39,10 @@ _SHOWN = 3
 class Pieces:
     """Pieces of sequences: a commutative group under `+`.
 
-    Places are pairs of integers in lexicographic order. If they are numbers, a piece joins one that
-    begins with the number after its last one. If they only give an order, it joins the next piece.
-    `chunks` are (pieces, 16) int64 rows in any order, each with the number of times it was added.
+    Places are pairs of integers in lexicographic order. If they are numbers, a piece is joined to
+    the piece that begins at the next number after its last place. If they only give an order, it is
+    joined to the next piece. `chunks` are (pieces, 16) int64 rows in any order, each with the
+    number of times it was added.
 
     Examples
     --------
@@ -67,8 +68,8 @@ class Pieces:
         places : (m, 4) int64, first and last place, two integers each
         numbered : whether places are consecutive numbers
         lengths : (m,) int64, symbols
-        edges : (m, 4) int64, the first two and, of three symbols or more, the last two; else
-            `ABSENT`
+        edges : (m, 4) int64, the first two symbols and, in pieces of three symbols or more, the
+            last two; `ABSENT` in place of all others
         """
         if not names:
             return cls()
@@ -111,7 +112,7 @@ class Pieces:
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
-        """(pieces, 16) int64 rows by sequence and place, each once, without subtracted ones."""
+        """(pieces, 16) int64 rows by sequence and place, each once, without subtracted rows."""
         if not self.chunks:
             return np.empty((0, 16), dtype=np.int64)
         rows = np.concatenate(self.chunks)
@@ -192,7 +193,7 @@ class Pieces:
 @adds_own
 @dataclass(frozen=True)
 class SequenceTotals(ViewTotals):
-    """Totals of sequences; counts of named pieces are stored for each piece, in `pieces`."""
+    """Totals of sequences; `pieces` has a row for each piece of a named sequence."""
 
     pieces: Pieces = field(default_factory=Pieces)
 
@@ -207,7 +208,7 @@ class SequenceTotals(ViewTotals):
 
     @property
     def below_zero(self) -> list[str]:
-        """Totals that are negative, as more was subtracted than added."""
+        """Names of totals that are negative, because more was subtracted than added."""
         return super().below_zero + (["pieces"] if self.pieces.lacking else [])
 
     @property
@@ -222,7 +223,7 @@ class SequenceTotals(ViewTotals):
 
 
 def keys_of(names: Sequence[str]) -> NDArray[np.int64]:
-    """(names, 2) int64 with a 128-bit hash of each name; an odd first number is the odd half.
+    """(names, 2) int64, a 128-bit hash of each name; an odd first number means the odd half.
 
     Examples
     --------
@@ -236,7 +237,7 @@ def keys_of(names: Sequence[str]) -> NDArray[np.int64]:
 def edges_of(
     offsets: NDArray[np.int64], symbols: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(pieces, 2) first and (pieces, 2) last symbols, `ABSENT` in short pieces."""
+    """(pieces, 2) first and (pieces, 2) last symbols; `ABSENT` for those that a piece lacks."""
     sizes = np.diff(offsets)
     first = np.full((sizes.size, 2), ABSENT, dtype=np.int64)
     last = first.copy()

@@ -30,8 +30,8 @@ MOST_SYMBOLS = 1 << 20
 class SymbolBatch:
     """Chunks of sequences, each with the two symbols before it.
 
-    A chunk counts the windows whose last symbol it holds, and the first chunk of a sequence its
-    first symbol; so each window is counted once, for any cuts of the sequences. Windows with a
+    A window is counted with the chunk that has its last symbol, and the first symbol of a sequence
+    with its first chunk. So each window is counted once, wherever sequences are cut. Windows with a
     symbol outside the alphabet are skipped.
 
     Parameters
@@ -102,7 +102,7 @@ class SymbolBatch:
         symbols: NDArray[np.int32],
         odd: NDArray[np.bool_] | None = None,
     ) -> SymbolBatch:
-        """Whole sequences, one after another."""
+        """Whole sequences, one after another in `symbols`."""
         sizes = np.diff(offsets)
         if odd is None:
             odd = odd_half(row_keys(offsets, symbols))
@@ -215,7 +215,7 @@ class PreparedWindows:
 
     @property
     def bound(self) -> float:
-        """Most that an entry of a sum gains."""
+        """Most that the batch adds to an entry of a sum."""
         return float(max(self.totals.bound, self.totals.n_documents))
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
@@ -275,7 +275,7 @@ def counted(
 
 
 def joined_windows(prepared: Sequence[PreparedWindows]) -> PreparedWindows:
-    """Windows of some batches as one batch."""
+    """Join the windows of some batches in one batch."""
     head = prepared[0]
     if len(prepared) == 1:
         return head

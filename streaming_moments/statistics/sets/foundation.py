@@ -36,7 +36,7 @@ class SetsFoundation:
     """Definition of the statistics of sets of features; a `Foundation`.
 
     A row is counted as a document that has each of its features once: pairs and triples of distinct
-    features are exact integers, and rows without any feature count as rows.
+    features are exact integers, and rows without any feature are counted, too.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class SetsFoundation:
 
     @staticmethod
     def distinct(batch: CountBatch) -> CountBatch:
-        """Rows with each of their features once."""
+        """The same rows, with each feature of a row counted once."""
         if not (batch.counts > 1).any():
             return batch
         return replace(batch, counts=np.ones_like(batch.counts))
@@ -101,7 +101,7 @@ class SetsFoundation:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and depend on the content of rows."""
+        """Whether halves are stored, and the content of a row decides its half."""
         return self.halves and self.by_content
 
     @property
@@ -135,7 +135,7 @@ class SetsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; maybe of the first features only."""
+        """Shape of each row array of a block by name; with `rows`, for that many first features."""
         return self._counted.shapes(block, rows)
 
     def compresses(self, name: str) -> bool:
@@ -143,7 +143,7 @@ class SetsFoundation:
         return self._counted.compresses(name)
 
     def totals(self, tables: Arrays, rows: int | None = None) -> RowLengths[LengthHistogram]:
-        """Number of features of the rows, with only the first features counted."""
+        """Sizes of the rows; with `rows`, counted only in that many first features."""
         return self._counted.totals(tables, rows)
 
     def statistics(
@@ -157,7 +157,7 @@ class SetsFoundation:
         self._counted.require_own(statistics)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
-        """The rows, each feature once, projected on the sketch."""
+        """Project the rows on the sketch, with each feature of a row counted once."""
         own = self.distinct(batch)
         if own.halves is None and not self.by_content:
             own = replace(own, halves=odd_by_place(0, own.documents))
@@ -168,7 +168,7 @@ class SetsFoundation:
         return None
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Largest set size that adds less than a bound to each sum."""
+        """Largest number of features with which a row adds less than `bound` to each sum."""
         return self._counted.tokens_below(bound, most)
 
     def require_bounded(self, bound: float) -> None:
@@ -188,7 +188,7 @@ class SetsFoundation:
     def of(
         self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()
     ) -> MomentStatistics:
-        """The statistics of prepared batches; zero without any."""
+        """The statistics of prepared batches; zero without batches."""
         return self._counted.of(batches, block)
 
     def of_sets(self, batch: CountBatch, block: RowBlock = RowBlock()) -> MomentStatistics:

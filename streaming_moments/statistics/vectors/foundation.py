@@ -54,7 +54,8 @@ _AT_A_TIME = 1024  # rows that are converted to floats at a time, so that they f
 class VectorsFoundation:
     """Definition of the statistics of dense rows; a `Foundation`.
 
-    A row becomes x (d,) of the grid and its sketch `y = (Q'x + half) >> shift` (s,), rounded.
+    A row becomes a point x (d,) of the grid. Its sketch is `y = (Q'x + half) >> shift` (s,), where
+    `half` rounds to the nearest integer.
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ class VectorsFoundation:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and depend on the content of rows."""
+        """Whether halves are stored, and the content of a row decides its half."""
         return self.halves and self.by_content
 
     @property
@@ -187,7 +188,7 @@ class VectorsFoundation:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Entries of each sum by name."""
+        """Number of entries of each sum, by name."""
         return sizes_of(self.dimension, self.columns, self.squares, self.fourth)
 
     @property
@@ -198,7 +199,7 @@ class VectorsFoundation:
 
     @property
     def rows(self) -> int:
-        """Number of rows into which each sum is divided: one, unless that exceeds a file."""
+        """Number of rows into which each sum is divided: one, unless it is too large for a file."""
         return -(-8 * sum(self.sizes.values()) * (1 + self.halves) // _ROW_BYTES)
 
     @cached_property
@@ -265,7 +266,7 @@ class VectorsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; the even half has those of the whole."""
+        """Shape of each row array of a block by name; those of the even half are the same."""
         held = block.size(self.rows)
         whole = {name: (held, -(-size // self.rows)) for name, size in self.sizes.items()}
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
@@ -288,11 +289,11 @@ class VectorsFoundation:
         require_same_foundation(self, statistics)
 
     def prepared(self, batch: VectorBatch) -> PreparedVectors:
-        """The batch on the grid, with its sketches; raises as `PreparedVectors.of`."""
+        """Round the batch to the grid and sketch it; raises as `PreparedVectors.of`."""
         return PreparedVectors.of(batch, self)
 
     def rejection_reason(self, totals: VectorTotals) -> str | None:
-        """Reason to reject records that are all not numeric."""
+        """Reason to reject the records if none of them is numeric, else None."""
         if totals.n_tokens:
             return None
         return (
@@ -309,13 +310,13 @@ class VectorsFoundation:
         require_bounded(bound)
 
     def room(self, totals: VectorTotals) -> int:
-        """Number of vectors like these before an entry could exceed 2^62."""
+        """Number of vectors like these that can be counted before an entry could exceed 2^62."""
         return LARGEST_SUM * totals.n_tokens // max(1, totals.largest)
 
     def joined(
         self, batches: Iterable[PreparedVectors], most_bytes: int
     ) -> Iterator[SummedVectors]:
-        """Sums of the batches; each joins as many batches as stay below `most_bytes`."""
+        """Sums over joined batches; as many are joined as stay below `most_bytes`."""
         held: list[PreparedVectors] = []
         size = 0
         for batch in batches:
@@ -328,14 +329,14 @@ class VectorsFoundation:
             yield joined_vectors(held)
 
     def sums(self, block: RowBlock) -> ViewSums:
-        """Sums of a block of rows, of no records yet."""
+        """Zero sums of a block of rows, to which records are added."""
         shapes = self.shapes(block).items()
         return ViewSums(block, {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes})
 
     def of(
         self, batches: Iterable[PreparedVectors], block: RowBlock = RowBlock()
     ) -> VectorStatistics:
-        """The statistics of prepared batches; zero without any.
+        """The statistics of prepared batches; zero without batches.
 
         Raises
         ------
@@ -372,5 +373,5 @@ def largest_gain(
 
 
 def reach_of(grid: Grid) -> int:
-    """Longest row of the grid: coordinates are rounded after clipping."""
+    """Largest length of a row of the grid: rounding after clipping can exceed the radius."""
     return grid.radius + isqrt(grid.dimension) + 1

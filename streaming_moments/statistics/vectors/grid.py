@@ -78,8 +78,8 @@ class Grid:
         Parameters
         ----------
         values : (N, d)
-            Finite numbers of any type; float16 to float64 and integers of up to 32 bits as they
-            are, others as float64.
+            Finite numbers of any type; float16 to float64 and integers of up to 32 bits are exact,
+            others are converted to float64.
         """
         exact = values.dtype.kind == "f" and values.dtype.itemsize <= 4
         exact |= values.dtype.kind in "biu" and values.dtype.itemsize <= 2
@@ -92,7 +92,7 @@ class Grid:
         return rows, norms, int(clipped)
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(..., d) points of the grid, whole or not, in the unit of the rows."""
+        """Convert (..., d) points of the grid, also fractions, to the unit of the rows."""
         found: NDArray[np.float64] = self.offset + self.step * points
         return found
 

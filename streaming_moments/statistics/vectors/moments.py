@@ -59,7 +59,7 @@ class VectorMoments:
     squares : (d, d) float64, optional
         `E (x - m)_i (x - m)_h^2` at i, h, if the foundation stores it.
     fourth : (s, s, s, s) float64, optional
-        `E (y - my)` four times, likewise.
+        Fourth outer power of `y - my`, likewise as a mean, if the foundation stores it.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _outer(*vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _central_squares(
     raw: NDArray[np.float64], second: NDArray[np.float64], mean: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """`E (x - m)_i (x - m)_h^2` of `E x_i x_h^2`."""
+    """`E (x - m)_i (x - m)_h^2` from `E x_i x_h^2`."""
     squares = second.diagonal()
     return np.asarray(
         raw - 2 * second * mean - np.outer(mean, squares) + 2 * np.outer(mean, mean**2)

@@ -68,14 +68,18 @@ def foundation_of(
 ) -> VectorsFoundation:
     """Foundation for vectors like those of a pilot.
 
-    The offset is their median, the step a 16th of the median standard deviation of coordinates that
-    vary, the radius 1.3 times the median norm, or more where rows spread in few directions or a
-    twentieth of them is beyond; rows beyond ten median norms are ignored in both. The sketch has
-    the leading directions of a factor model of the pilot (diagonal noise, so that noisy coordinates
-    do not dominate), rounded to int8, and two random columns of +-1; rows of up to 64 numbers are
-    their own sketch. It is shifted so that y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows
-    would not fit. Raises InvalidInput if there are fewer than two rows, all rows are equal, a
-    number is NaN or infinite, or there are no columns.
+    The offset is the median of the rows. The step is a 16th of the median standard deviation of the
+    coordinates that vary. The radius is 1.3 times the median norm. It is larger where rows spread
+    in few directions, or where a twentieth of them would be beyond it. Rows beyond ten median norms
+    are ignored for step and radius.
+
+    The sketch has the leading directions of a factor model of the pilot, rounded to int8, and two
+    random columns of +-1. The model has diagonal noise, so that noisy coordinates do not dominate.
+    Rows of up to 64 numbers are their own sketch. The sketch is shifted so that y spreads over 2^3
+    to 2^4, or less where 2 x 10^9 rows would not fit.
+
+    Raises InvalidInput if there are fewer than two rows, all rows are equal, a number is NaN or
+    infinite, or there are no columns.
 
     rows : (N, d), finite numbers; 2,000 rows are as good as more
     columns : columns of the sketch; a good choice is one and a half for each component plus two. By
@@ -83,7 +87,7 @@ def foundation_of(
     seed : seed of the random columns
     squares, fourth, halves : options of the foundation
     reach : radius in median norms. By default 1.3 or more, so that outliers do not dominate
-        mixtures; with `fourth` 4, as tails separate factors.
+        mixtures; with `fourth` 4, because tails separate factors.
 
     Examples
     --------
@@ -182,7 +186,10 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
 
 
 def _middle(sizes: NDArray[np.float64]) -> float:
-    """Median, or median of positive sizes: half of sparse rows can be at the offset."""
+    """Median of sizes, or of the positive ones if it is 0.
+
+    Half of the rows of sparse data can be at the offset.
+    """
     return float(np.median(sizes)) or float(np.median(sizes[sizes > 0]))
 
 
@@ -204,7 +211,7 @@ def _reach(values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
 def _sketch(
     rows: NDArray[np.float64], columns: int | None, fourth: bool, rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    """(d, s) int8 directions of a pilot and random columns, or all directions."""
+    """(d, s) int8 leading directions of a pilot and random columns, or the identity."""
     size = rows.shape[1]
     columns = _columns_of(size, columns, fourth)
     if columns >= size:
@@ -222,7 +229,7 @@ def _sketch(
 
 
 def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
-    """(d, number) leading directions of a factor model, orthonormal and signed.
+    """(d, number) leading directions of a factor model, orthonormal, with positive largest entries.
 
     `psi` by approximate maximum likelihood, then the left singular vectors of `psi^-1 F` (Lawley),
     which are eigenvectors of the covariance for even noise.

@@ -65,7 +65,7 @@ class VectorBatch:
 
     @classmethod
     def of(cls, values: NDArray[Any], odd: NDArray[np.bool_] | None = None) -> VectorBatch:
-        """The finite rows among some; the others are counted as `without`."""
+        """The rows with only finite numbers; the others are counted in `without`."""
         sound = np.isfinite(values).all(axis=1)
         if sound.all():
             return cls(values, odd)
@@ -79,11 +79,11 @@ class VectorBatch:
 
     @property
     def held(self) -> int:
-        """Number of rows for `select` and `take`, without other records."""
+        """Number of rows, to which `select` and `take` refer; other records are not included."""
         return len(self.values)
 
     def take(self, places: NDArray[np.int64]) -> VectorBatch:
-        """Rows at these places, in their order, without other records; a copy."""
+        """Rows at these places, in the order of the places, without other records; a copy."""
         odd = None if self.odd is None else self.odd[places]
         return VectorBatch(self.values[places], odd)
 
@@ -144,7 +144,7 @@ class PreparedVectors:
 
     @property
     def bound(self) -> float:
-        """No entry of a sum gains more."""
+        """Most that these rows add to an entry of a sum."""
         return float(self.totals.bound)
 
     @cached_property
@@ -189,7 +189,7 @@ class SummedVectors:
 
     @property
     def bound(self) -> float:
-        """No entry of a sum gains more."""
+        """Most that these rows add to an entry of a sum."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
@@ -203,7 +203,7 @@ class SummedVectors:
 
 
 def joined_vectors(prepared: Sequence[PreparedVectors]) -> SummedVectors:
-    """The sums of some batches as one; the batches are released."""
+    """Sums over some batches together; they do not refer to the rows."""
     head = prepared[0]
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in prepared])

@@ -69,7 +69,7 @@ class VectorTotals(IntegerTotals):
 class VectorStatistics(AdditiveStatistics):
     """Sums over N rows x (d,) of the grid and their sketches y (s,).
 
-    A sum is one flat array, dealt to the rows of the foundation, usually one:
+    A sum is one flat array, divided among the rows of the foundation, usually one row:
 
     =================  ====================================  ===========================
     name               entries                               content
@@ -106,7 +106,7 @@ class VectorStatistics(AdditiveStatistics):
         return self.sums[name].ravel()[:size]
 
     def impossible(self) -> Iterator[str]:
-        """Sums of squares that are negative."""
+        """Names of arrays with negative sums of squares, each with their number."""
         for name, array in self.sums.items():
             places = _squares_of(name.removeprefix(EVEN), self.foundation)
             rows, columns = np.divmod(places, array.shape[1])
@@ -124,7 +124,7 @@ def joined_blocks(blocks: Sequence[VectorStatistics]) -> VectorStatistics:
 
 
 def sizes_of(dimension: int, columns: int, squares: bool, fourth: bool) -> dict[str, int]:
-    """Entries of each sum by name.
+    """Number of entries of each sum, by name.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def sizes_of(dimension: int, columns: int, squares: bool, fourth: bool) -> dict[
 def broken_identities(
     foundation: Any, blocks: Iterable[tuple[RowBlock, Arrays]], totals: VectorTotals
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Identities that stored statistics violate, each with its row block, or None for all.
+    """Identities that stored statistics violate, each with its row block; None means all.
 
     A whole number equals its square modulo 2, and its cube modulo 6; a sum of squares is at least
     the square of the sum over N; no entry exceeds the bound; and the sum of the sketches is the
@@ -201,7 +201,7 @@ def _broken(foundation: Any, sums: Arrays, number: int) -> Iterator[str]:
 
 
 def _most_sketched(first: NDArray[np.int64], foundation: Any) -> NDArray[np.float64]:
-    """(s,) largest possible `Q' first`, for the bound of its rounding."""
+    """(s,) largest possible sizes of `Q' first`; tolerances are proportional to them."""
     magnitudes = np.abs(first[: foundation.dimension]).astype(np.float64)
     found: NDArray[np.float64] = magnitudes @ np.abs(foundation.matrix.astype(np.float64))
     return found

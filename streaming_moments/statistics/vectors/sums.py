@@ -126,7 +126,10 @@ def _sketched(
 
 
 def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
-    """Products of all pairs `a <= b`, some b at a time, with every c >= the first b."""
+    """Sums of products of three columns a, b and c.
+
+    Handles some b at a time: all pairs `a <= b`, with every c from the first of these b on.
+    """
     width = sketches.shape[1]
     panels = [(start, min(start + _PAIRED, width)) for start in range(0, width, _PAIRED)]
     number = [sum(range(start + 1, stop + 1)) for start, stop in panels]

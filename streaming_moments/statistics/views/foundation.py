@@ -80,18 +80,18 @@ class ViewsFoundation(ThreeViews):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the bases, which include their vocabularies, of the columns, and of halves."""
+        """SHA-256 of the bases, their vocabularies, the columns, and whether halves are stored."""
         parts = [*(basis.fingerprint for basis in self.bases), *self.columns, str(self.halves)]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     @property
     def rows(self) -> int:
-        """Words of the largest view; all views have the same number of row blocks."""
+        """Number of words of the largest view; all views have the same number of row blocks."""
         return max(basis.n_words for basis in self.bases)
 
     @property
     def whole(self) -> bool:
-        """Whether the slices hold the table of triples: both sketches are identities."""
+        """Whether all triples are stored, because both sketches are identities."""
         return all(basis.columns == basis.n_words for basis in self.bases[1:])
 
     @property
@@ -136,17 +136,20 @@ class ViewsFoundation(ThreeViews):
         }
 
     def prepared(self, batch: ViewBatch) -> PreparedRecords:
-        """The batch with its sketches; raises as `PreparedRecords.of`."""
+        """Compute the sketches of a batch; raises as `PreparedRecords.of`."""
         if batch.rows.halves is None and not self.by_content:
             batch = batch.halved(odd_by_place(0, batch.documents))
         return PreparedRecords.of(batch, self.bases, self.halves)
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return tokens of all views; their product is largest if all views have equally many."""
+        """Return the largest number of tokens of a record, in all views together.
+
+        Their product over the views is largest if all views have equally many.
+        """
         return min(most, 3 * int((bound / PEAK) ** (1 / 3)))
 
     def rejection_reason(self, totals: ViewTotals) -> str | None:
-        """Reason to reject records that never have a known word in each view."""
+        """Reason to reject the records if none has a known word in each view, else None."""
         if totals.triples:
             return None
         return (

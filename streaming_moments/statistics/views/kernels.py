@@ -23,11 +23,12 @@ def add_records(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """Add `sum_d x_i left_d right_d'` to every row i of a block; the even half also to the second.
+    """Add `sum_d x_i left_d right_d'` to every row i of a block.
 
-    Entries are ordered by row: those of row i at `starts[i]:starts[i + 1]`, the odd half from
+    The even half is also added to `even_sums`, which may have no rows. Entries are ordered by row:
+    those of row i are at `starts[i]:starts[i + 1]`, and those of the odd half begin at
     `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in which all sums of the
-    batch are exact. `even_sums` may have no rows.
+    batch are exact.
     """
     height, width = left.shape[1], right.shape[1]
     held = np.zeros((height, width), left.dtype)
@@ -95,9 +96,10 @@ def add_windows(
 ) -> None:
     """Add `sum left right'` of the windows with middle symbol i, for every row i of a block.
 
-    `cells` are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count;
-    groups of one middle symbol and half begin at `groups`, whose last entry is their number. A row
-    of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, the last one of all outside the core.
+    `cells` are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count. A
+    group has one middle symbol and half; groups begin at `groups`, whose last entry is the number
+    of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the last row is for
+    all symbols outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1
     held = np.zeros((width, width), sketch.dtype)

@@ -98,7 +98,7 @@ class ViewBatch:
         return odd_half(keys)
 
     def halved(self, odd: NDArray[np.bool_] | None) -> ViewBatch:
-        """The same records with given halves, (records,) bool; None: by their words."""
+        """The same records with given halves, (records,) bool; with None their words decide."""
         return replace(self, rows=replace(self.rows, halves=odd))
 
     def select(self, start: int, stop: int) -> ViewBatch:
@@ -169,7 +169,7 @@ class PreparedRecords:
 
     @property
     def bound(self) -> float:
-        """Bound on the growth of an entry of a sum."""
+        """Most that the batch adds to an entry of a sum."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
@@ -203,7 +203,7 @@ class PreparedRecords:
 
 
 def with_constant(basis: Basis) -> NDArray[np.int64]:
-    """(n, 1 + s) int64 rows `[1, Q]` of all words; those outside the core have zeros after it."""
+    """(n, 1 + s) int64 rows `[1, Q]` of all words; Q is zero outside the core."""
     rows = np.zeros((basis.n_words, 1 + basis.columns), dtype=np.int64)
     rows[:, 0] = 1
     rows[: basis.core, 1:] = basis.matrix
@@ -211,7 +211,7 @@ def with_constant(basis: Basis) -> NDArray[np.int64]:
 
 
 def joined_records(prepared: Sequence[PreparedRecords]) -> PreparedRecords:
-    """The records of some batches as one."""
+    """Join the records of some batches in one batch."""
     head = prepared[0]
     if len(prepared) == 1:
         return head

@@ -171,7 +171,7 @@ class ViewStatistics(AdditiveStatistics):
     """
 
     def impossible(self) -> Iterator[str]:
-        """Arrays with negative counts."""
+        """Names of arrays with negative counts, each with the problem."""
         return broken(self.sums)
 
 
@@ -222,7 +222,7 @@ def broken(sums: Arrays) -> Iterator[str]:
 def broken_identities(
     blocks: Iterable[tuple[RowBlock, Arrays]], totals: ViewTotals
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Identities that stored statistics violate, each with its row block, or None for all."""
+    """Identities that stored statistics violate, each with its row block; None means all."""
     triples = {TRIPLES: 0, EVEN + TRIPLES: 0}
     expected = {TRIPLES: totals.triples, EVEN + TRIPLES: totals.even_triples}
     seen: set[str] = set()

@@ -44,12 +44,12 @@ class ThreeViews:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and depend on the content of records."""
+        """Whether halves are stored, and the content of a record decides its half."""
         return self.halves and self.by_content
 
     @property
     def fingerprint(self) -> str:
-        """64 hexadecimal digits, the same for the same content."""
+        """64 hexadecimal digits, which are equal if all content is equal."""
         raise NotImplementedError
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
@@ -61,13 +61,13 @@ class ThreeViews:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; the even half has those of the whole."""
+        """Shape of each row array of a block by name; those of the even half are the same."""
         whole = self.whole_shapes(block)
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
         return {**whole, **even}
 
     def compresses(self, name: str) -> bool:
-        """Whether to compress: rows of rare words are mostly zeros."""
+        """Return True, because rows of rare words are mostly zeros."""
         return True
 
     def totals(self, tables: Arrays, rows: int | None = None) -> ViewTotals:
@@ -104,12 +104,12 @@ class ThreeViews:
             yield type(self).join(held)
 
     def sums(self, block: RowBlock) -> ViewSums:
-        """Sums of a block of rows, of no records yet."""
+        """Zero sums of a block of rows, to which records are added."""
         shapes = self.shapes(block).items()
         return ViewSums(block, {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes})
 
     def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of prepared batches; zero without any.
+        """The statistics of prepared batches; zero without batches.
 
         Raises BoundExceeded if a sum could pass 2^62.
         """
@@ -165,7 +165,7 @@ def require_sketch(basis: Basis, words: Vocabulary) -> None:
 
 
 def describe_words(words: Vocabulary) -> dict[str, Any]:
-    """A vocabulary for JSON."""
+    """Describe a vocabulary for JSON."""
     return {"terms": list(words.terms), "core": words.core, "policy": words.policy}
 
 

@@ -37,11 +37,12 @@ _LOG_2 = np.float32(np.log(2))
 def _likelihoods(
     left: Real, right: Real, row: np.uint64, start: np.uint64, size: np.uint64, found: Real
 ) -> None:
-    """`GROUP` rows from `row` on of `left right`, `size` columns from `start` on, into `found`.
+    """Compute a part of `left right`, and write it to `found`.
 
-    Four rows and four topics at a time share each read of `right`: 2.4 times as fast as single
-    rows. Each row is computed by the same operations at any position, so it has the same bits.
-    Indices are unsigned, so that Numba does not check for negative ones.
+    The part has `GROUP` rows from `row` on and `size` columns from `start` on. Four rows and four
+    topics at a time share each read of `right`: 2.4 times as fast as single rows. Each row is
+    computed by the same operations at any position, so it has the same bits. Indices are unsigned,
+    so that Numba does not check for negative ones.
     """
     first, second, third, fourth = found[0], found[1], found[2], found[3]
     r0, r1, r2, r3 = row, row + _ONE, row + _TWO, row + _THREE
@@ -124,7 +125,7 @@ def add_sparse_ratios(
     gathered: Real,
     sums: NDArray[np.float64],
 ) -> None:
-    """Same as `add_dense_ratios` for rows stored as their counts above 0.
+    """Same as `add_dense_ratios`, for sparse rows: only their counts above 0 are stored.
 
     starts : (rows + 1,) int64, of the entries of each row
     words, counts : (entries,), core word and P of each
@@ -223,7 +224,10 @@ def add_sparse_logarithms(
     likelihoods: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """Same as `add_dense_logarithms` for rows as in `add_sparse_ratios`; a mean for each entry."""
+    """Same as `add_dense_logarithms`, for sparse rows as in `add_sparse_ratios`.
+
+    `means` has an entry for each row of `left`.
+    """
     wide, nothing = np.uint64(right.shape[1]), counts.dtype.type(0)
     own, mixed, number = likelihoods[0], likelihoods[GROUP], np.uint64(shares.size)
     for row in range(np.uint64(places.size)):
@@ -259,7 +263,7 @@ def copy_rows(
     words: NDArray[np.int32],
     counts: Real,
 ) -> None:
-    """Copy rows of `pairs - taken`, with the columns of `dense`, as dense or sparse rows.
+    """Copy rows of `pairs - taken` as dense or sparse rows, with as many columns as `dense`.
 
     Rows with `least` entries or more in `whole` are copied into `dense`. Entries above 0 of other
     rows are copied into `words` and `counts`, one row after another. Each row is read once, while
@@ -268,7 +272,7 @@ def copy_rows(
     taken : a row for each row of pairs, or one for all of them
     dense, words, counts : space for all rows, and for one more entry
 
-    Groups of zeros, most of a sparse row, are skipped without looking at each number.
+    Most of a sparse row is groups of zeros, which are skipped at once.
     """
     several, core, stretch = taken.shape[0] > 1, np.uint64(dense.shape[1]), np.uint64(STRETCH)
     free, entry = 0, 0
@@ -323,7 +327,8 @@ def split_rows(
 
     even : (rows, core) pair counts of the even half, read where the sum of both is above 0
     even_dense, odd_dense : as `dense`
-    even_entries, odd_entries : (sparse rows,), entries of each, which are in `even_words`, ...
+    even_entries, odd_entries : (sparse rows,), number of entries of each row in each half, which
+        are in `even_words`, `even_counts`, `odd_words` and `odd_counts`
     """
     kind = dense.dtype.type
     for row in range(dense_places.size):

@@ -1,7 +1,7 @@
-"""Numba kernels of pairs: pack documents, and add all sums of two words in 64 bits, a cell.
+"""Numba kernels of pairs: all sums of two words are fields of one cell of 64 bits.
 
-`wide_pairs` adds sums that are too large for a cell. Kernels are serial, run without the
-interpreter lock, and add to arrays of their caller.
+Documents are packed first. `wide_pairs` adds sums that are too large for a cell. Kernels are
+serial, run without the interpreter lock, and add to arrays of their caller.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
 
 @dataclass(frozen=True)
 class CellFields:
-    """Fields of a cell, in bits: sums of products, of each half or of both, and documents.
+    """Sizes in bits of the fields of a cell: sums of products, and a number of documents.
+
+    With `halves` each half has its own sum of products. With `codocuments` a field counts
+    documents.
 
     Examples
     --------
@@ -52,7 +55,7 @@ class CellFields:
 def pack_core(
     indptr: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32], core: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """Core entries of each document: words with count 1, then word and count of each other.
+    """Pack the core entries of documents: words with count 1, then pairs of a word and its count.
 
     Words and counts must be below 2^16. Returns `(documents + 1, 2)` starts of the words with count
     1 and of the other entries, and the numbers. `add_to_cells` reads every document once for each
@@ -115,7 +118,7 @@ def add_to_cells(
     chosen: NDArray[np.bool_],
     cells: NDArray[np.uint64],
 ) -> None:
-    """Add the sums of `wide_pairs.add_pairs_together` into fields of (rows, core) cells of 64 bits.
+    """Add the sums of `wide_pairs.add_pairs_together`, as fields of (rows, core) cells of 64 bits.
 
     The low `bits` sum products of the odd half, the next ones those of the even half, and the
     others count documents. Without `halves` the low bits sum both halves, and without `together`

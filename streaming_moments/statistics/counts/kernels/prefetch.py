@@ -13,7 +13,7 @@ _LINE = 64  # bytes in a line of the cache
 
 
 def prefetching(lines: int) -> Any:
-    """Intrinsic `(array, place)` that prefetches `lines` cache lines from `array.flat[place]`.
+    """Intrinsic `(array, place)` that prefetches `lines` cache lines from `array.flat[place]` on.
 
     For data larger than the cache, read in runs at unpredictable positions. It never changes a
     result. Every address is allowed: unavailable lines are not fetched.

@@ -39,7 +39,8 @@ _AHEAD = 24
 def _tile(vectors: int) -> Any:
     """Intrinsic that adds a tile of `panel' diag(weights) panel` to `sums`.
 
-    _LANES rows from `row`, `vectors * _LANES` columns from `column`, over `filled` documents.
+    The tile has _LANES rows from `row` on and `vectors * _LANES` columns from `column` on. Its sums
+    are over `filled` documents.
     """
     lanes = ir.VectorType(ir.DoubleType(), _LANES)
     first_lane = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
@@ -116,11 +117,11 @@ def add_triples(
     long: NDArray[np.bool_],
     triples: NDArray[np.int64],
 ) -> None:
-    """`T_i += sum_d x_di y_d y_d'` over documents that are not long, packed upper triangle.
+    """`T_i += sum_d x_di y_d y_d'` over documents that are not long, as packed triangles.
 
-    Word by word: the y of the documents with word i are gathered and multiplied in the cache, as
-    the sparse product `X' (y (x) y)` is limited by memory. The caller ensures that every partial
-    sum is below 2^53, so float64 is exact.
+    Handles one word after another: the y of the documents with word i are gathered and multiplied
+    in the cache, because the sparse product `X' (y (x) y)` is limited by memory. The caller ensures
+    that every partial sum is below 2^53, so float64 is exact.
     """
     padded = -(-projections.shape[1] // _LANES) * _LANES
     panel, sums = _aligned(_GATHER, padded), _aligned(padded, padded)
@@ -140,7 +141,7 @@ def add_triples(
 
 
 def _aligned(rows: int, columns: int) -> NDArray[np.float64]:
-    """Zeros aligned to 64 bytes: vectors across two cache lines are slower."""
+    """Zeros aligned to 64 bytes, because vectors that cross two cache lines are slower."""
     numbers = np.zeros(rows * columns + 8)
     begin = -numbers.ctypes.data % 64 // 8
     return numbers[begin : begin + rows * columns].reshape(rows, columns)

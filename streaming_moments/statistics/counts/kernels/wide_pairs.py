@@ -92,14 +92,15 @@ def add_pairs_together(
     even_pairs: NDArray[np.int64],
     codocuments: NDArray[np.int64],
 ) -> None:
-    """Add `add_pairs` and `add_codocuments` in one sweep, and `add_pairs` of the even half as well.
+    """Add pairs of all documents and of the even half, and co-documents, in one sweep.
 
-    Handles the chosen rows, (rows,) bool. If `even_pairs` or `codocuments` have no rows, they are
-    not added. The documents of the even half come first: their sums are copied in the middle, so
-    nothing is added twice. The high bits of a 64-bit cell count documents, the others sum products,
-    so one addition into a row that stays in the cache does both. The caller ensures that the
-    products of a word in the batch do not overflow. Indices are unsigned, as checks for negative
-    ones are a third of the instructions of the inner loops.
+    Adds to the chosen rows, (rows,) bool, what `add_pairs` and `add_codocuments` add. Without rows
+    of `even_pairs` or `codocuments`, these sums are not added. The documents of the even half come
+    first: their sums are copied in the middle, so nothing is added twice. The high bits of a 64-bit
+    cell count documents, and the others sum products, so one addition into a row that stays in the
+    cache does both. The caller ensures that the products of a word in the batch do not overflow.
+    Indices are unsigned, because checks for negative ones are a third of the instructions of the
+    inner loops.
     """
     core = pairs.shape[1]
     next_one, two, high = np.uint64(1), np.uint64(2), np.uint64(64 - count_bits)

@@ -1,4 +1,4 @@
-"""Effective number of documents behind some tokens, which determines errors of topic shares."""
+"""Effective number of documents from which tokens come: errors of topic shares depend on it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 
 
 def token_concentration(lengths: LengthHistogram, passages: bool = False) -> float:
-    """`sum_d (c_d / C)^2` for documents of c_d tokens, C in all: 1 over their effective number.
+    """`sum_d (c_d / C)^2`, with c_d of all C tokens in document d: 1 over the effective number.
 
-    Each token counts once, whatever the length weights, as shares of topics come from counted
-    words, not from weighted moments. The result is above 0 and at most 1. Raises InvalidInput if no
+    Each token counts once for any length weights, because shares of topics come from counted words,
+    not from weighted moments. The result is above 0 and at most 1. Raises InvalidInput if no
     document has a token.
 
-    With `passages` the lengths are those of passages of documents. The number of documents is then
-    estimated, and rather low: about half of them end in a passage of less than half of the usual
-    length, and for exponentially distributed lengths the estimate is half their number.
+    With `passages` the lengths are those of passages of unknown documents. Their number is
+    estimated by the number of passages shorter than half of the usual length, which is rather low:
+    about half of the documents end in such a passage. If the lengths of documents are exponentially
+    distributed, the estimate is half of their number.
 
     Examples
     --------

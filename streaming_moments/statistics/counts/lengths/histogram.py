@@ -20,10 +20,10 @@ from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWe
 class LengthHistogram:
     """Number of documents by length, in vocabulary tokens.
 
-    A mergeable statistic: `zero()` is its identity, `+` and `-` are exact. The constants are
-    Python integers, so none can overflow: with c the length of a document, which counts w(c)
-    times, `C1 = sum w c`, `C2 = sum w c(c-1)`, `C3 = sum w c(c-1)(c-2)` (Ruffini et al. 2018,
-    Theorem 1, where w = 1).
+    A mergeable statistic: `zero()` is its identity, `+` and `-` are exact. A document of length c
+    counts w(c) times. The constants C1, C2 and C3 are `sum w c`, `sum w c(c-1)` and `sum w
+    c(c-1)(c-2)` (Ruffini et al. 2018, Theorem 1, where w = 1). They are Python integers, so none
+    can overflow.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class LengthHistogram:
 
     @property
     def aged_documents(self) -> float:
-        """Number of documents N, as in document frequencies; weighted by age, not by length."""
+        """Number of documents N; like document frequencies, it is not weighted by length."""
         return float(self.n_documents)
 
     @property
@@ -172,7 +172,7 @@ class LengthHistogram:
 
     @property
     def effective_documents(self) -> float:
-        """`1 / W3`: number of documents of equal length that would estimate M3 as well."""
+        """`1 / W3`: number of documents of equal length that estimate M3 equally well."""
         return 1 / self.W3 if self.C3 else 0.0
 
     @property
@@ -216,7 +216,7 @@ class WeightedLengths:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[float, LengthHistogram]]) -> WeightedLengths:
-        """Sum documents by weight."""
+        """Add up the documents that have the same weight."""
         sums: dict[float, LengthHistogram] = {}
         for weight, histogram in parts:
             sums[weight] = sums[weight] + histogram if weight in sums else histogram
@@ -229,7 +229,7 @@ class WeightedLengths:
 
     @property
     def aged_documents(self) -> float:
-        """Number of documents weighted by age only, as in document frequencies."""
+        """Number of documents; like document frequencies, it is weighted by age, not by length."""
         return sum(weight * histogram.n_documents for weight, histogram in self.parts)
 
     @property
@@ -259,7 +259,10 @@ class WeightedLengths:
 
     @property
     def effective_documents(self) -> float:
-        """`C3^2 / sum (v w c(c-1)(c-2))^2`, v being the weight of a part; 0 without triples."""
+        """Effective number of documents; 0 without triples.
+
+        It is `C3^2 / sum (v w c(c-1)(c-2))^2`, where v is the weight of a part.
+        """
         squares = sum(weight**2 * part.falling(3, power=2) for weight, part in self.parts)
         return self.C3**2 / squares if squares else 0.0
 

@@ -45,7 +45,7 @@ def finest_even(batch: CountBatch) -> LengthWeights:
 
 
 def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: LengthWeights) -> int:
-    """Number of documents like a sample whose sums stay below 2^62.
+    """Number of documents like those of a sample that can be counted before a sum exceeds 2^62.
 
     `matrix` is the (core, s) int8 Q of the basis, `weights` are those of the basis.
 
@@ -59,10 +59,10 @@ def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: Len
 
 
 def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights:
-    """Even weights for a sample, as fine as its documents need and the bound of sums allows.
+    """Even weights for a sample: the finest ones that leave enough room below the bound of sums.
 
-    " "10^9 documents of up to 500 tokens fit, or as many tokens in longer ones. If fewer pooled "
-    "documents would fit, a sixteenth of their number fits.
+    Room for 10^9 documents of up to 500 tokens is enough, or for as many tokens in longer ones. If
+    a sixteenth of the room of pooled weights is less, that is enough.
     """
     squares = _squares(batch, matrix)
     pooled, plain = _room(batch, squares, POOLED)
@@ -79,13 +79,13 @@ def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights
 
 
 def room_for_projection(batch: CountBatch, columns: int) -> NDArray[Any]:
-    """(columns,) zeros, int32 or int64, in which `y = Q' x` of any document is exact."""
+    """(columns,) zeros, of int32 or int64, so that `y = Q' x` of each document is exact."""
     narrow = int(batch.lengths.max(initial=0)) < _LONGEST_NARROW
     return np.zeros(columns, dtype=np.int32 if narrow else np.int64)
 
 
 def _squares(batch: CountBatch, matrix: NDArray[np.int8]) -> NDArray[np.float64]:
-    """(documents,) largest square of an entry of y."""
+    """(documents,) largest squared entry of the y of each document."""
     squares = np.empty(batch.documents)
     total = room_for_projection(batch, matrix.shape[1])
     y = np.empty((batch.documents, matrix.shape[1]), dtype=np.float32)
@@ -106,7 +106,7 @@ def _squares(batch: CountBatch, matrix: NDArray[np.int8]) -> NDArray[np.float64]
 def _room(
     batch: CountBatch, squares: NDArray[np.float64], weights: LengthWeights
 ) -> tuple[int, float]:
-    """Documents that fit, and the bound of T that a token adds to a batch."""
+    """Number of documents that fit, and the bound of the sums T for each token of the sample."""
     weighted = weights.at(batch.lengths) * squares
     entries = batch.counts * np.repeat(weighted, np.diff(batch.indptr))
     triples = np.bincount(batch.words, entries, batch.n_words).max(initial=0.0)

@@ -1,4 +1,4 @@
-"""RowLengths: documents by length for each row, because words may be added later."""
+"""RowLengths: documents by length for each row; rows of later words have fewer documents."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class RowLengths(Generic[L]):
     This is a step function of the row, and `+` and `-` are exact for each row.
     `RowLengths(LengthHistogram.zero())` is the identity.
 
-    whole : all documents, as they all count the first rows
-    later : first row of each step, increasing, and the documents that count it and later rows; a
-        step equal to the one before is left out
+    whole : all documents, because all of them are counted in the first rows
+    later : first row of each step, increasing, and the documents counted in that row and later
+        ones; a step equal to the one before is left out
 
     Examples
     --------
@@ -48,12 +48,12 @@ class RowLengths(Generic[L]):
 
     @staticmethod
     def of_first(lengths: LengthHistogram, words: int | None) -> RowLengths[LengthHistogram]:
-        """Documents counted when there were only `words` words; None: all documents."""
+        """Documents counted while there were only `words` words; None: counted in all rows."""
         whole = RowLengths(lengths)
         return whole if words is None else whole.until(words)
 
     def until(self: RowLengths[LengthHistogram], words: int) -> RowLengths[LengthHistogram]:
-        """Documents counted before words were added, without those counted later."""
+        """The same documents, counted only in the first `words` rows."""
         nothing = LengthHistogram.zero(self.whole.weights)
         return _in_steps(self.whole, [*self.later, (words, nothing)])
 
@@ -111,7 +111,7 @@ class RowLengths(Generic[L]):
     def constants(
         self, rows: NDArray[np.int64], form: Form = Mixture()
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Totals of a form for each row, over the documents that count it.
+        """Totals of a form for each row, over the documents that are counted in the row.
 
         Examples
         --------

@@ -23,7 +23,7 @@ class LengthWeights:
     """Fixed whole weights w(c): a document of length c counts w(c) times.
 
     Estimates of the moments stay unbiased with any function of the length (Ruffini et al. 2018,
-    Theorems 1 and 3, document by document), and so do sums of integers.
+    Theorems 1 and 3, document by document). Weights are whole numbers, so that sums stay integers.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class LengthWeights:
         (`w = 1 / c^2`: short documents dominate, whose few words are noise).
 
         most : length above which documents count once; larger values give finer weights
-        tau : as above, in tokens
+        tau : tokens, as in the formula
 
         Examples
         --------
@@ -93,7 +93,7 @@ class LengthWeights:
 
     @property
     def sentence(self) -> str:
-        """Sentence on the length weights.
+        """Sentence that describes the length weights.
 
         Examples
         --------

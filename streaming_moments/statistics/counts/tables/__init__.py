@@ -1,1 +1,1 @@
-"""Tables of categorical columns: words of a vocabulary as values of columns."""
+"""Tables of categorical columns, whose values are the words of a vocabulary."""

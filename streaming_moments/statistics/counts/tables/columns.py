@@ -53,7 +53,7 @@ class TableColumns:
 
     @classmethod
     def of_terms(cls, terms: Iterable[str]) -> TableColumns:
-        """Columns of terms such as `column=value`; terms of a column are adjacent."""
+        """Columns from terms of the form `column=value`, with the terms of a column adjacent."""
         found: dict[str, list[str]] = {}
         for term in terms:
             name, _, value = term.partition(BETWEEN)
