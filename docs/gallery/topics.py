@@ -36,7 +36,8 @@ figure.tight_layout()
 print("estimated error of each topic:", model.model_.topic_bars.round(3))
 
 # %%
-# How many topics are there? `"auto"` tries several numbers. Draw their scores: the band is noise.
+# How many topics are there? `"auto"` tries several numbers. Draw their scores. The band shows the
+# noise.
 
 found = MomentTopics(n_components="auto").fit(corpus.batch.to_csr())
 found.number_search_.plot()

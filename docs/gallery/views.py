@@ -52,7 +52,7 @@ for state in when.argsort():
 
 # %%
 # Hide the decade of the held-out passages. The words of a passage give probabilities of states, and
-# these give probabilities of decades. Their product over the passages dates an address.
+# these give probabilities of decades. The product over its passages dates an address.
 
 states = model.predict_proba([views[0][held_out], views[1][held_out], None])
 logs = np.log(states @ model.components_[2] + 1e-6)
