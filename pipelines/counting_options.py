@@ -120,7 +120,9 @@ class CountingOptions:
         metavar="PHRASE",
         sections=_WORDS,
     )
-    min_length: Count = option("Leave out words of fewer characters.", 2, sections=_WORDS)
+    min_length: Count = option(
+        "Leave out words with fewer characters than this.", 2, sections=_WORDS
+    )
     passage_words: Count | None = option(
         "Split documents into passages of this many words.", None, sections=_WORDS
     )
@@ -180,10 +182,12 @@ class PilotOptions:
         sections=_WORDS,
     )
     min_documents: Number = option(
-        "Leave out words that occur in fewer passages of the sample.", 5, sections=_WORDS
+        "Leave out words that occur in fewer passages of the sample than this.", 5, sections=_WORDS
     )
     max_document_fraction: PositiveShare = option(
-        "Leave out words that occur in a larger share of the passages.", 0.5, sections=_WORDS
+        "Leave out words that occur in a larger share of the passages than this.",
+        0.5,
+        sections=_WORDS,
     )
     max_topics: Count | None = option(
         f"Most topics that later fits can have [{MOST_TOPICS}, or as many as there are core "

@@ -94,7 +94,9 @@ class FitOptions:
     method: str = option(
         "Decomposition of the third moment.", "joint", decomposition_called, choices=METHODS
     )
-    seed: int = option("Seed of the random starts of power, svd, eigen and als.", 0, require_seed)
+    seed: int = option(
+        "Seed of random starts, of the methods power, svd, eigen and als.", 0, require_seed
+    )
 
     def __post_init__(self) -> None:
         for one in fields(self):

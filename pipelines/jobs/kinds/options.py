@@ -88,8 +88,8 @@ class KindOptions:
             {
                 "views": _SKETCH.format("128 words"),
                 "sequences": _SKETCH.format("128 symbols"),
-                "vectors": "Columns of the sketch, at least 1.5 times the components [50; with up "
-                "to 64 numbers all of them]",
+                "vectors": "Columns of the sketch, at least 1.5 times the number of components "
+                "[50; one for each of up to 64 numbers]",
                 "edges": _SKETCH.format(f"{WHOLE_NODES:,} nodes"),
                 "sets": _SKETCH.format("128 features"),
             }
