@@ -24,6 +24,8 @@ _ITEM = re.compile(
     r"""True|False|'[^',\\]*'|"[^",\\]*"|\[.*\]|\((?:\s*\d+L?\s*,)*\s*(?:\d+L?\s*)?\))\s*(?:,|$)""",
     re.DOTALL,
 )
+# name of a type of numbers; `numpy.dtype` reads other names by the parser of Python
+_TYPE = re.compile(r"[<>=|]?[A-Za-z?]\w*(?:\[\w+\])?")
 
 
 class NpyHead(NamedTuple):
@@ -61,6 +63,8 @@ def read_npy_head(stream: IO[bytes]) -> NpyHead:
         raise ValueError("its header has a value of the wrong type")
     if kind.startswith("["):
         raise ValueError("it holds records with fields, not numbers")
+    if not _TYPE.fullmatch(kind[1:-1]):
+        raise ValueError(f"its header has the type {kind}")
     try:
         dtype = np.dtype(kind[1:-1])
     except (TypeError, SyntaxError) as error:

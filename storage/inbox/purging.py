@@ -5,7 +5,6 @@ Claims lose the hashes of their documents, so documents sent again with the same
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -19,9 +18,13 @@ from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.owners import FORMAT_FILE, Owner, owner_of
 from streaming_moments.storage.inbox.rejected import LEFT_OUT, forget_left_out, left_out_file
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import SEALED, Seal, seal_file, seal_of_shard
-
-_SHARD = re.compile(rf"(.+)/({SEALED}/\d{{4}}-\d\d-\d\d/(\d{{20}})\.sealed\.jsonl)")
+from streaming_moments.storage.inbox.seals import (
+    SEALED,
+    Seal,
+    place_of_shard,
+    seal_file,
+    seal_of_shard,
+)
 
 
 def purge_inboxes(
@@ -119,9 +122,10 @@ def _inboxes(
 ) -> Iterator[tuple[SealLog, list[str]]]:
     found: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        match = _SHARD.fullmatch(name)
-        if match:
-            found[match[1]].append(match[2])
+        place = place_of_shard(name)
+        if place is not None:
+            inbox, path = place
+            found[inbox].append(path)
     for url, paths in found.items():
         folder = Folder.at(url, storage_options)
         if folder.exists(FORMAT_FILE):

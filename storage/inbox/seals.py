@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -17,6 +18,7 @@ from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, 
 
 SEALS, SEALED = "seals", "sealed"
 GONE = "gone"  # folder of the notes about deleted lines
+_SHARD = re.compile(rf"(.+)/({SEALED}/\d{{4}}-\d\d-\d\d/\d{{20}}{re.escape(SEALED_NAME)})")
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,18 @@ def seal_of_shard(path: str) -> int:
     7
     """
     return int(path.rpartition("/")[2].partition(".")[0])
+
+
+def place_of_shard(url: str) -> tuple[str, str] | None:
+    """Split the URL of a shard into that of its inbox and its path there; None for other shards.
+
+    Examples
+    --------
+    >>> place_of_shard("/shop/inbox/" + shard_file(7, date(2026, 11, 23)))
+    ('/shop/inbox', 'sealed/2026-11-23/00000000000000000007.sealed.jsonl')
+    """
+    match = _SHARD.fullmatch(url)
+    return None if match is None else (match[1], match[2])
 
 
 def gone_file(path: str) -> str:

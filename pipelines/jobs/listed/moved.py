@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.listed.compare import fingerprints
+from streaming_moments.pipelines.jobs.listed.compare import fingerprints, looked_at
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.files.filesystems import open_file_system, shard_errors
 from streaming_moments.storage.files.parts import SEALED_NAME, STANDARD_INPUT, whole_of
 from streaming_moments.storage.files.urls import is_of_origin
+from streaming_moments.storage.inbox.copied import are_of_other_batches
 from streaming_moments.storage.log.content_marks import OF_CONTENT
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.shard_table import ShardTable
@@ -73,7 +74,8 @@ def without_moved(
     """Return the new shards that have not moved since they were counted, and those that have.
 
     Only contents that their fingerprints identify are compared. Documents that a service has sealed
-    are the same under any folder, even if their earlier file still exists.
+    are the same under any folder, even if their earlier file still exists, unless the seals show
+    that they are of different batches.
     """
     alike = _alike(ledger, new)
     if not alike:
@@ -82,12 +84,17 @@ def without_moved(
     left = {place: gone & names for place, names in alike.items() if gone & names}
     candidates = new.take(np.array([*left], dtype=np.int64))
     marks = fingerprints(candidates, run)
+    found = [
+        (place, Moved(shard.url, url))
+        for place, shard, mark in zip(left, candidates, marks, strict=True)
+        for url in sorted(left[place])
+        if (record := ledger.find(url)) is not None and record.fingerprint == mark
+    ]
+    others = _of_other_batches([one for _, one in found], run)
     moved = dict[int, Moved]()
-    for place, shard, mark in zip(left, candidates, marks, strict=True):
-        records = (ledger.find(url) for url in sorted(left[place]))
-        same = [one.url for one in records if one is not None and one.fingerprint == mark]
-        if same:
-            moved[place] = Moved(shard.url, same[0])
+    for place, one in found:
+        if one not in others:
+            moved.setdefault(place, one)
     kept = np.setdiff1d(np.arange(len(new)), np.array([*moved], dtype=np.int64))
     return new.take(kept), tuple(moved.values())
 
@@ -146,6 +153,14 @@ def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[s
             continue
         gone |= {url for url in held if _file_name(url) not in there}
     return gone
+
+
+def _of_other_batches(moved: Sequence[Moved], run: Run) -> set[Moved]:
+    """Sealed shards that only look moved: another inbox accepted equal documents."""
+    sealed = [one for one in moved if one.is_sealed]
+    pairs = [(one.url, one.counted) for one in sealed]
+    found = looked_at(are_of_other_batches, pairs, 0, run)
+    return {one for one, other in zip(sealed, found, strict=True) if other}
 
 
 def _names_in(folder: str, storage_options: Mapping[str, object] | None) -> set[str]:

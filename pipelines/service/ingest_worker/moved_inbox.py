@@ -9,6 +9,7 @@ from streaming_moments.pipelines.jobs.listed.compare import fingerprints
 from streaming_moments.pipelines.jobs.rename import rename
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import SEALED_NAME
+from streaming_moments.storage.inbox.copied import are_of_other_batches
 from streaming_moments.storage.inbox.seals import SEALED
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
@@ -20,7 +21,8 @@ def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentSt
     """Rename shards that were counted while the inbox was at other places; return these places.
 
     An inbox at another place is this one if the latest of its counted shards that are here have the
-    content that was counted. Errors as in `rename`.
+    content that was counted, and no seal shows that they are of different batches. Errors as in
+    `rename`.
     """
     moved = []
     for place in _places(store, inbox):
@@ -50,4 +52,7 @@ def _is_same(store: MomentStore, place: str, inbox: Folder, run: Run) -> bool:
     listed = list_shards([inbox.shard(path) for path in here], run.storage_options)
     marks = dict(zip((one.url for one in listed), fingerprints(listed, run), strict=True))
     records = [(ledger.find(f"{place}/{path}"), marks.get(inbox.shard(path))) for path in here]
-    return all(record is not None and record.fingerprint == mark for record, mark in records)
+    if any(record is None or record.fingerprint != mark for record, mark in records):
+        return False
+    pairs = [(inbox.shard(path), f"{place}/{path}") for path in here]
+    return not any(are_of_other_batches(pair, run.storage_options) for pair in pairs)

@@ -75,7 +75,9 @@ def _header(stream: IO[bytes], url: str) -> tuple[int, int, np.dtype[Any]]:
     try:
         shape, by_columns, kind = read_npy_head(stream)
     except (ValueError, EOFError) as error:
-        raise ShardError(url, f"is not a NumPy array ({error}); write it again") from error
+        raise ShardError(
+            url, f"is not a NumPy array of numbers ({error}); write it again as rows of numbers"
+        ) from error
     require_rows(shape, kind, url)
     if by_columns and shape[0] > 1 and shape[1] > 1:
         raise ShardError(

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +15,9 @@ from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
+from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.owners import InboxOfAnother, Owner, assign
+from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
@@ -146,6 +149,57 @@ def test_a_copy_of_a_service_takes_its_counts_along(two, embedded, planted, serv
     store = MomentStore.open(str(copies[0]))
     listed = list_shards([f"{copies[1]}/sealed/**/*.jsonl"])
     assert update(store, listed, Run(embedded)).counted == 0
+
+
+@pytest.mark.parametrize("key", [None, "1"])
+def test_two_inboxes_of_a_store_count_equal_documents_each(
+    key, two, embedded, planted, serve_at, tmp_path
+):
+    one, _, inbox = two
+    inboxes = inbox, tmp_path / "second"
+    for place in inboxes:
+        accumulator = accumulator_of(one, place, embedded)
+        with serve_at(one, inbox=str(place)) as client:
+            receipt = client.send([{"text": planted[0]}], key).json()["receipt"]
+            assert due(accumulator).counted == 1
+            assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
+    store = MomentStore.open(str(one))
+    shards = list_shards([f"{place}/sealed/**/*.jsonl" for place in inboxes])
+    first, second = (Path(shard.url) for shard in shards)
+    assert (first.name, first.read_bytes()) == (second.name, second.read_bytes())
+    assert store.commit.documents == 902
+    assert update(store, shards, Run(embedded)).counted == 0
+
+
+def test_an_inbox_does_not_take_the_counts_of_another(two, embedded, planted, serve_at, tmp_path):
+    one, _, inbox = two
+    second = tmp_path / "second"
+    accumulator = accumulator_of(one, inbox, embedded)
+    for place in (inbox, second):
+        with serve_at(one, inbox=str(place)) as client:
+            client.send([{"text": planted[0]}])
+        if place == inbox:
+            assert due(accumulator).counted == 1
+    SealLog(Inbox.open(str(second))).seal_next()
+    config = tmp_path / "service.toml"
+    config.write_text(f'store = "{one}"\ninbox = "{second}"\n')
+    told = CliRunner().invoke(cli, ["inbox", "assign", str(config)], catch_exceptions=False).output
+    assert told == f"{second} belongs to {one} now (before: {one})\n"
+
+
+def test_a_batch_that_was_copied_before_it_was_sealed_counts_once(
+    two, embedded, planted, serve_at, tmp_path
+):
+    one, _, inbox = two
+    accumulator = accumulator_of(one, inbox, embedded)
+    with serve_at(one, inbox=str(inbox)) as client:
+        client.send([{"text": planted[0]}])
+    copy = shutil.copytree(inbox, tmp_path / "copy")
+    assert due(accumulator).counted == 1
+    SealLog(Inbox.open(str(copy))).seal_next()
+    listed = list_shards([f"{copy}/sealed/**/*.jsonl"])
+    with pytest.raises(InvalidInput, match="the inbox with 1 sealed shard has moved"):
+        update(MomentStore.open(str(one)), listed, Run(embedded))
 
 
 def test_an_accumulator_writes_nothing_where_its_store_is_gone(two, embedded, planted, serve_at):
