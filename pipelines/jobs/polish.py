@@ -413,7 +413,8 @@ def _digest(
 ) -> str:
     """Identity of everything that the sums depend on, except the number of passes."""
     arrays = [getattr(model, name) for name in family.arrays]
-    alpha0, covariance = (getattr(model, name, None) for name in ("alpha0", "covariance"))
+    alpha0 = getattr(model, "alpha_sum", getattr(model, "alpha0", None))
+    covariance = getattr(model, "covariance", None)
     told = {
         "model": [hashlib.sha256(one.tobytes()).hexdigest() for one in arrays],
         "how": [model.name, alpha0, covariance, alpha, keep_going, document_bytes, *family.rules],

@@ -331,7 +331,7 @@ def with_alpha0_search(model: Any, search: Alpha0Search, *trials: Alpha0Trial) -
     topic and by word. Other words of a topic are assumed to change as much as its leading words do
     on average.
     """
-    model = replace(model, alpha0_search=search)
+    model = replace(model, alpha0_search=search, given_alpha0=None)
     if len(trials) < 2 or model.topic_bars is None:
         return model
     best, *near = (trial.topics for trial in trials)

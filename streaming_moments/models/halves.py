@@ -340,8 +340,8 @@ def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> An
 
 def with_cross_fit(model: Any, found: CrossFit, alpha: float | None) -> Any:
     """Model with its error bars and held-out likelihood, and the sum of alpha if it was found."""
-    known = {} if alpha is None else {"alpha0": alpha}
-    return replace(model, **vars(found), **known)
+    known = model if alpha is None else model.with_alpha_sum(alpha)
+    return replace(known, **vars(found))
 
 
 def likely(several: Sequence[HeldOut]) -> list[int]:

@@ -123,15 +123,17 @@ class StoredModel:
 
     @property
     def shown_facts(self) -> list[str]:
-        """Numbers of states, words and records, alpha0, and the days and weights of the records."""
+        """Numbers of states, words and records, alpha, and the days and weights of the records."""
         number = getattr(self, "n_topics", None) or getattr(self, "states", None)
         sizes = ((getattr(self, name, None), noun) for name, noun in _SIZES.items())
         alpha0 = getattr(self, "alpha0", None)
+        alpha_sum = getattr(self, "alpha_sum", alpha0)
         parts = [
             _states_of(self, number) if number else "",
             *(of_number(size, noun) for size, noun in sizes if size is not None),
             of_number(self.documents, self.record) if self.documents else "",
             f"alpha0 {alpha0:.3g}" if alpha0 else "",
+            f"sum of alpha {alpha_sum:.3g}" if alpha_sum != alpha0 else "",
             f"since {self.since}" if self.since else "",
             f"until {self.until}" if self.until else "",
             f"half-life {self.half_life:g} days" if self.half_life else "",

@@ -96,9 +96,9 @@ class TopicModel(StoredModel):
         Columns on the simplex: probability of each word in each topic.
     weights : (k,) float64
         omega, share of each topic, with sum 1.
-    alpha0 : float
-        Sum of the Dirichlet parameters for reading documents; 0 is the single-topic model. Moments
-        have the same one, or that of `alpha0_search`.
+    alpha_sum : float
+        Sum of the Dirichlet parameters for reading documents; 0 is the single-topic model. It can
+        differ from `alpha0`, the parameter of the moments that the topics are fitted to.
     raw_topics : (n, k) float64
         Estimated topics before the projection on the simplex.
     word_probabilities : (n,) float64
@@ -128,7 +128,9 @@ class TopicModel(StoredModel):
     second_start : SecondStart, optional
         Result of a second start, if topics were near-duplicates.
     alpha0_search : Alpha0Search, optional
-        Search for the alpha0 of the moments, if none was given.
+        Search for alpha0, if none was given.
+    given_alpha0 : float, optional
+        alpha0 that was given for the fit, if the sum of alpha was estimated.
     coherences : mapping of str to (k,) float64
         Other coherences of each topic than UMass and NPMI, by key, if computed.
     documents, since, until, half_life
@@ -156,7 +158,8 @@ class TopicModel(StoredModel):
 
     topics: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
     weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
-    alpha0: float
+    # name in stores of all versions
+    alpha_sum: float = field(metadata=stored_as(name="alpha0"))
     raw_topics: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
     word_probabilities: NDArray[np.float64]
     spectrum: NDArray[np.float64]
@@ -183,13 +186,14 @@ class TopicModel(StoredModel):
     held_out: HeldOut | None = None
     second_start: SecondStart | None = None
     alpha0_search: Alpha0Search | None = None
+    given_alpha0: float | None = None
     coherences: Mapping[str, NDArray[np.float64]] = field(
         default_factory=dict, metadata=stored_as(prefix="coherence_", states=(0,))
     )
 
     def __post_init__(self) -> None:
         if not self.pair_weights.size:
-            assumed = dirichlet_pair_weights(self.weights, self.alpha0)
+            assumed = dirichlet_pair_weights(self.weights, self.alpha_sum)
             object.__setattr__(self, "pair_weights", assumed)
         super().__post_init__()
 
@@ -243,8 +247,13 @@ class TopicModel(StoredModel):
     def _completing(self, lengths: RowLengths[Lengths]) -> Self:
         """Model with the `completing_alpha` of documents of these lengths."""
         topics = self.smoothed(_SMOOTHING)
-        alpha = completing_alpha(topics, self.weights, self.alpha0, lengths.whole)
-        return replace(self, alpha0=alpha)
+        alpha = completing_alpha(topics, self.weights, self.alpha_sum, lengths.whole)
+        return self.with_alpha_sum(alpha)
+
+    def with_alpha_sum(self, alpha_sum: float) -> Self:
+        """Model that reads documents with another sum of alpha; its `alpha0` stays."""
+        given = self.alpha0 if self.alpha0_search is None else None
+        return replace(self, alpha_sum=alpha_sum, given_alpha0=given)
 
     @classmethod
     def likeliest_alpha0(cls, rows: Rows, options: TopicOptions) -> Alpha0Search:
@@ -316,7 +325,7 @@ class TopicModel(StoredModel):
         return cls(
             topics=recovered.topics,
             weights=recovered.weights,
-            alpha0=whitening.form.alpha0,
+            alpha_sum=whitening.form.alpha0,
             raw_topics=recovered.raw,
             **fitted_on(whitening, parts, lengths, basis, method),
         )
@@ -381,8 +390,15 @@ class TopicModel(StoredModel):
 
     @property
     def alpha(self) -> NDArray[np.float64]:
-        """(k,) Dirichlet parameters, `alpha0 * weights`; zeros for the single-topic model."""
-        return self.alpha0 * self.weights
+        """(k,) Dirichlet parameters, `alpha_sum * weights`; zeros for the single-topic model."""
+        return self.alpha_sum * self.weights
+
+    @property
+    def alpha0(self) -> float:
+        """The parameter of the moments: found by `alpha0_search`, or given."""
+        if self.alpha0_search is not None:
+            return self.alpha0_search.alpha0
+        return self.alpha_sum if self.given_alpha0 is None else self.given_alpha0
 
     @property
     def correlations(self) -> NDArray[np.float64]:
@@ -418,13 +434,13 @@ class TopicModel(StoredModel):
 
     @property
     def moments(self) -> tuple[int, float]:
-        """Topics, and alpha0 of the moments."""
-        found = self.alpha0_search
-        return self.n_topics, self.alpha0 if found is None else found.alpha0
+        """Topics, and alpha0."""
+        return self.n_topics, self.alpha0
 
     def summary(self) -> dict[str, Any]:
         """Topics, decomposition, coherence, captured spectrum."""
-        told = {"topics": self.n_topics, "alpha0": self.alpha0, "method": self.method}
+        told: dict[str, Any] = {"topics": self.n_topics, "alpha0": self.alpha0}
+        told |= {"alpha_sum": self.alpha_sum, "method": self.method}
         return {**told, **self.mean_coherences, "captured": self.captured}
 
     def parts(self) -> tuple[Arrays, Attributes]:
@@ -500,15 +516,16 @@ class TopicModel(StoredModel):
 
     def described(self) -> Description:
         """Shares and error bars of the topics; refinement, held-out score and polishing."""
-        facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
+        names = ("n_topics", "alpha0", "alpha_sum", "method", "captured")
+        facts = {name: getattr(self, name) for name in names}
         facts["alpha"] = self.alpha.tolist()
         sentence = f"captured spectrum {self.captured:.2f}"
         sentence += f"; alpha0 {self.alpha0:g}" if self.alpha0 and not self.alpha0_search else ""
         if self.alpha0_search is not None:
             sentence += f"; {self.alpha0_search.sentence}"
-            if self.alpha0 != self.alpha0_search.alpha0:
-                sentence += f"; documents are read with alpha {self.alpha0:g}"
             facts["alpha0_search"] = asdict(self.alpha0_search)
+        if self.alpha_sum != self.alpha0:
+            sentence += f"; documents are read with an alpha whose sum is {self.alpha_sum:g}"
         if self.refined:
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0
@@ -615,11 +632,11 @@ class TopicModel(StoredModel):
         InvalidInput
             The method is unknown, or "gibbs" has no seed or fewer than 2 iterations.
         """
-        if not self.alpha0:
+        if not self.alpha_sum:
             return posteriors(self._log_posterior(batch, smoothing))
         batch, topics = self._as_read(batch, smoothing)
         return inferred_proportions(
-            batch, topics, self.weights, self.alpha0, method, seed, iterations
+            batch, topics, self.weights, self.alpha_sum, method, seed, iterations
         )
 
     def read(

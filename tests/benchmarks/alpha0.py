@@ -43,7 +43,7 @@ def fitted(
     found["seconds"] = time.process_time() - begun
     # a model of one topic a document has no alpha
     if polish:
-        model = polished(model, batch, "auto", alpha=model.alpha0 > 0, threads=CORES)
+        model = polished(model, batch, "auto", alpha=model.alpha_sum > 0, threads=CORES)
         found["polished"] = topic_error(model.topics, corpus.topics)
     return found
 

@@ -105,7 +105,7 @@ class FromCounts:
         del statistics
         known = prior.alpha0 is not None and self.alpha0 == "given"
         # a model of one topic a document has no alpha
-        learned = not known and model.alpha0 > 0
+        learned = not known and model.alpha_sum > 0
         return polished(model, batch, self.passes, alpha=learned, threads=CORES)
 
     def result(self, fitted: TopicModel, prepared: Any) -> Fitted:

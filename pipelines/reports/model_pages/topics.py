@@ -60,8 +60,10 @@ def with_topics(page: ReportPage, asked: PageRequest) -> ReportPage:
 
 
 def facts_of(name: str, model: TopicModel) -> Facts:
-    """Describe the number of topics, alpha0, the spectrum and the word pairs."""
+    """Describe the number of topics, alpha, the spectrum and the word pairs."""
     facts: Facts = {"model": name, "topics": model.n_topics, "alpha0": model.alpha0}
+    if model.alpha_sum != model.alpha0:
+        facts["sum of alpha"] = model.alpha_sum
     facts["captured spectrum"] = round(model.captured, 3)
     if model.implied_alpha0 is not None:
         facts["alpha0 that pairs imply"] = round(model.implied_alpha0, 3)

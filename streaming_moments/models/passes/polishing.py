@@ -63,7 +63,7 @@ class Reader:
         model = self.model
         model.require_words(batch)
         found = total.counting(batch.documents, batch.tokens)
-        if model.alpha0:
+        if model.alpha_sum:
             topic_reading.expected_counts(
                 batch.indptr,
                 batch.words,
@@ -94,24 +94,25 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     """
     topics = columns_of(expected.counts, model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
-    if not (model.refined and model.alpha0):
+    if not (model.refined and model.alpha_sum):
         changed["pair_weights"] = np.empty((0, 0))  # they belong to the old topic weights
     prior = expected.prior.astype(np.float64)
-    if not model.alpha0 and prior[-1] > 0:
+    if not model.alpha_sum and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]
         if isinstance(model, PoissonMixture):
             units = np.where(prior[:-1] > 0, prior[:-1], 1.0)
             rates = expected.counts / units
             changed["raw_topics"] = np.where(prior[:-1] > 0, rates, model.raw_topics)
     elif alpha and prior[-1] > 0:
-        steps = model.alpha0 * prior[:-1] / prior[-1]
-        changed |= {"alpha0": float(steps.sum()), "weights": steps / steps.sum()}
+        steps = model.alpha_sum * prior[:-1] / prior[-1]
+        model = model.with_alpha_sum(float(steps.sum()))
+        changed["weights"] = steps / steps.sum()
     return replace(model, **changed).without_coherence()  # the coherence is of the old topics
 
 
 def require_alpha(model: TopicModel, alpha: bool) -> None:
     """Raise InvalidInput if alpha is to be learned for single topics."""
-    if alpha and not model.alpha0:
+    if alpha and not model.alpha_sum:
         raise InvalidInput(
             "a model with one topic per document has no alpha to learn; leave alpha out, or fit "
             "with an "

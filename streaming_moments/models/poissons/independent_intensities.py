@@ -159,7 +159,7 @@ class IndependentIntensities(TopicModel):
         return cls(
             topics=found.topics,
             weights=found.weights,
-            alpha0=whitening.form.alpha0,
+            alpha_sum=whitening.form.alpha0,
             raw_topics=found.raw,
             shapes=shapes[found.order],
             rates=rates[found.order],

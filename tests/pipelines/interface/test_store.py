@@ -413,7 +413,7 @@ def test_topics_rounds_and_alpha_are_found_by_halves(tmp_path, planted, monkeypa
     rounds = store.select([found.n_topics], refine="auto").candidates[0].refined
     assert found.refined == rounds
     expected = fit(store.snapshot.load(), found.n_topics, refine=rounds, alpha="auto")
-    assert found.alpha0 == expected.alpha0
+    assert found.alpha_sum == expected.alpha_sum
     assert found.alpha0_search is not None
     assert found.alpha0_search == expected.alpha0_search
 

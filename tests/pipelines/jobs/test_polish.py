@@ -53,12 +53,12 @@ def documents(counted, shards):
 def same(one, other):
     assert (one.topics == other.topics).all()
     assert (one.weights == other.weights).all()
-    assert one.alpha0 == other.alpha0
+    assert one.alpha_sum == other.alpha_sum
 
 
 @pytest.mark.parametrize("alpha0", [0.0, 1.0])
 def test_a_job_gives_the_bits_of_the_same_passes_in_memory(counted, documents, embedded, alpha0):
-    model = replace(counted.load_model("fitted"), alpha0=alpha0)
+    model = replace(counted.load_model("fitted"), alpha_sum=alpha0)
     learned = alpha0 > 0
     there = polish(counted, model, Run(embedded), passes=2, alpha=learned, parent="fitted")
     here = polished(model, documents, passes=2, alpha=learned, threads=2)
@@ -131,7 +131,7 @@ def test_finished_groups_are_not_read_again(counted, embedded, monkeypatch, tmp_
 @pytest.mark.parametrize(
     ("changes", "how"),
     [
-        ({"alpha0": 0.5}, {}),
+        ({"alpha_sum": 0.5}, {}),
         ({"topics": lambda topics: topics[:, ::-1].copy()}, {}),
         ({"weights": lambda weights: weights[::-1].copy()}, {}),
         ({}, {"alpha": True}),
@@ -141,7 +141,7 @@ def test_finished_groups_are_not_read_again(counted, embedded, monkeypatch, tmp_
     ],
 )
 def test_a_job_goes_on_with_sums_of_the_same_job_alone(counted, shards, embedded, changes, how):
-    model, run = replace(counted.load_model("fitted"), alpha0=1.0), Run(embedded)
+    model, run = replace(counted.load_model("fitted"), alpha_sum=1.0), Run(embedded)
     first = polish(counted, model, run, passes=1)
     given = dict(how)
     if "document_bytes" in given:

@@ -85,8 +85,13 @@ def test_topics_that_are_alike_or_few_documents_call_for_no_larger_value():
 def test_documents_are_read_with_a_larger_alpha_than_topics_are_fitted_with():
     _, statistics = counted(0.1, documents=300)
     model = fit_by(statistics, 6)
-    assert model.alpha0 > model.alpha0_search.alpha0
-    assert "documents are read with alpha" in model.described().sentence
+    assert model.alpha_sum > model.alpha0 == model.alpha0_search.alpha0
+    restored = TopicModel.from_parts(*model.parts())
+    assert (restored.alpha0, restored.alpha_sum) == (model.alpha0, model.alpha_sum)
+    both = f"alpha0 {model.alpha0:.3g}, sum of alpha {model.alpha_sum:.3g}"
+    assert both in repr(model)
+    assert model.summary()["alpha0"] == model.alpha0
+    assert "documents are read with an alpha whose sum is" in model.described().sentence
 
 
 @pytest.mark.parametrize("number", [4, 9])
@@ -154,7 +159,7 @@ def test_the_same_is_found_each_time_and_from_any_blocks(planted):
     assert again.alpha0_search == three.alpha0_search
     assert np.array_equal(again.topics, three.topics)
     # sums over blocks are rounded otherwise
-    assert three.alpha0 == one.alpha0
+    assert (three.alpha0, three.alpha_sum) == (one.alpha0, one.alpha_sum)
     assert np.allclose(three.alpha0_search.held_out, one.alpha0_search.held_out, atol=1e-6)
     assert np.allclose(three.topics, one.topics, atol=1e-6)
 
@@ -281,5 +286,5 @@ def test_a_fit_to_short_documents_predicts_better_with_the_alpha_that_it_finds()
     corpus = lda_corpus(6000, 300, 5, 0.2, 6, seed=2)
     basis = Basis.from_pilot(corpus.batch, max_topics=5)
     model = fit_by(MomentStatistics.of(corpus.batch, basis), 5, "auto")
-    assert model.alpha0 > 1.5 * model.alpha0_search.alpha0
-    assert 0.3 <= model.alpha0 <= 1.5
+    assert model.alpha_sum > 1.5 * model.alpha0
+    assert 0.3 <= model.alpha_sum <= 1.5

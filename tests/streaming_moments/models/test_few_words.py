@@ -1,7 +1,5 @@
 """Documents of few words are read by the rows of these alone, to the bit."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,7 @@ WORDS, TOPICS = 200, 3
 def test_proportions_are_those_by_all_rows(monkeypatch, alpha0, method):
     rng = np.random.default_rng(5)
     topics = rng.dirichlet(np.full(WORDS, 0.1), TOPICS).T
-    model = replace(TopicModel.from_topics(topics, np.array([0.5, 0.3, 0.2])), alpha0=alpha0)
+    model = TopicModel.from_topics(topics, np.array([0.5, 0.3, 0.2]), alpha0)
     counts = np.zeros((4, WORDS), dtype=int)
     for row in range(3):
         counts[row, rng.choice(WORDS, 5, replace=False)] = rng.integers(1, 4, 5)

@@ -341,11 +341,12 @@ def test_alpha_is_found_by_pairs_held_out():
     }
     several = [one.mean for one in scored_with(both, fits, list(known))]
     np.testing.assert_allclose(several, list(known.values()), rtol=1e-7)
-    assert found.alpha0 == pytest.approx(max(known, key=known.get), rel=0.05)
+    assert found.alpha0 == given.alpha0
+    assert found.alpha_sum == pytest.approx(max(known, key=known.get), rel=0.05)
     # from wherever it starts
-    assert {likeliest_alpha(both, fits, near) for near in (0.01, 0.3, 30.0)} == {found.alpha0}
+    assert {likeliest_alpha(both, fits, near) for near in (0.01, 0.3, 30.0)} == {found.alpha_sum}
     # of the documents it is 1, whatever the topics were begun with
-    assert 0.5 <= found.alpha0 <= 2
+    assert 0.5 <= found.alpha_sum <= 2
     others = corpus(600, *told, seed=3, documents_seed=8)[0]
     assert completion_perplexity(found, others) < 0.98 * completion_perplexity(given, others)
 

@@ -136,8 +136,9 @@ def test_alpha_moves_towards_that_of_the_documents():
     corpus = lda_corpus(3000, n_words=300, n_topics=4, alpha0=2.0, seed=1)
     model = TopicModel.from_topics(corpus.topics, corpus.weights, alpha0=0.5)
     learned = polished(model, corpus.batch, 2, alpha=True)
-    assert 1.0 < learned.alpha0 < 3.5
-    assert polished(model, corpus.batch, 2).alpha0 == 0.5
+    assert 1.0 < learned.alpha_sum < 3.5
+    assert learned.alpha0 == TopicModel.from_parts(*learned.parts()).alpha0 == 0.5
+    assert polished(model, corpus.batch, 2).alpha_sum == 0.5
 
 
 def test_what_cannot_be_polished_says_why():
@@ -145,7 +146,7 @@ def test_what_cannot_be_polished_says_why():
     with pytest.raises(ForeignStatistics):
         polished(model, CountBatch.from_csr([[1, 2]]))
     with pytest.raises(InvalidInput, match="no alpha to learn"):
-        polished(replace(model, alpha0=0.0), batch, alpha=True)
+        polished(replace(model, alpha_sum=0.0), batch, alpha=True)
     with pytest.raises(InvalidInput, match="passes is -1"):
         polished(model, batch, -1)
     with pytest.raises(InvalidInput, match="independent has no passes over records; polish"):

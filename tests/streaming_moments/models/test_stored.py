@@ -15,6 +15,7 @@ from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
+from streaming_moments.models.topics import TopicModel
 
 SHARES = np.array([0.7, 0.3])
 COLUMNS = np.array([[0.9, 0.2], [0.1, 0.8]])
@@ -203,12 +204,23 @@ def test_a_pickle_with_the_old_names_is_read(model):
     assert repr(pickle.loads(pickle.dumps(old))) == repr(model)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_is_stored_by_its_fields(name):
-    model = MODELS[name]
-    assert issubclass(model, StoredModel)
-    assert {*model.nulls} <= {*model.__dataclass_fields__}
-    assert model.halves_give in {*model.__dataclass_fields__}
+def test_alpha0_of_a_fit_is_told_apart_from_the_sum_of_alpha():
+    fitted = TopicModel.from_topics(COLUMNS, SHARES, alpha0=0.3)
+    learned = fitted.with_alpha_sum(0.7)
+    assert (learned.alpha0, learned.alpha_sum) == (0.3, 0.7)
+    assert "alpha0 0.3, sum of alpha 0.7" in repr(learned)
+    np.testing.assert_allclose(learned.alpha, 0.7 * SHARES)
+    # stores and pickles of versions before 0.3.0 have the sum alone, called alpha0
+    arrays, attributes = fitted.parts()
+    assert attributes["alpha0"] == 0.3
+    assert not {"alpha_sum", "given_alpha0"} & attributes.keys()
+    state = dict(vars(fitted))
+    del state["given_alpha0"]
+    old = object.__new__(TopicModel)
+    old.__setstate__({**state, "alpha0": state.pop("alpha_sum")})
+    for model in (old, TopicModel.from_parts(arrays, attributes)):
+        assert (model.alpha0, model.alpha_sum) == (0.3, 0.3)
+        assert "sum of alpha" not in repr(model)
 
 
 @pytest.mark.parametrize("name", MODELS)
