@@ -73,8 +73,8 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--method",
     type=OneOf([*METHODS, *DECODINGS]),
-    help="How to infer topics: fixed-point or gibbs [fixed-point]. How to infer states of sequences: "
-    "viterbi or posterior [viterbi].",
+    help="How to infer topics: fixed-point or gibbs [fixed-point]. How to infer states of "
+    "sequences: viterbi or posterior [viterbi].",
 )
 @click.option("--seed", type=SEED, help="Seed of the Gibbs sampler.")
 @click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
