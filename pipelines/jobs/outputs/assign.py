@@ -21,7 +21,8 @@ def assign(job: OutputJob) -> Written:
     require_seed(options.method, options.seed)
     if not {*options.views} <= {*model.columns}:
         raise InvalidInput(
-            f"the views are {', '.join(options.views)}; give some of {', '.join(model.columns)}"
+            f"the given views are {', '.join(options.views)}, but the views of the model are "
+            f"{', '.join(model.columns)}; give some of these"
         )
     words = sum(map(len, model.tables.values()))
     plan = plan_transform(words, model.n_topics, *job.room)

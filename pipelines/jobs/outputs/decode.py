@@ -21,8 +21,8 @@ from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.shards import Shard
 
 DECODINGS = ("viterbi", "posterior")
-# Arrays with a row for each symbol: posteriors, back pointers of Viterbi, starts of one-symbol
-# chunks.
+# Arrays with a row for each symbol of a piece: posteriors, back pointers of Viterbi, and the
+# start distributions of sequences, of which each may have only one symbol.
 _PIECE_ARRAYS = 3
 
 
@@ -40,7 +40,7 @@ def decode(job: OutputJob) -> Written:
     model, method = job.model, job.options.method
     if method not in DECODINGS:
         raise InvalidInput(f"sequences are decoded by {' or '.join(DECODINGS)}, not by {method}")
-    # the smoothed table of symbols and its logarithms; results for the symbols of a piece
+    # each task holds the smoothed emission table and its logarithms, and the results of one piece
     beside = 3 * model.emission.nbytes + _PIECE_ARRAYS * 8 * PIECE * (model.n_topics + 1)
     plan = job.plan("a decoding", f"{model.n_topics} states of symbols", beside)
     found = write_records(job, "decoding shards", plan, _read, ("method",))
@@ -85,7 +85,7 @@ def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
 
 
 def _called(spans: Spans | None, number: int) -> dict[str, pa.Array]:
-    """Names of sequences and numbers of their first symbols; null where unknown."""
+    """Return the names of sequences and the numbers of their first symbols; null where unknown."""
     names = pa.nulls(number, pa.string()) if spans is None else pa.array(spans.names, pa.string())
     if spans is None or not spans.numbered:
         return {"name": names, "from": pa.nulls(number, pa.int64())}

@@ -94,7 +94,7 @@ def read_records(shard: Shard, place: int, context: OutputContext) -> Iterator[P
 def each_record(
     shard: Shard, place: int, context: OutputContext
 ) -> Iterator[tuple[Any, Mapping[str, Any], dict[str, Any]]]:
-    """Yield each batch of a shard with its part; rows of left-out records are null."""
+    """Yield each batch of a shard with its columns and totals; left-out records have null rows."""
     model, asked, first = context.model, context.asked, 0
     seeds = () if asked.seed is None else (asked.seed, place)
     for number, (read, ids) in enumerate(_named(shard, context)):
@@ -111,7 +111,7 @@ def each_record(
 
 
 def _named(shard: Shard, context: OutputContext) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield batches of a shard, with a column of record names if there is `id_column`."""
+    """Yield batches of a shard, with a column of record names if option `id_column` is given."""
     reading, asked = context.reading, context.asked
     reader: Any = reading.reader
     if asked.views:
