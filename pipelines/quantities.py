@@ -42,12 +42,12 @@ def require_ranges(options: Any) -> None:
 
 
 def size_of(value: Any) -> int:
-    """Parse bytes as Dask does: 512MB are 512 * 10^6, 2GiB 2 * 2^30; from 1 to 2^63 - 1."""
+    """Parse a number of bytes, 1 to 2^63 - 1, as Dask does: 512MB, 512 * 10^6; 2GiB, 2 * 2^30."""
     size = _read(_parse_size, value)
     if size is None or not 1 <= size < _TOO_LARGE:
         raise InvalidInput(
             f"{_shown(value)} is not a size above 0 and below 8 EiB; write for example 512MB "
-            "(10^6 bytes each) or 2GiB (2^30)"
+            "(512 * 10^6 bytes) or 2GiB (2 * 2^30 bytes)"
         )
     return int(size)
 
@@ -146,7 +146,7 @@ def _read(parse: Callable[[Any], float], value: Any) -> float | None:
     """Let Dask parse a size or a time; None for other texts."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
-    # Dask would put a 1 before a text that does not begin with a digit
+    # refuse a text that does not begin with a digit, because Dask would put a 1 before it
     if isinstance(value, str) and not value.strip()[:1].isdigit():
         return None
     try:

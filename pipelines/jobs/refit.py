@@ -320,7 +320,7 @@ def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
 def word_codocuments(
     statistics: Statistics, words: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
-    """Return positions of the block's words in `words`, their frequencies and co-document counts."""
+    """Return the places of the block's words in `words`, their frequencies and joint counts."""
     step = statistics.block.step
     places = np.flatnonzero(words % step == statistics.block.index)
     rows = words[places] // step

@@ -217,7 +217,7 @@ class _Refining:
     seed: int
 
     def __call__(self, model: Any) -> tuple[Any, float]:
-        """Return a handle of the refined model with its held-out scores, and the seconds it took."""
+        """Return a handle of the refined model with held-out scores, and the elapsed seconds."""
         started, rounds = time.perf_counter(), self.rounds
         if rounds == "auto":
             assert self.halves is not None

@@ -137,9 +137,8 @@ def update(
         Whether to recount all other shards of a segment if there is no other way to find old
         content; otherwise that is an error.
     include_moved : bool
-        Count shards that have moved since they were counted again. By default such a shard is bad.
-        It has the file name and content of a counted shard whose file no longer exists. See
-        `rename`.
+        Count moved shards again. By default such a shard is bad: it has the file name and content
+        of a counted shard whose file no longer exists. See `rename`.
 
     Raises
     ------

@@ -16,7 +16,7 @@ _SINGLE: TypeAdapter[HeldOut | None] = TypeAdapter(HeldOut | None)
 
 
 def latest_comparison(folder: Folder, store: str) -> tuple[int, Selection] | None:
-    """Return version and models of the latest comparison of several models in the last 30 runs.
+    """Return the latest comparison of several models in the last 30 runs, after its version.
 
     Arguments as in `read_history`.
     """
