@@ -81,7 +81,7 @@ def found_shards(config: NightlyConfig, store: MomentStore | None) -> FoundShard
 def without_match(pattern: str) -> str:
     """Say that a local pattern matches no shard now; empty if it matches one.
 
-    Also empty for the URL of a bucket, whose credentials may not be set yet.
+    Also empty for a URL of a bucket, because its credentials may not be set yet.
     """
     if not is_local(get_protocol(pattern)):
         return ""
