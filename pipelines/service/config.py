@@ -174,11 +174,15 @@ class ServiceConfig:
             )
         if _is_within(self.inbox_url, self.store):
             raise ValueError(
-                f"the inbox {self.inbox_url} is in the folder of the store, which would hold "
-                f"files of both; give another folder, such as {self.store.rstrip('/')}-inbox"
+                f"the inbox {self.inbox_url} is in the folder of the store, where its files would "
+                f"mix with those of the store; give another folder, such as "
+                f"{self.store.rstrip('/')}-inbox"
             )
         if self.tokens is None and self.listen.origins:
-            raise ValueError("[listen] origins: pages of other sites need tokens; give tokens")
+            raise ValueError(
+                "[listen] origins: pages of other web sites may call the service only with tokens; "
+                "give tokens"
+            )
         return self
 
     @property
@@ -225,7 +229,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
     """Return why [storage_options] has no effect; empty without options, or if a URL uses them.
 
-    Pages show documents of the counted shards.
+    `shards` are the counted shards, of which pages may show documents.
     """
     read = shards if config.storage_options and config.sample_documents else ()
     places = (config.store, config.inbox, config.documents, *read)
@@ -233,7 +237,7 @@ def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
 
 
 def require_first_night(config: ServiceConfig) -> None:
-    """Refuse a service whose night has not created the store yet, with the command to run."""
+    """Raise InvalidInput if the store is missing and a nightly run creates it; name the command."""
     night, folder = night_of(config), Folder.at(config.store, config.storage_options or None)
     if night is None or night.create is None or CommitLog(folder).latest_version() is not None:
         return
@@ -244,7 +248,10 @@ def require_first_night(config: ServiceConfig) -> None:
 
 
 def night_of(config: ServiceConfig) -> NightlyConfig | None:
-    """Return the night that fits models for a service; InvalidInput if it has another store."""
+    """Return the configuration of the nightly run that fits models for a service, or None.
+
+    Raises InvalidInput if its store is not that of the service.
+    """
     path = config.accumulate.night
     if path is None:
         return None
@@ -256,5 +263,5 @@ def night_of(config: ServiceConfig) -> NightlyConfig | None:
             f"{path} names the store {others}, but the service uses {mine}; give both the same "
             "store"
         )
-    # a night of the service does not wait for the lock; it tries again
+    # do not let the night wait for the lock, because the service tries again later
     return replace(night, wait=timedelta(0))

@@ -126,7 +126,7 @@ def test_an_inbox_in_the_folder_of_the_store_is_refused(inbox):
         ),
         (
             {"listen": {"origins": ["https://a"]}},
-            "origins: pages of other sites need tokens; give tokens",
+            "origins: pages of other web sites may call the service only with tokens; give tokens",
         ),
     ],
 )
