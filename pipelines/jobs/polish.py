@@ -261,7 +261,7 @@ def polish_stored(
 ) -> Polished:
     """Polish a stored model, given by name or tag, and save it under a new name.
 
-    If `name` is None, nothing is saved. Other arguments and errors as for `polish`. Raises
+    Without `name`, nothing is saved. Other arguments and errors as for `polish`. Raises
     StoreError if the name exists.
     """
     begun = model_called(store.commit, parent)

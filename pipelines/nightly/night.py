@@ -125,7 +125,7 @@ def nightly(
             else:
                 text, code = output.explain(error), ExitCode.FAULT
             failed = replace(begun, error=text, exit_code=code)
-            # if another run has taken the lock, its report becomes the latest one, not this
+            # if another run holds the lock now, its report becomes the latest one, not this
             latest = not isinstance(error, LockHeld)
             begun_at = monotonic()
             url = write_night(_ended(failed, journal, history), config, history, latest)

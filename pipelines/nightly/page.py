@@ -39,9 +39,9 @@ _REJECTED = " The hollow dot is the model of this night, which was rejected and 
 
 
 def night_page(report: NightReport, store: MomentStore | None, history: NightHistory) -> ReportPage:
-    """Return the page of a run, with the model of the night, or if there is none the published one.
+    """Return the page of a run, with the model of the night, or else with the published model.
 
-    `store` is at the version of the report. It is None if there is no store or the run ended early.
+    `store` is at the version of the report, or None if there is no store or the run ended early.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
         rows.append((night.until or night.started[:10], row))
         origins = night.origins
         numbers = {topic: origins[number] for topic, number in numbers.items() if number in origins}
-        # remove the night, because its model's name may occur twice if the store was created anew
+        # remove the night, because if the store was created again, a model's name may occur twice
         night = models.pop(night.published_before or "", None)
     rows.reverse()
     dates, shares = tuple(date for date, _ in rows), tuple(row for _, row in rows)

@@ -164,7 +164,7 @@ class NightReport:
 
     @property
     def decision(self) -> tuple[str, ...]:
-        """Say why a rejected model needs a decision, and what to do; empty if there is none.
+        """Say why a rejected model needs a decision, and what to do; empty without such a model.
 
         Examples
         --------

@@ -238,7 +238,7 @@ def _refinement_seconds(
 ) -> float:
     """Return the seconds of refinement; each sweep over the blocks takes `rounds` turns.
 
-    Includes the sweeps over halves, each of which takes as long as one over all documents.
+    Includes the sweeps over halves. A sweep over halves takes as long as one over all documents.
     """
     blocks = costs.blocks
     reading = 0.0 if plan.keep_blocks else segments * blocks.load

@@ -25,7 +25,7 @@ _DriftNumbers: Any = make_dataclass(
 
 @dataclass(frozen=True)
 class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measure of drift
-    """Numbers to monitor; a number that is None is left out.
+    """Numbers to monitor; a number with the value None is left out.
 
     Each number of `quality.Drift` is also a parameter, by its name and as a keyword.
 

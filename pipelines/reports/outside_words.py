@@ -55,9 +55,10 @@ def pilot_line(store: MomentStore) -> str:
 def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
     """Return remedies that lower the share of tokens outside the vocabulary, a sentence each.
 
-    There are none if the share without too common words, which are left out on purpose, is only a
-    few percent. There are none, either, if another tokeniser would find the words. For a store that
-    counts Python collections, which no command can read again, the remedy is another store.
+    Returns nothing if the share is only a few percent. Too common words do not add to this share,
+    because they are left out on purpose. Also returns nothing if another tokeniser would find the
+    words. A store that counts Python collections, which no command can read again, needs a new
+    store.
     """
     drawn = drawn_of(store)
     wanted = 0.0 if share is None else share - drawn.get("common_share", 0.0)

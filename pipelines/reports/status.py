@@ -47,8 +47,9 @@ class Status:
     """A version of a store in numbers.
 
     With probability `1 - error_delta` each, the errors of M2 and M3 in the Frobenius norm are below
-    their radius (Ruffini et al. 2018, Theorem 2). A radius is None if all documents are shorter
-    than 2 or 3 words. `warning` explains why topics may be poor, with the remedy, or is empty.
+    their radius (Ruffini et al. 2018, Theorem 2). The radius of M2 needs a document of two words,
+    that of M3 a document of three; otherwise it has the value None. `warning` explains why topics
+    may be poor, with the remedy, or is empty.
 
     `stale_models` are the latest and tagged models that lack counted documents or still contain
     forgotten ones. `forgotten` are the shards that updates skip. `purged` is the number of shards

@@ -197,7 +197,7 @@ def scores_line(model: TopicModel) -> str:
 
 
 def together_line(model: TopicModel) -> str:
-    """Format the pairs of topics that are most correlated; empty if there are none.
+    """Format the pairs of topics that are most correlated; empty without such pairs.
 
     Examples
     --------

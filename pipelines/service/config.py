@@ -122,8 +122,8 @@ class AccumulateSection:
 class KeepSection:
     """How long the inbox keeps data after they were counted; a missing value means for ever.
 
-    `keys` is for idempotency keys and receipts. If a request repeats a key that is no longer kept,
-    its documents are counted again. `documents` is for the sealed shards. After that time, their
+    `keys` is for idempotency keys and receipts. If a request repeats a key after that time, its
+    documents are counted again. `documents` is for the sealed shards. After that time, their
     documents cannot be deleted by receipt or id, and `polish` and `rebase` cannot read them.
     """
 
@@ -229,7 +229,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
     """Return why [storage_options] has no effect; empty without options, or if a URL uses them.
 
-    `shards` are the counted shards, of which pages may show documents.
+    `shards` are the counted shards; pages may show documents of these.
     """
     read = shards if config.storage_options and config.sample_documents else ()
     places = (config.store, config.inbox, config.documents, *read)

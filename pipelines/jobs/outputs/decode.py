@@ -21,8 +21,8 @@ from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.shards import Shard
 
 DECODINGS = ("viterbi", "posterior")
-# Arrays with a row for each symbol of a piece: posteriors, back pointers of Viterbi, and the
-# start distributions of sequences, of which each may have only one symbol.
+# Arrays with a row for each symbol of a piece: posteriors, back pointers of Viterbi, and start
+# distributions, because each sequence may have only one symbol.
 _PIECE_ARRAYS = 3
 
 

@@ -25,8 +25,8 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.garbage import GRACE
 
 # One task makes the lists of edges that take about this many bytes in the shards. An edge takes
-# some 5 bytes there, compressed, and 32 in the intermediate files, of which sorting holds three
-# copies.
+# some 5 bytes there, compressed, and 32 in the intermediate files. Sorting holds three copies of
+# these.
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
 _ASIDE = ".edges"

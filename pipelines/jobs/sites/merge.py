@@ -128,9 +128,9 @@ def _at_once(
     refused: Mapping[str, Refused],
     take: Callable[[MomentStore, Sequence[str]], Sequence[Pull]],
 ) -> tuple[MomentStore, Sequence[str]]:
-    """Take as many of the refused stores as possible in one call; return the taken stores.
+    """Take as many of the refused stores as possible in one call; return these stores.
 
-    Each shard must count only once in all taken stores together.
+    Each shard must count only once in all of these stores together.
     """
     left = [url for url, error in refused.items() if isinstance(error, ShardsRefused)]
     known = {origin.url for origin in store.commit.origins.values()}

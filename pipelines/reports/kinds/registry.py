@@ -114,7 +114,7 @@ def warnings_on(store: MomentStore, share: float | None, spell: Spell) -> tuple[
 def outside_lines(store: MomentStore, share: float | None) -> list[str]:
     """Return lines about the share of tokens outside the vocabulary, with remedies.
 
-    There are none for a store of another kind than documents.
+    Returns no lines for a store of another kind than documents.
     """
     if share is None or KIND_REPORTS[store.kind].advice is None or store.basis.table is not None:
         return []

@@ -157,8 +157,8 @@ def _bar_in_spreads(move: ClusterMove) -> float:
 def _bars(model: GaussianMixture) -> dict[int, float]:
     """Return the standard errors of the weights, if they are known.
 
-    The two halves may agree by chance. So an error is at least that of a fit that knows the cluster
-    of each row.
+    The two halves may agree by chance. So an error is at least as large as if the cluster of each
+    row were certain.
     """
     if model.weight_bars is None:
         return {}

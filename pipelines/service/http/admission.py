@@ -225,7 +225,7 @@ def bodies_crowded() -> Problem:
 
 
 def password_in(credentials: str) -> str:
-    """Return the password in the credentials that a browser sends; empty if there is none.
+    """Return the password in the credentials that a browser sends; empty without a password.
 
     Examples
     --------

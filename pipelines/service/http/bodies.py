@@ -118,7 +118,7 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
 def json_in(content: bytes, most: int) -> object:
     """Parse a JSON body of at most `most` documents or texts.
 
-    Raises a Problem 400 for invalid JSON, and 413 if it has more lists and objects than so many
+    Raises a Problem 400 for invalid JSON, and 413 if it has more lists and objects than `most`
     documents can have.
     """
     found = _several_in(content, most)
@@ -189,7 +189,7 @@ def _pairs_named_once(pairs: list[tuple[str, object]]) -> Unreadable | None:
 
 
 def _require_flat(content: bytes, most: int) -> None:
-    """Refuse a body with so many lists and objects that it would be far larger in memory."""
+    """Refuse a body with more lists and objects than allowed: in memory, it would be far larger."""
     allowed = max(NESTED * most, HARMLESS)
     if content.count(b"[") + content.count(b"{") <= allowed:
         return
