@@ -84,7 +84,11 @@ def rename(
         examples = ", ".join(sorted(known)[:_SHOWN])
         raise InvalidInput(
             f"no counted shard is named {before}{'...' * (not is_file)}; "
-            + (f"counted names are, for example, {examples}" if known else "the store counts none")
+            + (
+                f"counted names are, for example, {examples}"
+                if known
+                else "the store counts no shard"
+            )
         )
     there = _files(after, run)
     here = set[str]() if copies else _files(before, run)

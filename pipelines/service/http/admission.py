@@ -150,7 +150,7 @@ class Door:
         if found is None:
             raise Problem(
                 401,
-                "the token is unknown to this service; `streaming-moments token add` makes one",
+                "the token is unknown to this service; `streaming-moments token add` makes another",
                 "Authorization",
                 headers={"WWW-Authenticate": asks},
             )
