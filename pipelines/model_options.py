@@ -37,7 +37,7 @@ _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, 
 class FitRequest:
     """The model of `MODELS` that a refit fits, with its options.
 
-    `auto` maps each option that the data decide to how they do it: "auto" or "predict".
+    `auto` maps each option whose value the data decide to the given word: "auto" or "predict".
     """
 
     model: Any

@@ -42,7 +42,10 @@ def require_ranges(options: Any) -> None:
 
 
 def size_of(value: Any) -> int:
-    """Parse a number of bytes, 1 to 2^63 - 1, as Dask does: 512MB, 512 * 10^6; 2GiB, 2 * 2^30."""
+    """Parse a size as Dask does, from 1 to 2^63 - 1 bytes.
+
+    For example, 512MB are 512 * 10^6 bytes, and 2GiB are 2 * 2^30 bytes.
+    """
     size = _read(_parse_size, value)
     if size is None or not 1 <= size < _TOO_LARGE:
         raise InvalidInput(
@@ -143,7 +146,7 @@ def _lacks_unit(value: Any) -> bool:
 
 
 def _read(parse: Callable[[Any], float], value: Any) -> float | None:
-    """Let Dask parse a size or a time; None for other texts."""
+    """Let Dask parse a size or a time; return None for other texts."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
     # refuse a text that does not begin with a digit, because Dask would put a 1 before it

@@ -56,7 +56,7 @@ class PolishResult:
 
     model : polished model with topics in the same order; without coherence
     note : how the model was polished
-    bad : shards left out because they are gone or unreadable
+    bad : shards left out because they no longer exist or are unreadable
     work : folder of the sums, which can be deleted once the model is committed
     elsewhere : whether the passes began with another start than the model; then topics may differ
     """
@@ -136,13 +136,13 @@ def polish(
     passes : int or "auto"
         At least 1, or "auto", as for `streaming_moments.polished`.
     alpha : bool
-        Learn alpha as well.
+        Whether to learn alpha as well.
     parent : str
         Name of the model in the store.
     skip_bad_shards : bool
         Leave out unreadable shards; otherwise they stop the job.
     allow_missing : bool
-        Leave out shards of the ledger that are gone or have new content.
+        Leave out shards of the ledger that no longer exist or have new content.
 
     Raises
     ------

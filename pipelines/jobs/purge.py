@@ -57,7 +57,7 @@ _SHOWN = 5
 class PurgePlan:
     """Shards of a purge, and where a store holds them.
 
-    store : at its latest version
+    store : the store at its latest version
     ledger : records of all segments that any version names
     holdings : parts of versions that hold the shards
     before : shards that an earlier call purged, so that no version holds them
@@ -82,7 +82,7 @@ class PurgePlan:
 class PurgeResult:
     """Result of a purge.
 
-    store : at its latest version
+    store : the store at its latest version
     recounted : number of other shards that were recounted, because purged shards no longer existed
     erased : deleted files with traces of the shards: in inboxes, and files in the store's folder
         that do not belong to the store
@@ -132,8 +132,9 @@ def plan_purge(
 ) -> PurgePlan:
     """Find all data of some shards in all versions of a store.
 
-    `shards` are URLs, patterns or folders, which need not exist any more. Raises InvalidInput if no
-    version holds a URL that was not purged before, or if `shards` names a shard but not its copy.
+    `shards` are URLs, patterns or folders, which need not exist any more. Raises InvalidInput for a
+    URL that no version holds and no earlier call purged, or if `shards` names a shard but not its
+    copy.
     """
     store = store.latest()
     log, forgotten = store.log(), store.commit.forgotten
@@ -190,9 +191,10 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
     the files are deleted. An error before the commit changes nothing. If the process dies after
     the commit, or fails with Unfinished, the same call deletes the remaining files.
 
-    `shards` are URLs, patterns or folders that any version counted. `message` names no shard.
-    Raises InvalidInput in three cases: no version holds a shard that was not purged before, a copy
-    of a shard is not named, or neither a shard nor the others of its segment exist unchanged.
+    `shards` are URLs, patterns or folders that any version counted. `message` must not name a
+    shard. Raises InvalidInput in three cases. The first is a shard that no version holds and no
+    earlier call purged. The second is a shard with a copy that `shards` does not name. The third
+    is a shard that is missing or changed, if other shards of its segment are, too.
     """
     plan = plan_purge(store, shards, run.storage_options)
     names, recounted, done = plan.holdings.names, 0, plan.purge

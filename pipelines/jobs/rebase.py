@@ -40,15 +40,15 @@ _ROUNDS = 20
 
 
 class ShardsMissing(InvalidInput):
-    """Counted shards are gone or have new content, so they cannot be counted again."""
+    """Counted shards no longer exist or have new content, so they cannot be counted again."""
 
 
 @dataclass(frozen=True)
 class RebaseResult:
     """Result of a rebase.
 
-    store : at the commit that adopted the new lineage
-    shards : how many were recounted
+    store : the store at the commit that adopted the new lineage
+    shards : number of recounted shards
     left_out : URLs of shards that the new lineage lacks, each with the reason
     resumed : whether an interrupted rebase was resumed
     """
@@ -60,7 +60,9 @@ class RebaseResult:
 
 
 def pilot_of(store: MomentStore) -> PilotOptions:
-    """Options that made the vocabulary and basis of the store; defaults if unrecorded.
+    """Return the options by which the vocabulary and basis of the store were made.
+
+    Options that the store does not record have their defaults.
 
     Examples
     --------
@@ -97,14 +99,14 @@ def rebase(
     options : PilotOptions, optional
         As in `create`; by default the options of the current vocabulary and basis.
     allow_missing : bool
-        Leave out shards that are gone, changed or unreadable; otherwise they are an error.
+        Leave out shards that are missing, changed or unreadable; otherwise they are an error.
     halves : bool, optional
         Whether to count half of the documents separately; by default as in the old lineage.
 
     Raises
     ------
     ShardsMissing
-        Shards are gone or changed; the message names them.
+        Shards are missing or changed; the message names them.
     InvalidInput
         No counted shard exists, the store is of another kind, or options of words are given for
         vectors.

@@ -37,7 +37,7 @@ M = TypeVar("M", bound=Model)
 class TopicCoherences:
     """Coherences of each topic over its top 10 words, from stored co-document counts.
 
-    by_key : (k,) float64 each, by key of `COHERENCES`
+    by_key : (k,) float64 values of each coherence, by its key in `COHERENCES`
     """
 
     by_key: Mapping[str, NDArray[np.float64]]
@@ -181,7 +181,7 @@ def refit_rows(
     held, joining = 2, 0
     if foundation.by_length:
         if isinstance(options, TopicOptions):
-            # check this before the memory, because a larger budget would not help
+            # check the basis before the memory, because a larger budget would not help
             require_columns(options.topics, cast("Any", foundation).basis)
         totals = counted_lengths(store)
         held = blocks_held(totals.whole)
@@ -244,11 +244,9 @@ def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
-    """Return, for each row, the lengths of the documents in whose counts it is included.
+    """Return, for each row, the lengths of the documents whose counts include the row.
 
-    `store` is a version or a window of it.
-
-    Raises NotIdentifiable if no document has three words.
+    `store` is a version or a window of it. Raises NotIdentifiable if no document has three words.
     """
     lengths = store.row_lengths()
     if not lengths.whole.C3:
@@ -308,7 +306,7 @@ def with_coherence(store: StatisticsSource, model: M, run: Run, rows: OnCluster 
 
 
 def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
-    """Return document and co-document counts of core words, in increasing order."""
+    """Return document and co-document counts of core words; `words` are in increasing order."""
     frequencies = np.zeros(words.size)
     together = np.zeros((words.size, words.size))
     parts = rows.gathered("coherence", word_codocuments, words)
@@ -320,7 +318,7 @@ def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
 def word_codocuments(
     statistics: Statistics, words: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
-    """Return the places of the block's words in `words`, their frequencies and joint counts."""
+    """Return what a row block has of `words`: their places, frequencies and co-document counts."""
     step = statistics.block.step
     places = np.flatnonzero(words % step == statistics.block.index)
     rows = words[places] // step

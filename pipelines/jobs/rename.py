@@ -85,7 +85,7 @@ def rename(
         raise InvalidInput(
             f"no counted shard is named {before}{'...' * (not is_file)}; "
             + (
-                f"counted names are, for example, {examples}"
+                f"counted shards have names such as {examples}"
                 if known
                 else "the store counts no shard"
             )

@@ -257,7 +257,7 @@ def whiten_most(
 def whiten_most_of(
     core: AnyCoreMoments, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
-    """Do the same as `whiten_most`, for core moments of any form."""
+    """Do the same as `whiten_most` with core moments in any representation."""
     positive = positive_eigenvalues(core, basis, form)
     fitting = [k for k in topics if k <= positive]
     return (whiten(core, basis, fitting[-1], form) if fitting else None), positive
@@ -300,7 +300,7 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """Return, for each form, a whitening on a worker and the number of positive eigenvalues."""
+    """Return a whitening on a worker, and the number of positive eigenvalues, for each form."""
     cores = rows.each("reading row blocks", core_rows)
     spaces: list[tuple[Future[Any], int]] = []
     if not rows.whole_core:
@@ -331,7 +331,7 @@ def _models(
     """Fit the models of one form for increasing `numbers` of topics; yield number and result."""
     most = numbers[-1]
     # A method with slices needs sums for each number of topics, because the slice with the widest
-    # gap differs. Other methods share the sums of the largest number.
+    # gap depends on the number. Other methods share the sums of the largest number.
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),

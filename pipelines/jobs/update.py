@@ -128,7 +128,7 @@ def update(
         How memory is divided; by default from the budget of the cluster.
     old : sequence of Shard, optional
         Old content of changed shards, which new content replaces in one commit. It is not needed if
-        a segment of any version holds the shard alone. With None changed shards are an error.
+        a segment of any version holds the shard alone. Without it, changed shards are an error.
     unique : bool
         Whether to treat a shard as bad if its content is counted under another name.
     include_forgotten : bool

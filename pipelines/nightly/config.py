@@ -305,8 +305,8 @@ class NightlyConfig:
         several = len(refit.topics) * len(refit.alpha0) > 1
         if several and not refit.topical and not made.halves:
             raise ValueError(
-                "[refit] compares several topics or alpha0, which needs halves; give one of "
-                "each, or remove halves = false from [create]"
+                "[refit] compares several topics or alpha0, which needs halves of the records; "
+                "give one of each, or remove halves = false from [create]"
             )
         # models of rows of numbers need no halves: the spectrum decides their number of components
         if refit.auto and refit.family.holds_out not in ("", "rows") and not made.halves:

@@ -48,15 +48,15 @@ class Night:
     last_published : when this run or an earlier one last published a model
     model : name of the night's model
     published, published_before : names of the published model after and before the night
-    weights : share of each topic of its model, by number
-    origins : earlier number of each matched topic, by number
+    weights : share of each topic of the night's model, by number
+    origins : number of each matched topic in the model published before, by its number now
     drift, state : None if they were not measured
     until : last day of the documents, if they have days
-    names : name of each topic of its model, by number
+    names : name of each topic of the night's model, by number
     samples : a document about each topic, by number
-    page : name of its page, in the same folder; empty without one
+    page : name of the run's page, in the same folder; empty without one
     words_added : number of words added to the vocabulary
-    seconds : from start to end; None if the run did not end
+    seconds : seconds from the start of the run to its end; None if the run did not end
     gates : bounds for publishing, with the measured values
     reasons, error : as in the report
     warnings : its warnings and left-out shards in words
@@ -208,7 +208,7 @@ def _seconds(content: Mapping[str, Any]) -> float | None:
 
 
 def _part(kind: Any, content: Mapping[str, Any] | None) -> Any:
-    """Convert a value of a report: drop keys of other versions, and fill missing ones with None."""
+    """Convert a value of a report of any version: drop unknown keys, set missing ones to None."""
     if content is None:
         return None
     return kind(**{part.name: content.get(part.name) for part in fields(kind)})

@@ -34,7 +34,7 @@ from streaming_moments.statistics.registry import KINDS
 _TOPICS = TopicOptions(topics=1)  # provides the defaults of the section
 # keys whose value a fit can find itself, each with the words that request this
 _FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
-# keys that every comparison sets; all other options of a model are in `further`
+# keys that have a field of their own; `further` holds all other options of a model
 _TRIED = {"topics", "alpha0", "method", "seed"}
 
 

@@ -59,14 +59,14 @@ class NightReport:
     Parameters
     ----------
     store : str
-        URL.
+        URL of the store.
     started, finished : str
-        ISO 8601, UTC.
+        Start and end of the night, ISO 8601, UTC.
     filed : str
-        Time in the names of its files, ISO 8601: the start, or a microsecond after the latest
-        report if the clock was set back. So names sort by night.
+        Time in the names of the night's files, ISO 8601: the start, or a microsecond after the
+        latest report if the clock was set back. So names sort by night.
     outcome : {"published", "rejected", "nothing new", "failed"}
-        How it ended.
+        How the night ended.
     exit_code : int
         Exit code of the command.
     version : int or None
@@ -210,7 +210,7 @@ def all_warnings(warnings: Sequence[str], bad: Sequence[Sequence[str]]) -> tuple
 
 
 def report_as_json(report: NightReport) -> dict[str, Any]:
-    """Return the report as JSON; values that are not numbers become null."""
+    """Return the report for JSON; NaN and infinity become null."""
     content: dict[str, Any] = json_value(asdict(report))
     return {**content, "relevance_weight": RELEVANCE_WEIGHT}
 
@@ -268,7 +268,9 @@ def time_in(name: str) -> datetime | None:
 
 
 def filed_after(started: str, latest: str) -> str:
-    """Return the time for the names of a night's files: the start, or later than `latest`.
+    """Return the time for the names of a night's files: the start of the night.
+
+    If that is not after the time of the report `latest`, it is a microsecond after the latter.
 
     Examples
     --------

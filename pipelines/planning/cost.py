@@ -87,7 +87,7 @@ def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed
 
 
 def comfortable_budget(job: Job, threads: int) -> int:
-    """Return the smallest budget with which a worker can hold the sums of all row blocks at once.
+    """Return the smallest budget with which a worker can do all jobs, and read shards only once.
 
     Raises InvalidInput if even 512 GiB are too little.
 
@@ -195,7 +195,7 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     plan = _refit_plan(job, workers, costs.threads, budget)
     segments, _ = segments_after(update_cost(job, costs, workers, budget).groups)
     here, task = rows_for(plan.work_bytes) is RowsHere, TASK_SECONDS
-    if here:  # the job reads one block after another itself, without tasks
+    if here:  # then the job itself reads one block after another, without tasks
         workers, task = 1, 0.0
     slots = 1 if here else workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)

@@ -116,7 +116,7 @@ def _block_costs(
 ) -> BlockCosts:
     layout, foundation = store.layout, store.foundation
     indices = range(min(threads, store.row_blocks))
-    foundation.of(batches[:1])  # compile the kernels of the addition
+    foundation.of(batches[:1])  # compile the kernels that add, so that compiling is not timed
     zeroing, _ = timed_on_all(pool, lambda index: foundation.of([], layout.block(index)), indices)
     adding, statistics = timed_on_all(
         pool, lambda index: foundation.of(batches, layout.block(index)), indices

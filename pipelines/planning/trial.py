@@ -241,7 +241,7 @@ def read_some(
 
     def read(shard: Shard, limits: ReadLimits) -> _Piece:
         context = ReadingContext.of(store, limits, options)
-        # hashing is timed separately
+        # give a placeholder for the hash of the shard, because hashing is timed separately
         batches = context.prepared(shard, ShardContent("-"))
         seconds, (first, read) = timed(lambda: next(batches))
         rest = next(batches, None)

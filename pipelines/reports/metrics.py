@@ -38,7 +38,7 @@ class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measu
     documents, tokens, shards : int or None
         Numbers in the store.
     state_bytes : int or None
-        Bytes of its statistics.
+        Bytes of the statistics of the store.
     commit_time : float or None
         Time of the latest commit in Unix seconds; its age is `time()` minus it.
     finished : float

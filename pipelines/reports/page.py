@@ -174,7 +174,7 @@ class ClusterPlane:
     ellipses : ellipses of one standard deviation, as half axes and the angle of the first axis in
         radians
     bars : error bars of the means; empty if unknown
-    before : each mean in the earlier model, or None
+    before : place of each cluster's mean in the earlier model, or None
     shares : share of the variance between the means, along each direction
     """
 
@@ -271,7 +271,7 @@ class ReportPage:
     """Everything that one page shows; empty parts are left out.
 
     title : title of the page
-    store : URL
+    store : URL of the store
     time : time of the run, ISO 8601, UTC
     outcome : "published", "rejected", "nothing new", "failed"
     facts : names and values at the head of the page: documents, tokens, version and so on
@@ -301,7 +301,7 @@ class ReportPage:
     picture : picture of a model without topics, in lines of text
     changes : changes since the model that was published before
     since : time of that model, ISO 8601
-    diff : command that shows what the store gained since
+    diff : command that shows what the store has gained since that model
     links : names and relative URLs of other pages
     at : the URL among `links` that leads to this page; empty if there is none
     each : URL prefix of the pages of topics by number; empty without such pages

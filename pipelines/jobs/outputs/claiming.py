@@ -84,8 +84,9 @@ def claimed(
         elif there:
             tell(
                 remedy(
-                    "warning: {there} files in {url} do not name the model that wrote them and "
-                    "stay; to separate models, give another folder or {transform.replace}",
+                    "warning: {there} files in {url} do not name the model that wrote them, and "
+                    "are not deleted; to separate models, give another folder or "
+                    "{transform.replace}",
                     there=len(there),
                     url=folder.url,
                 )
@@ -128,7 +129,7 @@ def _digest(model: Model) -> str:
     arrays, attributes = model.parts()
     digest = hashlib.sha256(json.dumps([model.name, dict(attributes)], sort_keys=True).encode())
     for name in sorted(arrays):
-        # float64, because a store would also save the array in this type
+        # hash the array as float64, because a store would also save it in this type
         array = np.ascontiguousarray(arrays[name], dtype=np.float64)
         digest.update(f"{name} {array.shape}".encode())
         digest.update(array.data)

@@ -30,12 +30,13 @@ def decode(job: OutputJob) -> Written:
     """Write one Parquet file for each shard: a row for each sequence, or each part of a long one.
 
     `name` is null for sequences without one. `from` is the number of the first symbol if symbols
-    are numbered. `first` counts symbols from 0 within the shard.
+    are numbered. `first` is the position of the first symbol; position 0 is the first symbol that
+    the shard has of the sequence.
 
     Option `method` chooses the most likely sequence of states, "viterbi", or the most likely state
     of each symbol, "posterior". In both cases `probabilities` use the whole sequence. Raises
     InvalidInput if the method is unknown, or two shards would write the same file. Raises
-    ShardError, BoundExceeded as `transform`.
+    ShardError, BoundExceeded as `transform` does.
     """
     model, method = job.model, job.options.method
     if method not in DECODINGS:
@@ -55,7 +56,7 @@ def decode(job: OutputJob) -> Written:
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """Yield a row for each sequence of a batch, or for each piece of a long one."""
+    """Yield a row for each sequence of a batch, or for each part of a long one."""
     sequences, first = -1, 0
     for read in context.reading.read(shard):
         told: Any = read

@@ -69,9 +69,8 @@ def neighbours(
     lists, read them as token ids with `--ids-column neighbours`. Raises LockHeld if another call
     groups edges into the folder, or took over the lock. Raises InvalidInput if there are no shards,
     `parts` is out of range, or no edge joins two nodes. Raises ShardError if an edge has only one
-    end, or a shard is unreadable.
-    Raises StoreError if the output cannot be written. Raises BoundExceeded if a read task does not
-    fit into the memory budget.
+    end, or a shard is unreadable. Raises StoreError if the output cannot be written. Raises
+    BoundExceeded if a read task does not fit into the memory budget.
 
     shards : shards of edges (Parquet, CSV or TSV, also compressed) of the whole graph
     output : fsspec URL of a folder that all workers reach; a file appears whole or not at all

@@ -74,7 +74,7 @@ class Typed:
     name: Any
 
     def on(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Label each row by the value that its text stands for."""
+        """Label each row by the value from which its text label was made."""
         labels = _read(frame.index, self.dtype).rename(self.name)
         return frame.set_axis(labels, axis=0)
 

@@ -54,7 +54,8 @@ def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[s
     before = written_before(context.output, provenance)
     if before is not None:
         return *before, True
-    reader = cast("CountReader", reading.reader)  # only stores of documents have models of topics
+    # the reader counts documents, because only stores of documents have models of topics
+    reader = cast("CountReader", reading.reader)
     documents = read_named(
         shard, reader.form, reader.index, asked.id_column, reader.limits, options
     )

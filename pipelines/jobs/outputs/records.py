@@ -61,7 +61,7 @@ def write_records(
     names_shard : whether the metadata of a file names its shard
     """
     folder = claim_output(job, (*content, *drawn(job.options)))
-    # a plain dictionary of labels, because the labels of a commit cannot be pickled
+    # copy the labels to a plain dictionary, because the labels of a commit cannot be pickled
     asked = replace(job.options, labels=dict(job.options.labels))
     write = partial(_write_shard, read, names_shard)
     each = sorted(write_each(job, step, plan, write, folder, asked), key=lambda one: one[0])

@@ -47,7 +47,7 @@ class TransformResult:
     Parameters
     ----------
     files : tuple of str
-        URLs of the Parquet files, one a shard, in the order of the shards.
+        URLs of the Parquet files, one for each shard, in the order of the shards.
     documents : int
         Number of documents.
     weights : (shards, k) tuple of tuples of float
@@ -65,7 +65,7 @@ class TransformResult:
     foreign_below : float
         Share of known words below which a document counts as foreign.
     own_index : OwnIndex, optional
-        Names of the caller for documents that are not files.
+        The caller's own labels for documents that are not files.
     """
 
     files: tuple[str, ...]
@@ -113,7 +113,7 @@ class TransformResult:
         Raises
         ------
         StoreError
-            A file is gone or unreadable, or was replaced by another transform.
+            A file no longer exists, is unreadable, or was replaced by another transform.
         """
         frame = frame_of(self.files, self.storage_options)
         return frame if self.own_index is None else self.own_index.on(frame)
@@ -197,10 +197,12 @@ def transform(
     run : Run
         Cluster and options.
     method, seed : str, int or None
-        As in `TopicModel.transform`; each shard draws from its own stream of the seed.
+        As in `TopicModel.transform`; the seed and the place of a shard determine its random
+        numbers.
     id_column : str, optional
-        Column or JSON field with the ids of documents. Without one the id is the name of a file in
-        a folder, otherwise the name of the shard and the number of the document.
+        Column or JSON field with the ids of documents. Without it, the id of a document that is a
+        file in a folder is the name of the file. The id of any other document is the name of its
+        shard, and its number in the shard.
     passages : bool
         Write a row for each passage. Otherwise passages of a document are added up, weighted by
         their tokens.

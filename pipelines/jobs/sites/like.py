@@ -31,7 +31,7 @@ def created_like(
     storage_options: Mapping[str, Any] | None = None,
     has_shards: bool = False,
 ) -> MomentStore:
-    """Create a store on the foundation of another store, or of its file.
+    """Create a store on the foundation of `like`, another store or a file with its foundation.
 
     `given` are the names of the options that the user gave; `has_shards` says whether the user also
     gave shards. Raises InvalidInput if some of these are options that the foundation decides, or

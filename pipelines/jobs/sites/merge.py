@@ -53,7 +53,7 @@ def merge(
     run : Run
         Cluster for merging segments, and options.
     name, unique, least_documents, message, include_forgotten
-        As in `storage.merging.pull`; a name needs a single other store.
+        As in `storage.merging.pull`; `name` can be given only for a single other store.
     compact_after : int
         As in `compact_when_many`. Compaction keeps the segments of origins beside their sums.
 
@@ -151,7 +151,7 @@ def _at_once(
 
 
 def pull_line(found: Pull) -> str:
-    """Describe a pull.
+    """Describe a pull for people, in one line.
 
     Examples
     --------

@@ -113,7 +113,7 @@ def _of_pattern(url: str) -> NothingMatches:
 def _is_inbox(pattern: str, config: NightlyConfig) -> bool:
     """Whether a pattern names the documents that a service accepted.
 
-    Recognises the inbox beside the store, and the pattern in the guide.
+    Recognises the inbox beside the store, and the pattern that the guide gives.
     """
     own = f"{config.store.rstrip('/')}-inbox/{SEALED}/"
     return pattern.startswith(own) or pattern.endswith(f"/{SEALED}/**/*.jsonl")

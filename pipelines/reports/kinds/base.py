@@ -194,8 +194,8 @@ def token_facts(store: MomentStore) -> dict[str, Any]:
 def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts], Rows]:
     """Return a function that formats `facts_of_triples` as names and values.
 
-    `records` and `triples` are the nouns for these, and `lacking` describes records without a
-    triple, which are named if there are any.
+    `records` and `triples` are the nouns for these. `lacking` describes records without a triple,
+    if there are any.
     """
 
     def rows(facts: Facts) -> Rows:

@@ -104,7 +104,7 @@ class TopicsView(ModelView):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Number of topics."""
+        """The topics as JSON."""
         return {"topics": [as_json(line) for line in self.lines]}
 
     @property
@@ -136,7 +136,7 @@ class StatesView(ModelView):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Number of states."""
+        """An empty list of topics, and the states as JSON."""
         return {"topics": [], "states": states_as_json(self.lines)}
 
     @property

@@ -33,7 +33,7 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
 
     Refuses compressed buffers, shared buffers and dictionaries, because a few bytes of them may
     expand to gigabytes. Everything else takes as much memory as the request. Each array is checked
-    before it is read. Raises a Problem 400 for content that is no Arrow stream, and 415 for
+    before it is read. Raises a Problem 400 for content that is not an Arrow stream, and 415 for
     compression or for columns of other types.
     """
     if content.startswith(_FILE):

@@ -87,7 +87,7 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
 
     `content_type` is `application/json` for an array, `application/x-ndjson` for an object in each
     line, or `application/vnd.apache.arrow.stream` for rows. Raises a Problem 415 for another type,
-    400 for invalid JSON, 422 for JSON that is no array, and 413 for more documents.
+    400 for invalid JSON, 422 for JSON that is not an array, and 413 for more documents.
 
     Examples
     --------
