@@ -208,7 +208,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     # if the fit itself can find an option, replace `auto` by the value that requests this
     found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
-    # the other options with `auto`, which the refit chooses outside the fit
+    # collect the other options with `auto`, whose values the command chooses and not the fit
     auto = {
         name: str(value)
         for name, value in given.items()
@@ -221,7 +221,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
         raise click.UsageError(
             f"{_flag(name)} {auto[name]} works only for models {', '.join(known)}."
         )
-    # put placeholders for these options until the refit has chosen their values
+    # put placeholders for these options until the command has chosen their values
     given |= {name: own[name].default if name != "topics" else 1 for name in auto}
     return FitRequest(chosen, chosen.Options(**given), auto)
 

@@ -267,5 +267,5 @@ def long_choice(name: str, choices: Sequence[str]) -> str | None:
     return name.upper() if len(choices) > _FEW else None
 
 
-_LONG = 10**12  # write larger bounds as powers of 2
+_LONG = 10**12  # write a larger bound, such as 2^64 - 1, by a power of 2
 _FEW = 4  # at most this many choices fit into the column of an option in the help

@@ -125,9 +125,8 @@ def local_time(time: str) -> str:
 def _parse_size(value: int | str) -> int:
     if isinstance(value, int):
         return value
-    from dask.utils import (
-        parse_bytes,
-    )  # imported here, because commands with default sizes do not need Dask
+    # imported here, because commands with default sizes do not need Dask
+    from dask.utils import parse_bytes
 
     return int(parse_bytes(value))
 

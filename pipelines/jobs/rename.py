@@ -1,4 +1,4 @@
-"""Rename counted shards that have moved: write their segments again with the new names."""
+"""Rename counted shards whose files have moved: write their segments again with the new names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rename(
     message: str = "",
     copies: bool = False,
 ) -> MomentStore:
-    """Give counted shards that have moved their new names, so that no update counts them again.
+    """Rename counted shards whose files have moved, so that no update counts them again.
 
     A shard has moved if its file is at the new place and no longer at the old one. Other shards
     keep their names. Reads no shard. The segments with moved shards are written again, in one

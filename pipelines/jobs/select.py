@@ -380,8 +380,8 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan already includes the rows of the largest model twice; if memory is left, more rows
-    # fit
+    # the plan already includes the rows of the largest model twice; memory that is left can hold
+    # more rows
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:

@@ -283,8 +283,8 @@ def _commit_group(
         return _committed(result, Gathered(None, (), bad)), sorted(apart, key=lambda one: one.url)
     except (ShardsAlreadyCounted, CopiesCounted, ShardsForgotten) as conflict:
         store = result.store.latest()
-        # leave out only shards that another writer counted; copies of these are found when they
-        # are read again
+        # leave out only shards that another writer counted; copies of counted shards are found when
+        # the group is read again
         counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
         _require_same(store, gathered, counted)
         forgotten = conflict.reasons if isinstance(conflict, ShardsForgotten) else ()

@@ -59,7 +59,7 @@ class Night:
     seconds : seconds from the start of the run to its end; None if the run did not end
     gates : bounds for publishing, with the measured values
     reasons, error : as in the report
-    warnings : its warnings and left-out shards in words
+    warnings : warnings and left-out shards of the run, in words
     undecided : rejected model that waits for a decision
     """
 

@@ -82,7 +82,7 @@ class Journal:
         """Open the store for writing under the lock; errors as in `step`."""
         with self._renewing:
             if store.commit.fence >= self.lock.fence:
-                # the writer of that commit had a higher fence, but its lock files no longer exist
+                # go above the fence of the latest commit, whose lock files no longer exist
                 self.lock = self.lock.above(store.commit.fence)
             return replace(store, fence=self.lock.fence)
 

@@ -125,7 +125,7 @@ def nightly(
             else:
                 text, code = output.explain(error), ExitCode.FAULT
             failed = replace(begun, error=text, exit_code=code)
-            # if another run holds the lock now, its report becomes the latest one, not this
+            # if another run holds the lock now, this report must not become the latest one
             latest = not isinstance(error, LockHeld)
             begun_at = monotonic()
             url = write_night(_ended(failed, journal, history), config, history, latest)
@@ -209,7 +209,7 @@ def _night(
         store = growth.store
         report = replace(report, words_added=growth.words, growth=growth.told)
     if not news and store.commit.lineage.basis == basis:
-        # there was only an interrupted rebase to finish, and it cannot continue
+        # nothing is new: the run only tried to finish an interrupted rebase, which cannot continue
         return _of_store(replace(idle, drift=drift, rebase_reasons=why), store)
     with journal.step("refit") as found:
         source = source_of(store, config.refit)

@@ -13,10 +13,9 @@ from streaming_moments.pipelines.planning.update_cost import (
 )
 from streaming_moments.storage.merging.copying import bytes_held
 
-_FILES = (
-    5  # files of a segment beside its arrays: manifest, ledger, metadata, and totals in two files
-)
-_REQUESTS = 20  # requests to open both stores and to commit
+# number of files of a segment beside its arrays: manifest, ledger, metadata, and two for totals
+_FILES = 5
+_REQUESTS = 20  # number of requests to open both stores and to commit
 
 
 @dataclass(frozen=True)

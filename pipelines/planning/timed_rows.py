@@ -36,7 +36,7 @@ class Timed:
     seconds: dict[str, float] = field(default_factory=dict)
     foundation: Any = None  # only fits of kinds that are not timed by row blocks use this
     whole_core: bool = True
-    halves: bool = False  # the plan derives the cost of halves from that of all documents
+    halves: bool = False  # not timed: a plan derives the cost of halves from that of all documents
     keeps_halves: bool = False
 
     def prepared(self, step: str, function: Callable[..., Any], halves: bool = False) -> Timed:

@@ -213,8 +213,8 @@ def _pilot(
     passing, ones = timed(lambda: [sample(shard, 1) for shard in sampled])
     seen = max(1, sum(one.documents_seen for one in ones))
     drawn = max(1, sum(one.batch.documents for one in samples))
-    # estimate the passages of the corpus: the pilot of `create` has more of them, so that more of
-    # its terms reach the same frequency
+    # Estimate the passages of the corpus. The pilot of `create` samples more of them than this
+    # trial, so more of its words occur in `min_documents` passages.
     chunks = sum(min(shard.size, chunk.batch_bytes) for shard in sampled)
     passages = seen * corpus.nbytes / chunks
 

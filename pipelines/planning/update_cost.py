@@ -80,7 +80,7 @@ def update_cost(
     passes, threads = plan.passes, workers * costs.threads
     close = _Close.of(job, costs, workers, network)
     # Seconds of a thread for each stored byte: `read` includes every pass over the shards, and
-    # `add` adds the byte's counts to each row block once.
+    # `add` includes every row block, because each adds the counts of the byte once.
     read = passes * (reading.read + corpus.shards * reading.open_shard / corpus.nbytes)
     add = reading.counts * costs.blocks.add * job.row_blocks
     working = (read + add) / threads

@@ -24,7 +24,8 @@ _DriftNumbers: Any = make_dataclass(
 
 
 @dataclass(frozen=True)
-class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measure of drift
+# the base class has a field for each measure of drift
+class RunMetrics(_DriftNumbers):  # type: ignore[misc]
     """Numbers to monitor; a number with the value None is left out.
 
     Each number of `quality.Drift` is also a parameter, by its name and as a keyword.

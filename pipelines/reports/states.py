@@ -22,7 +22,7 @@ class StateLine:
     weight : share of the state
     words : most probable words of each view, in decreasing order
     probabilities : probabilities of these words
-    label : name given by people
+    label : name that a user gave to the state
     """
 
     state: int

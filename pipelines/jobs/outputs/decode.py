@@ -22,7 +22,7 @@ from streaming_moments.storage.shards import Shard
 
 DECODINGS = ("viterbi", "posterior")
 # Arrays with a row for each symbol of a piece: posteriors, back pointers of Viterbi, and start
-# distributions, because each sequence may have only one symbol.
+# distributions. The last have a row for each sequence, which may have only one symbol.
 _PIECE_ARRAYS = 3
 
 

@@ -1,4 +1,4 @@
-"""Registry of the outputs that models write for shards, one line each."""
+"""Registry of the outputs that models write for shards, with an entry for each model."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Written:
 
     def as_json(self) -> dict[str, Any]:
         """Return all facts by name."""
-        # `asdict` also turns the rows and documents inside the facts into dictionaries
+        # use `asdict`, because it also turns rows and documents in the facts into dictionaries
         facts = asdict(replace(self, storage_options=None))["facts"]
         return {**facts, "files": list(self.files)}
 

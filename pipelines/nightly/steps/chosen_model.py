@@ -44,7 +44,7 @@ def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
     since = None
     if section.window_days is not None:
         days = [part.dates.last for part in store.commit.segments if part.dates is not None]
-        if days:  # if no segment has days, every window raises an error, which gives the reason
+        if days:  # otherwise any day will do, because `windowed` raises an error with the reason
             since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
         else:
             since = datetime.now(UTC).date()

@@ -1,4 +1,4 @@
-"""Registry of the reports of each kind, one line each."""
+"""Registry of the reports on stores, with an entry for each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registry of how pages and reports show each model, one line each."""
+"""Registry of how pages and reports show models, with an entry for each model."""
 
 from __future__ import annotations
 
