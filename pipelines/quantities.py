@@ -90,7 +90,7 @@ def alpha0_of(value: Any) -> float | Literal["auto"]:
 
 
 def size_text(nbytes: int) -> str:
-    """Format a size of up to 2^53 bytes so that `size_of` reads it to the byte.
+    """Format a size of up to 2^53 bytes so that `size_of` reads the same number of bytes.
 
     Examples
     --------

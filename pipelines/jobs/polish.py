@@ -1,4 +1,4 @@
-"""Polish: improve a model by passes over documents, as tasks over shards."""
+"""Polish: improve a model by passes over documents; each pass runs as tasks over shards."""
 
 from __future__ import annotations
 

@@ -172,9 +172,9 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
 def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
-    """Return the rows for a refit, planned to fit into memory; arguments as in `refit_by`.
+    """Return the rows for a refit, planned to fit into memory.
 
-    Errors as in `refit_by`.
+    Arguments and errors as in `refit_by`.
     """
     foundation, cluster = store.layout.foundation, run.cluster
     totals: Any
@@ -215,7 +215,7 @@ def refit_rows(
 def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
-    """Return the rows of a version, held as the plan says; pair counts of halves if these fit."""
+    """Return the rows of a version, held as the plan says, with pair counts of halves if possible."""
     return rows_for(plan.work_bytes).of(
         store,
         totals,

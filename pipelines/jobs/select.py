@@ -209,7 +209,7 @@ def _known_alphas(
 
 @dataclass(frozen=True, eq=False)
 class _Refining:
-    """Refine a model by `rounds` rounds over the rows `pairs`, and score it by `halves`."""
+    """Function that refines a model by rounds over the rows `pairs`, and scores it by `halves`."""
 
     pairs: Rows
     halves: HalfRows | None

@@ -29,7 +29,7 @@ M = TypeVar("M", bound=Model)
 
 
 def model_selected(store: StatisticsSource) -> Any | None:
-    """Return the model whose numbers of states a store can compare; None if these are topics.
+    """Return the model whose numbers of states a store can compare; None for a model of topics.
 
     Raises InvalidInput if the store is of a kind without a comparable model.
     """
@@ -136,7 +136,7 @@ def _single(
 
 
 def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
-    """Return the model with held-out scores by halves; without, if they cannot be computed."""
+    """Return the model with held-out scores by halves, or as it is if they cannot be computed."""
     kept: Any = model
     if getattr(kept, "held_out", True) is not None:
         return model

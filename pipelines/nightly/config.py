@@ -53,7 +53,7 @@ from streaming_moments.storage.formats import ReadLimits
 
 @dataclass(frozen=True, config=STRICT)
 class CreateSection(KindOptions, CountingOptions, PilotOptions):
-    """Options for creating the store on the first night; keys as the options of `create`.
+    """Options for creating the store on the first night; the keys are the options of `create`.
 
     given : keys that the file contains, also those with default values
     """
@@ -181,7 +181,7 @@ MOST_TIMES = 2
 
 @dataclass(frozen=True, config=STRICT)
 class ClusterSection:
-    """Options of the cluster, as those of every command."""
+    """Options of the cluster, the same as for every command."""
 
     scheduler: ShardUrl | None = None
     workers: Number = 0

@@ -59,7 +59,7 @@ class Journal:
 
     @contextmanager
     def step(self, name: str) -> Iterator[dict[str, Any]]:
-        """Run a step; yield the dictionary to which it adds the values that it reports.
+        """Run a step; yield a dictionary, to which the step adds the values that it reports.
 
         A failed step is not listed. Raises LockHeld if another run considered this one dead and
         took over.

@@ -270,7 +270,7 @@ def time_in(name: str) -> datetime | None:
 def filed_after(started: str, latest: str) -> str:
     """Return the time for the names of a night's files: the start of the night.
 
-    If that is not after the time of the report `latest`, it is a microsecond after the latter.
+    If the start is not after the time of the report `latest`, return a microsecond after that time.
 
     Examples
     --------

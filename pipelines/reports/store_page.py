@@ -119,7 +119,7 @@ def found_of(
 
 
 def with_model(page: ReportPage, asked: PageRequest) -> ReportPage:
-    """Add a model to a page, by the functions of its family.
+    """Add a model to a page with the functions that show its family.
 
     Raises StoreError if a file of the store cannot be read.
     """

@@ -146,7 +146,7 @@ def records_of(model: Model) -> str:
 
 
 def described_as_json(model: Model) -> dict[str, object]:
-    """Return the description of a model, its number of documents, window of days and half-life."""
+    """Return a model's description, with its number of documents, its days and its half-life."""
     names = ("documents", "since", "until", "half_life")
     said = model.described()
     columns = {name.replace(" ", "_"): column.tolist() for name, column in said.columns.items()}

@@ -1,4 +1,4 @@
-"""Claim a folder of outputs for one model, in a note that exists before any other file."""
+"""Claim a folder of outputs for one model, by a note that is written before any other file."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def written_by(
 def claimed(
     folder: Folder, by: WrittenBy, replace: bool, tell: Callable[[Remedy | str], None]
 ) -> OutputFolder:
-    """Reserve a folder for the files of one model; the first file brings the note with it.
+    """Reserve a folder for the files of one model; the note is written before the first file.
 
     Raises OutputOfAnother, and changes nothing, if the folder holds files of another model or of
     other options. Raises StoreError if the folder cannot be read or written, its bucket is missing,

@@ -134,7 +134,7 @@ class KindReports:
 
 
 def first_facts(store: MomentStore) -> dict[str, Any]:
-    """Return the first facts of every kind: the store, its version and its kind."""
+    """Return the facts that come first for every kind: the store, its version and its kind."""
     commit = store.commit
     return {
         "store": store.url,
@@ -147,7 +147,7 @@ def first_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def last_facts(store: MomentStore) -> dict[str, Any]:
-    """Return the last facts of every kind: bytes, halves, models, tags, and skipped shards."""
+    """Return the facts that come last for every kind, such as bytes, halves, models and tags."""
     kept = kept_facts(store)
     kept["stale_models"] = [asdict(one) for one in kept["stale_models"]]
     facts = {**size_facts(store), "halves": store.halves, **kept}

@@ -60,7 +60,7 @@ class ModelView(ABC):
     @property
     @abstractmethod
     def parts(self) -> dict[str, Any]:
-        """Return the parts as JSON: `topics`, or an empty list `topics` and `states`."""
+        """Return the parts as JSON: topics as `topics`; other parts as `states`, without topics."""
 
     @property
     @abstractmethod
