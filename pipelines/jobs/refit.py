@@ -215,7 +215,7 @@ def refit_rows(
 def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
-    """Return the rows of a version, held as the plan says, with pair counts of halves if possible."""
+    """Return the rows of a version as the plan holds them, and pair counts of halves if they fit."""
     return rows_for(plan.work_bytes).of(
         store,
         totals,
