@@ -23,12 +23,11 @@ _AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds after which a client should try aga
 class Status:
     """A status of HTTP other than success.
 
-    title : general meaning; `detail` has the error of one call and the remedy, for 429 in
-        `admission`
-    by : calls that may answer it, besides those that name it in `routes`: "all", calls that need
-        "tokens", or calls with "bodies"
-    unread : whether the body may be unread, so that the connection closes
-    again : whether it may name the seconds until another try
+    title : general meaning of the status
+    by : calls that may answer with it, besides those that name it in `routes`: "all" calls, those
+        that need "tokens", or those with "bodies"
+    unread : whether the body of the request may be unread, so that the connection closes
+    again : whether the answer may say after how many seconds to try again
     """
 
     title: str
@@ -94,7 +93,7 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the answer for an error; the answer for a fault reveals nothing internal.
+    """Return the answer to an error; if the error is a bug, the answer reveals nothing internal.
 
     Examples
     --------
