@@ -29,7 +29,7 @@ class Countable:
     store: MomentStore
 
     def why_not(self, line: bytes) -> str | None:
-        """Reason why a line cannot be counted; None if it can."""
+        """Return why a line cannot be counted; None if it can."""
         try:
             bound = self.bound(line)
         except ShardError as error:
@@ -52,7 +52,7 @@ class Countable:
 
     @cached_property
     def light(self) -> int:
-        """Number of bytes, or of tokens, up to which the document of a line is never too large."""
+        """Documents of less than this many bytes, or of fewer tokens, need no check of their size."""
         return int(self.store.foundation.tokens_below(_MOST, LIGHT))
 
     @cached_property

@@ -37,7 +37,7 @@ class Return:
     apart : difference from the latest version to the target
     models : models of the latest version that the target version lacks
     answering : whether the target version has any model
-    tags : for each changed tag, its model in the latest version and in the target; None for no model
+    tags : model of each changed tag in the latest version and in the target; None for no model
     """
 
     version: int

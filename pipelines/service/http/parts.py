@@ -179,8 +179,8 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     forgotten = pages.get_or_create(
         ("forgotten", store.version, name), lambda: forgotten_since(store, name)
     )
-    # Sample documents stay valid until a shard is forgotten. Until then, cache them for all versions
-    # of the store that have this model.
+    # Sample documents stay valid until a shard is forgotten. Until then, cache them for all
+    # versions of the store that have this model.
     when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)

@@ -38,7 +38,7 @@ def in_words(operation: str) -> str:
 
 
 def grouped(commits: Sequence[Commit]) -> list[list[LogLine]]:
-    """Put consecutive commits of documents under one lock into one group.
+    """Group consecutive commits that counted documents under the same lock.
 
     Each night, and each cycle of an accumulator, holds a lock of its own. A commit without a lock
     repeats the fence of the previous commit. If no writer of a store ever held a lock, the fence is

@@ -28,7 +28,7 @@ class Lingering:
     """Application that reads and drops the rest of a body after it has sent the whole answer.
 
     body : bytes of the largest accepted body; the connection closes after four times as many bytes
-    seconds : time after which the connection closes; it closes sooner if no byte comes for 2 seconds
+    seconds : time after which the connection closes; after 2 seconds if the client is silent
     """
 
     app: App
