@@ -94,7 +94,7 @@ class Current:
 
     @property
     def intake(self) -> Intake:
-        """Which documents the store accepts; raises StoreError with the reason if it accepts none."""
+        """Which documents the store accepts; if none, raises StoreError with the reason."""
         view = self.view
         if view.intake is None:
             raise StoreError(view.problems.get(INTAKE, "the store accepts no documents"))

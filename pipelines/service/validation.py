@@ -52,7 +52,7 @@ class Countable:
 
     @cached_property
     def light(self) -> int:
-        """Documents of less than this many bytes, or of fewer tokens, need no check of their size."""
+        """A document with at most this many bytes and tokens needs no check of its size."""
         return int(self.store.foundation.tokens_below(_MOST, LIGHT))
 
     @cached_property

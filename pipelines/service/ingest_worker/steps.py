@@ -32,7 +32,7 @@ _LONGEST = 64  # wait for at most this many pauses before a failed step is tried
 class FailingStep:
     """A step whose last attempt failed.
 
-    step : one of `NAMES`; after "delete" stands the identity of the deletion
+    step : one of `NAMES`; "delete" is followed by the identity of a deletion
     failures : number of consecutive failures
     since, last : times of the first and the last failure, ISO 8601 in UTC
     error : reason of the last failure
