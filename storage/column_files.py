@@ -27,7 +27,8 @@ def write_columns(
 ) -> str:
     """Write one or more parts into a file and return its URL; raises as `parquet_output`.
 
-    parts : columns by name, each a `Column` or an Arrow array; names and types are equal in all
+    parts : columns by name, each a `Column` or an Arrow array; all parts have the same names and
+        types
     end : called after all parts are written; returns further metadata
     """
     tables = map(table_of, parts)

@@ -31,7 +31,7 @@ def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
 
 @kernel()
 def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place of each id in the ids of `index_ids`, -1 for others; ids are at least 0."""
+    """Return the place of each id in the ids of `index_ids`, or -1. Ids must be at least 0."""
     last = np.uint64(slots.shape[0] - 1)
     places = np.empty(ids.size, dtype=np.int64)
     for entry in range(ids.size):
