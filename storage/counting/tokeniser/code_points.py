@@ -1,4 +1,4 @@
-"""Code points: a table with an entry for each one, from which kernels find words as `words` does."""
+"""Code points: a table with an entry for each, from which kernels find words as `words` does."""
 
 from __future__ import annotations
 
