@@ -385,7 +385,7 @@ class TokenPolicy:
         ]
 
     def joined(self, found: Sequence[str]) -> Iterator[tuple[str, bool]]:
-        """Words of a passage with phrases in place of their words; whether each is a phrase."""
+        """Yield words of a passage, phrases in place of their words; and whether each is a phrase."""
         return joined(found, self._by_first)
 
     def filtered(self, found: Iterable[str]) -> list[str]:
@@ -409,14 +409,14 @@ class TokenPolicy:
 
 
 def _as_cut(stop_words: Iterable[str], tokeniser: Tokeniser) -> set[str]:
-    """Stop words as the tokeniser spells them, such as their stems."""
+    """Return stop words as the tokeniser spells them, such as their stems."""
     if tokeniser.name == COMPILED:
         return {piece for word in stop_words for piece in words(word)}
     split, spelled = tokeniser.splitter(), set[str]()
     for word in stop_words:
         for piece in {word, *words(word)}:
-            # If the tokeniser cuts or drops a stop word, the word stays unchanged, because its
-            # parts may have another meaning.
+            # If the tokeniser cuts or drops a stop word, keep the word unchanged, because its parts
+            # may have another meaning.
             found = words_by(split, tokeniser.name, piece)
             spelled.add(found[0] if len(found) == 1 else piece)
     return spelled

@@ -35,7 +35,7 @@ class Backend:
     parts_at_once : the client's option for the number of parts of a file that it reads at a time.
         Unless it is 1, the client asks for the size of each file first, and the parts may come from
         different contents; empty without such an option
-    connections : the client's option for connections, and its default settings here
+    connections : the client's option for connections, and the settings that this package gives it
     errors : modules and names of errors other than OSError for failed reads and writes. All back
         ends raise FileNotFoundError for a missing file, and PermissionError for a forbidden one
     remedies : remedy of an error, by the beginning of its name or of its text
