@@ -385,7 +385,7 @@ class TokenPolicy:
         ]
 
     def joined(self, found: Sequence[str]) -> Iterator[tuple[str, bool]]:
-        """Yield words of a passage, phrases in place of their words; and whether each is a phrase."""
+        """Yield the words of a passage with phrases joined, and whether each is a phrase."""
         return joined(found, self._by_first)
 
     def filtered(self, found: Iterable[str]) -> list[str]:
