@@ -164,7 +164,7 @@ class Folder:
     def find_all(
         self, names: Sequence[str], limits: Sequence[int] | None = None
     ) -> list[bytes | None]:
-        """Read the contents of some files as `read_all` does, but return None for a missing file."""
+        """Read the contents of some files as `read_all` does; None stands for a missing file."""
         starts = [0] * len(names) if limits else None
         places = [self._place(name) for name in names]
         contents: list[bytes | None] = []
@@ -181,7 +181,7 @@ class Folder:
         return contents
 
     def names(self, name: str) -> list[str]:
-        """Return the names of files and folders directly in a folder; empty if it does not exist."""
+        """Return the names of files and folders directly in a folder; empty if it is missing."""
         with self._errors("list", name):
             try:
                 found = self._file_system.ls(self._place(name), detail=False)
