@@ -30,7 +30,7 @@ class LimitsSection:
     of the date of a document, because each day is counted separately. `inbox` and `inbox_age` bound
     the pending documents. `seconds` is how long a body may take to arrive, a client to read an
     answer, or the storage to write. `requests` bounds concurrent requests, and `connections` open
-    connections. `drain` is how long open requests may take after the service was told to end.
+    connections. `drain` is how long open requests may take after the signal to end.
     """
 
     body: Size = 16 << 20

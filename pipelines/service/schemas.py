@@ -115,7 +115,7 @@ class DocumentRead:
     """Answer of a model for a document that is not a text; each model has some of these fields.
 
     proportions : shares of topics, states, components or communities; they add up to 1
-    words, known : number of words or values, and number of those that the model knows
+    words, known : number of words or values, and number of those that the model contains
     foreign : whether fewer than a fifth are known
     log_likelihood : log-likelihood of the known values, in nats
     factors : values of independent factors

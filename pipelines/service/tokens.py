@@ -35,7 +35,7 @@ class Role(IntEnum):
 
     @classmethod
     def called(cls, name: str) -> Role:
-        """Return the role with a name in lower case; raise InvalidInput if there is none."""
+        """Return the role with a name in lower case; raise InvalidInput for any other name."""
         try:
             return cls[name.upper()]
         except KeyError as error:

@@ -21,7 +21,7 @@ def halved(
     """Yield each table, the place after it, and the mask of its rows in the odd half.
 
     Rows alternate between the halves; `first` is the number of the first row. If halves depend on
-    the content of rows (`by_content`), the mask is None.
+    the content of rows (`by_content`), yields None instead of a mask.
     """
     for table, after in tables:
         yield table, after, None if by_content else odd_in_turn(first, table.num_rows)

@@ -25,8 +25,8 @@ _SHARE_OF_PASSAGE = 0.15
 _WORDS_OF_PASSAGE = 2
 # A sample is in a language if at least this share of its passages is.
 _SHARE_OF_PASSAGES = 0.08
-# Evidence for a language needs at least three different stop words, of which two have at least
-# three letters. This ignores codes of countries and the like, which are in some lists.
+# Evidence for a language needs at least three different stop words, and two of them must have at
+# least three letters. This ignores codes of countries and the like, which are in some lists.
 _FEWEST_WORDS, _FEWEST_LONG_WORDS, _LONG = 3, 2, 3
 _MOST_PASSAGES = 4_000  # at most this many passages are examined
 # Ranges of code points of the letters of languages whose words need a tokeniser of their own.

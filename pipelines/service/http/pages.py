@@ -193,7 +193,7 @@ def _are_dominated(facts: Mapping[str, Any]) -> bool:
 def night_reports(service: Service) -> tuple[Folder, str] | None:
     """Return the folder of the nightly reports, and the name that they give to the store.
 
-    None if the service knows no nightly job.
+    None if the service has no nightly job.
     """
     try:
         night = night_of(service.config)

@@ -302,7 +302,7 @@ def _periods(
 ) -> ShareOverTime:
     """Return the shares of topics by day, week or month.
 
-    Raises InvalidInput if there would be too many periods, or if `by` is none of the three.
+    Raises InvalidInput if there would be too many periods, or if `by` is another period.
 
     Only documents of `origin` count, as `only_of` selects them; None for all documents.
     """

@@ -24,7 +24,7 @@ def count_sealed(
 
     `store` is writable. A shard whose documents were all deleted is skipped. If the storage or the
     cluster fails, the error is raised. After another error of `update`, each shard is tried alone.
-    Shards that fail alone are left out; if there are none, the error is raised.
+    Shards that fail alone are left out. If no shard fails alone, the error is raised.
     """
     ledger = store.ledger()
     names = {inbox.folder.shard(shard.path): shard for shard in shards}

@@ -233,7 +233,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
-    """Convert texts to numbers if times are numbers; `numbers` is None if that is unknown."""
+    """Convert texts to numbers if times are numbers: `numbers`, or None if that is unknown."""
     if numbers is False or not _is_text(times.type):
         return times
     for kind in (pa.int64(), pa.float64()):

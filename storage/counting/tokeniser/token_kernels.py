@@ -271,7 +271,7 @@ def count_words(
     tokens outside up to each passage (shaped like indptr), and the number of passages of each text.
 
     With phrases, `marks` has a row for each key that is not a stop word, and keys from `n_words` on
-    are outside; `steps` is from `index_steps`. Without phrases `marks` is None, for which Numba
+    are outside; `steps` is from `index_steps`. Without phrases give `marks=None`; for this, Numba
     compiles a kernel without that work.
 
     The arrays of the result grow by doubling, because their upper bound is far too large. They grow

@@ -52,8 +52,8 @@ class Lingering:
             if message["type"] == "http.response.start":
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
-                # Keep the connection open. The client knows the length of the answer, so the
-                # answer is complete for the client.
+                # Keep the connection open. The client has the length of the answer, so the answer
+                # is complete for the client.
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 
