@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
 _PATIENCE = timedelta(seconds=5)  # how long a change waits for a cycle to release the lock
-_SHARDS = 50  # at most this many shards are in each list of the page of a rollback
+_SHARDS = 50  # each list on the page of a rollback shows at most this many shards
 
 
 @dataclass(frozen=True)

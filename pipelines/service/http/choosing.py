@@ -107,13 +107,13 @@ async def selection_asked(service: Service, request: Request) -> Response:
 
 
 def _documents_at(store: MomentStore, version: int) -> int | None:
-    """Return the number of documents of a version; None if it has expired."""
+    """Return the number of documents of a version; None if the version has expired."""
     return store.at(version).commit.documents if store.commit.keeps(version) else None
 
 
 def _of_nights(service: Service, store: MomentStore) -> Compared | None:
     """Return the comparison of the latest night that compared several numbers of topics."""
-    # a server without nights need not import their modules
+    # import here, because a server without a nightly job need not load this module
     from streaming_moments.pipelines.nightly.comparisons import latest_comparison
 
     reports = night_reports(service)

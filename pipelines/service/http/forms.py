@@ -25,10 +25,10 @@ _FROM_NOWHERE = (
 
 
 async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) -> dict[str, str]:
-    """Read the fields of a form, the first of each name.
+    """Read the fields of a form, the first value of each name.
 
-    Raises a Problem 415 for another content type, 413 for more bytes, 408 for a slow form, and 422
-    for an invalid one.
+    Raises a Problem 415 for another content type, 413 for more than `most` bytes, 408 for a slow
+    form, and 422 for an invalid one.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM:

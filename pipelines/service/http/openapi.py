@@ -171,7 +171,7 @@ def _document(shape: RecordShape) -> dict[str, Any]:
 
 
 def _example(call: Call, shape: RecordShape) -> Any:
-    """Return an example of a body; None for a form, which no program sends, or if it is long."""
+    """Return an example of a body; None if the call takes a form, or the example would be long."""
     fields = {one.name: _value_of(one.schema) for one in shape.counted}
     if any(isinstance(one, list) and len(one) > _LONGEST for one in fields.values()):
         return {DocumentsToForget: {"ids": ["7"]}}.get(call.takes)

@@ -52,7 +52,7 @@ _LINKS = (
     ("Try it", "try"),
     ("API", "docs"),
 )
-_LONGEST = 100_000  # most characters of a text on the page `Try it`
+_LONGEST = 100_000  # a text on the page `Try it` is cut to this many characters
 # Links have at most this many "../". No page is so deep in folders; the limit bounds the size of an
 # error page for a long path.
 _DEEPEST = 20
@@ -60,8 +60,8 @@ _SHOWN = 50  # at most this many versions, or shards, are on a page
 _RUNS = 10  # at most this many nights are on a page
 _GOOD = ("published", "nothing new")
 _WORDS = 8
-# If there are more than this many times as many documents as the effective number, then a few
-# documents outweigh all others.
+# A few documents outweigh all others if the number of documents is more than this many times the
+# effective number.
 _DOMINATED = 50
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
@@ -81,7 +81,7 @@ class Outside:
     def has_risen(self) -> bool:
         """Whether the share has risen so far that the model misses much of new documents.
 
-        The share alone does not tell, because a vocabulary may lack common words on purpose.
+        `new` alone does not show this, because a vocabulary may lack common words on purpose.
         """
         return self.new - self.before > MANY
 
@@ -198,21 +198,21 @@ def night_reports(service: Service) -> tuple[Folder, str] | None:
     try:
         night = night_of(service.config)
     except InvalidInput:
-        return None  # the configuration of the night may be on another machine
+        return None  # the configuration of the nightly job may be on another machine
     if night is None:
         return None
     return Folder.at(night.output, night.storage_options or None), night.store
 
 
 def _runs(folder: Folder, store: str) -> Sequence[Night]:
-    # a server without nights need not import their modules
+    # import here, because a server without a nightly job need not load this module
     from streaming_moments.pipelines.nightly.history import read_history
 
     return read_history(folder, store).nights
 
 
 def _outside_since(service: Service, view: View) -> Outside | None:
-    """Return the shares of tokens outside the vocabulary; None if nothing was counted since."""
+    """Return shares of tokens outside the vocabulary; None if nothing was counted since the fit."""
     store, published = view.store, view.published
     if published is None:
         return None
@@ -278,12 +278,11 @@ def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
 
 
 def report_of(service: Service, view: View, published: Published) -> ReportPage:
-    """Return the report of a model without documents, which is made once for each version."""
+    """Return the report of a model without sample documents; make it once for each version."""
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        # shards and advice are left out here: they are for operators, and the page of health shows
-        # them
+        # leave out shards and advice: they are for operators, and the page of health shows them
         stale = stale_line(staleness(view.store, published.name))
         reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
         return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())
@@ -321,7 +320,7 @@ def root_of(scope: Mapping[str, Any]) -> str:
 
 
 def links_of(view: View, root: str) -> tuple[tuple[str, str], ...]:
-    """Links to the pages; the texts of the links name the parts of the model, such as topics."""
+    """Return the links to the pages; their texts name the parts of the model, such as topics."""
     model = None if view.published is None else view.published.model
     what = "topic" if model is None else shown_of(model).what
     return (

@@ -161,7 +161,7 @@ def _published(view: View) -> Published:
 class _Known:
     """Parts of a model with their sample documents or rows, and the distances between parts.
 
-    note : why sample documents or rows are missing; empty if none are
+    note : why sample documents or rows are missing; empty if none are missing
     measured : unit of the distances; empty if parts cannot be matched between models
     words : for each state, the most probable words of each view with their probabilities
     """
@@ -208,7 +208,7 @@ def _found(service: Service, view: View, published: Published) -> tuple[Mapping[
             config.documents,
             storage_options,
         )
-        # drop samples of forgotten documents; only those from a folder of documents can be such
+        # drop samples of forgotten documents, which can only come from a folder of documents
         if config.documents is None:
             return found, ""
         kept, gone = still_counted(view.store, published.name, found, storage_options)

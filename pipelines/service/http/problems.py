@@ -15,7 +15,7 @@ from streaming_moments.storage.inbox.idempotency import KeyReused
 from streaming_moments.storage.inbox.records import RecordRefused
 
 CONTENT_TYPE = "application/problem+json"
-_LONGEST = 1000  # shown characters of a message
+_LONGEST = 1000  # a message is cut to this many characters
 _AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds after which a client should try again
 
 
@@ -86,7 +86,7 @@ class Problem(Exception):
         return content
 
     def all_headers(self) -> dict[str, str]:
-        """Headers in addition to those of every answer."""
+        """Return the headers to add to those of every answer."""
         told = {"Content-Type": CONTENT_TYPE, **(self.headers or {})}
         told |= {"Connection": "close"} if STATUSES[self.status].unread else {}
         return told if self.retry_after is None else {**told, "Retry-After": str(self.retry_after)}

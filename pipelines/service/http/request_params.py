@@ -93,7 +93,10 @@ def named_number(request: Request, name: str) -> int:
 
 
 def choice(request: Request, name: str, choices: tuple[str, ...]) -> str:
-    """Return one of `choices` from the query, by default the first; raise a Problem 422 if none."""
+    """Return one of `choices` from the query, by default the first.
+
+    Raises a Problem 422 for any other value.
+    """
     value = request.query_params.get(name, choices[0])
     if value not in choices:
         raise Problem(422, f"{name} is {value[:_SHOWN]!r}; give one of {', '.join(choices)}", name)

@@ -152,8 +152,8 @@ class Accumulator:
     def turn(self) -> Turn:
         """Seal and count pending documents, and carry out deletions.
 
-        Each step fails alone, and so does each deletion: `Turn.failed` lists them. Raises LockHeld
-        if another process runs a cycle or a night.
+        A failed step does not stop the others, nor does a failed deletion: `Turn.failed` lists
+        both. Raises LockHeld if another process runs a cycle or a nightly job.
         """
         steps = self.steps
         steps.failed.clear()
@@ -166,7 +166,7 @@ class Accumulator:
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
-                # deletions do not wait for counting; only documents before them must be sealed
+                # a deletion needs no counting: it only needs earlier documents to be sealed
                 sealing = steps.attempt("seal", partial(self._sealed, journal)) if asked else None
                 sealed, whole = sealing or (0, False)
                 found = Turn(sealed), whole
@@ -204,8 +204,8 @@ class Accumulator:
     def _sealed(self, journal: Journal) -> tuple[int, bool]:
         """Seal pending documents.
 
-        Returns the number of sealed documents, and whether all documents are sealed that were
-        pending at the start.
+        Returns the number of sealed documents, and whether all documents that were pending at the
+        start are sealed.
         """
         waits = {batch.name for batch in self.seals.inbox.pending()}
         documents = 0

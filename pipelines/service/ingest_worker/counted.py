@@ -12,7 +12,7 @@ from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.log.schema import Count, checked
 
 COUNTED = "counted"
-_REACHED = "counted.json"  # file with the number of the last seal before which none is uncounted
+_REACHED = "counted.json"  # file with the number up to which no seal is left to count
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ class Rollbacks:
             return False
         self._noted = noted
         log = store.log(first + 1) if first < store.version else ()
-        # also true if versions are missing: they have expired, or this is another store
+        # return True also if versions are missing: they have expired, or this is another store
         if len(log) != store.version - first or any(one.operation == ROLLBACK for one in log):
             return True
         self._seen = store

@@ -19,9 +19,9 @@ _LOOKED_AT = 5  # contents of at most this many shards of a former place are com
 def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentStore, list[str]]:
     """Rename shards that were counted while the inbox was at other places; return these places.
 
-    The names of counted shards show former places of inboxes. The inbox of a place was this one if
-    its latest counted shards that exist here, too, have the counted content, and no seal shows that
-    they come from different batches. Errors as in `rename`.
+    The names of counted shards show at which places inboxes were. An inbox at another place was
+    this one if the latest shards under its names that also exist here have the content that was
+    counted. A seal must not show that they come from other batches. Errors as in `rename`.
     """
     moved = []
     for place in _places(store, inbox):

@@ -142,9 +142,9 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
     """Return an HTTP protocol that limits how long and how many connections wait.
 
     It closes a connection that sends no head of a request for `seconds`, or that does not read an
-    answer for as long. If `most` connections are open, a new one closes the one that has been idle
-    for longest, so idle clients keep no one out. If twice as many are open, new ones are closed at
-    once, because the process needs other open files.
+    answer for as long. If `most` connections are open, a new connection closes the one that has
+    been idle for longest, so idle clients keep no one out. If twice as many are open, new
+    connections are closed at once, because the process needs other open files.
     """
 
     class Patient(H11Protocol):
