@@ -92,7 +92,7 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 class _Misplaced:
-    """A value of a wrong type: a misplaced or a missing boolean, or a number in quotes.
+    """A value of a wrong type: a boolean, or no boolean, in a wrong place; or a number in quotes.
 
     Pydantic accepts no object of this class. Without it, pydantic would read True as a number,
     "yes" and 1 as true, and "0.05" as a number.
@@ -196,7 +196,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             words = [inside] if section else []
             if (
                 error["type"] == "value_error"
-            ):  # our own message, which already names the value unless it is secret
+            ):  # a validator of this package wrote the text, which names the value unless secret
                 text = str(error["ctx"]["error"])
                 named = not key or text.startswith(f"{key} ")
                 others[place] = " ".join([*words, text if named else f"{key}: {text}"])

@@ -63,7 +63,7 @@ def array_of(column: Column | pa.Array) -> pa.Array:
 def read_columns(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Read files with equal columns, at least one, into one table, without their metadata.
+    """Read one or more files with equal columns into one table, without their metadata.
 
     Raises StoreError if a file is missing or cannot be read.
     """

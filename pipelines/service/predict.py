@@ -55,7 +55,7 @@ class Answering:
         return cls(store, model, reader_of(store, DEFAULT_LIMITS))
 
     def read(self, lines: bytes) -> list[DocumentRead]:
-        """Return the answer of the model for documents, each a line of a shard.
+        """Return the answers of the model for documents; each line is a document.
 
         Raises InvalidInput if the model has no answers for documents. Raises ShardError if the
         lines cannot be read, although they were validated.

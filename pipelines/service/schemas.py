@@ -19,8 +19,8 @@ class Receipt:
     receipt : id of the receipt, to ask again
     state : "accepted": stored, and will be counted. "counted": the latest version counts them.
         "uncounted": an earlier version counted them, and a rollback removed them. "set_aside": the
-        store cannot count their shard; it tries again when an admin requests it, or when documents
-        of the shard are deleted. "refused": not counted, for the given reason. "forgotten": all
+        store cannot count their shard; the service tries again when an admin requests it, or when
+        documents of the shard are deleted. "refused": not counted, for the given reason. "forgotten": all
         were deleted on request, and no later version counts them.
     documents : number of documents; None if it is not looked up
     version : version of the store that counts them
@@ -309,9 +309,9 @@ class Readiness:
     store, inbox, model : the store is readable, the inbox is readable and writable, a model is
         loaded
     counting : sealed documents are being counted; set-aside shards do not matter
-    problems : problems. `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read
-        or used. `counting`: documents are not counted. `owner`: the inbox belongs to another store.
-        `storage`: no answer for a minute. The log has the reasons.
+    problems : names of problems. `store`, `inbox`, `seals`, `model`, `tokens` or `documents`: this
+        part cannot be read or used. `counting`: documents are not counted. `owner`: the inbox
+        belongs to another store. `storage`: no answer for a minute. The log has the reasons.
     """
 
     ready: bool

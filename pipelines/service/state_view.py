@@ -33,7 +33,7 @@ class View:
     """View of the service at some time; it never changes.
 
     store : at the latest version
-    intake : the documents that this version accepts; None if the service accepts none
+    intake : which documents this version accepts; None if the service accepts none
     published : the model that answers
     tokens : tokens of callers; None if anyone on this machine may call
     backlog : pending documents of the inbox

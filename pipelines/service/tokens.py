@@ -60,7 +60,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Principal:
-    """The caller of a request; `name` is that of the token, or empty without tokens."""
+    """The caller of a request; `name` is the name of its token, or empty without tokens."""
 
     name: str
     role: Role

@@ -24,7 +24,7 @@ _MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
 
 @dataclass(frozen=True)
 class Countable:
-    """Check whether the store can count lines of documents."""
+    """Checks whether the store can count a document, which is one line."""
 
     store: MomentStore
 

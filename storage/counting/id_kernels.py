@@ -38,7 +38,7 @@ def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.in
         slot = _slot_of(ids[entry], last)
         while slots[slot, 0] != ids[entry] and slots[slot, 0] != NONE:
             slot = (slot + np.uint64(1)) & last
-        # in a free slot the second number is -1, too
+        # a free slot gives -1, which is its second number, too
         places[entry] = slots[slot, 1]
     return places
 

@@ -64,7 +64,7 @@ def language_names(languages: Iterable[str]) -> tuple[str, ...]:
 
 
 def known_languages() -> tuple[str, ...]:
-    """Values of `--language`, for completion by a shell.
+    """Return the values of `--language`, for completion by a shell.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def listed_stop_words(languages: Iterable[str]) -> set[str]:
 
 
 def stop_words_of(languages: Iterable[str]) -> set[str]:
-    """Return the stop words of languages (English names), split as by `words`."""
+    """Return the stop words of languages (English names), split into words by `words`."""
     return {piece for word in listed_stop_words(languages) for piece in words(word)}
 
 

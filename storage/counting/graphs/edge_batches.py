@@ -20,7 +20,8 @@ from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, R
 from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
 
-# A batch may have this many times as many edges as documents, because an edge is only two names.
+# A batch of edges may have this many times as many records as a batch of documents, because an edge
+# is only two names.
 _ROWS = 8
 # Bytes of memory for each edge of a shard, which are needed to find duplicates.
 _KEY_BYTES = 8

@@ -125,7 +125,7 @@ def set_down(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> ReadEdges:
-    """Read the edges of a shard and write them to files of a folder, sorted by part of the node.
+    """Read the edges of a shard; write them to files of a folder, sorted by the part of the node.
 
     Needs memory for about a million edges, however many the shard has. Raises as `read_edges` does.
     """
