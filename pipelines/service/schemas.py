@@ -20,8 +20,8 @@ class Receipt:
     state : "accepted": stored, and will be counted. "counted": the latest version counts them.
         "uncounted": an earlier version counted them, and a rollback removed them. "set_aside": the
         store cannot count their shard; the service tries again when an admin requests it, or when
-        documents of the shard are deleted. "refused": not counted, for the given reason. "forgotten": all
-        were deleted on request, and no later version counts them.
+        documents of the shard are deleted. "refused": not counted, for the given reason.
+        "forgotten": all were deleted on request, and no later version counts them.
     documents : number of documents; None if it is not looked up
     version : version of the store that counts them
     reason : reason if they are refused, set aside or uncounted

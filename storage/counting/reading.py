@@ -114,8 +114,8 @@ Index = WordIndex | IdIndex | CategoryIndex
 def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
     """Make the index that finds words for `read_indexed`, once for many shards.
 
-    Only a vocabulary of texts has a policy: InvalidInput otherwise. ForeignStatistics is raised
-    for a policy that did not make the vocabulary.
+    Raises InvalidInput if a vocabulary of texts has no policy, or another vocabulary has one.
+    Raises ForeignStatistics if the policy did not make the vocabulary.
     """
     if vocabulary.token_ids is not None:
         refuse_policy(policy)

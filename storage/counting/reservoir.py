@@ -33,9 +33,9 @@ def draw(
 
     The draw does not depend on how items are grouped. The sample has the order of all items.
     `keep` converts a drawn item for storage, and is called for about
-    `quota * (1 + log(items / quota))` of them. `size` gives its bytes. When the sample takes more
-    than `room` bytes, a part of it is drawn and the quota is lowered. The memory is thus at most
-    `room`, plus the items of one group.
+    `quota * (1 + log(items / quota))` items. `size` returns the bytes of a converted item. When the
+    sample takes more than `room` bytes, keeps a random part of it and lowers the quota. The memory
+    is thus at most `room`, plus the items of one group.
 
     Examples
     --------

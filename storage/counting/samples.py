@@ -335,7 +335,7 @@ def sample_of_passages(
     # convert one passage at a time, because words as Python objects take many times their bytes
     parts = [numbered(passage) for passage in passages]
     terms = tuple(sorted(known))
-    # the last place is for words that are not tokens
+    # words that are not tokens have the code -1, which is the last place
     places = np.full(len(terms) + 1, -1, dtype=np.int64)
     places[[known[term] for term in terms]] = np.arange(len(terms))
     offsets = np.cumsum([0, *map(len, parts)])

@@ -180,7 +180,7 @@ def long_tables(
 
 
 def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -> Values:
-    """Read symbols from a column of lists; ShardError for a list above the limit."""
+    """Read symbols from a column of lists; raise ShardError for a list above the limit."""
     if not is_list(column.type):
         raise ShardError(
             url,
@@ -233,7 +233,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
-    """Convert texts to numbers if times are numbers: `numbers`, or None if that is unknown."""
+    """Convert texts to numbers unless `numbers` is False; if it is None, only if all can be."""
     if numbers is False or not _is_text(times.type):
         return times
     for kind in (pa.int64(), pa.float64()):

@@ -15,7 +15,8 @@ from streaming_moments.storage.counting.tokeniser import token_kernels
 
 Phrase = tuple[str, ...]
 # Separator of the words of a phrase in its term. No word may contain it if there are phrases. Words
-# of the default tokeniser never do; in other words `TokenPolicy.splitter` replaces it.
+# of the default tokeniser never do; `TokenPolicy.splitter` replaces it in words of other
+# tokenisers.
 BETWEEN = "_"
 LONGEST = 3
 # A phrase has at least this normalised pointwise mutual information, and at least this many
@@ -130,14 +131,14 @@ class OrderedTerms:
 def found_phrases(
     names: Sequence[str], order: OrderedTerms, longest: int, least_often: int = 0
 ) -> tuple[Phrase, ...]:
-    """Pairs and triples of words of a sample that stand together more often than chance, sorted.
+    """Return pairs and triples of words that stand together more often than chance, sorted.
 
     A pair counts if its normalised pointwise mutual information is at least 0.5 (1 if the words
     only occur together, 0 by chance) and it occurs at least ten times. A triple counts if a pair in
     it and the third word satisfy the same conditions.
 
     names : (m,) the terms of the sample
-    longest : words of the longest phrase, 2 or 3
+    longest : largest number of words in a phrase, 2 or 3
 
     Examples
     --------

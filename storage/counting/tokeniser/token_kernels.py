@@ -73,8 +73,8 @@ def spell(
 
     Returns the spelled texts, the (documents + 1,) first byte of each, and a (documents,) mask of
     hard texts. A hard text has no bytes here, because it must be folded as a whole. Folding by code
-    points is correct under three conditions: each of them is in form NFC before and after; marks
-    are in canonical order; and no code point could join the starter before it.
+    points is correct under three conditions: each code point is in form NFC before and after the
+    folding; marks are in canonical order; and no code point could join the starter before it.
     """
     # a code point beyond ASCII may fold to twice its bytes; the last lanes are padding, because
     # kernels read 8 bytes at a time
@@ -234,7 +234,7 @@ def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]
 def index_steps(ends: NDArray[np.uint64], steps: NDArray[np.uint64]) -> None:
     """Fill `steps`, (2^b, 2) zeros with more rows than `ends`, from (steps, 3) keys.
 
-    A row of `ends` has the key of one or more words, that of the next word, and that of both.
+    A row of `ends` has the key of one or more words, that of the next word, and that of all these.
     """
     for before, key, after in ends.tolist():
         pair = (before << 32 | key) + 1
@@ -266,9 +266,9 @@ def count_words(
 
     `places` has the index of a document in `folded`, or -1 if it is in `spelled`. Keys below
     `n_words` are rows, and others are stop words. `longest` is the largest number of lanes of a
-    key.
-    Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words, counts,
-    tokens outside up to each passage (shaped like indptr), and the number of passages of each text.
+    key. Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words,
+    counts, tokens outside up to each passage (shaped like indptr), and the number of passages of
+    each text.
 
     With phrases, `marks` has a row for each key that is not a stop word, and keys from `n_words` on
     are outside; `steps` is from `index_steps`. Without phrases give `marks=None`; for this, Numba

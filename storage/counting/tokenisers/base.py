@@ -11,9 +11,9 @@ from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
 
-# The words of a document may have at most 50 times (its length + 1,000) characters, with one more
-# for each word. For comparison: all pieces of 1 to 6 characters of a document have 27 times its
-# length.
+# The words of a document may have at most 50 times (its length + 1,000) characters, where each word
+# counts as one character longer. For comparison: all pieces of 1 to 6 characters of a document have
+# 27 times its length.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
 _AT_ONCE = 1_024  # number of words that are read from an iterator before their size is checked
 

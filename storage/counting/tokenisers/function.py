@@ -38,8 +38,8 @@ def is_name(text: str) -> bool:
 def opened(name: str) -> Function:
     """Import the function `MODULE:FUNCTION`.
 
-    The name may come from the store of a stranger, who must not choose which code runs here. So the
-    author of the function must have marked it as a tokeniser by an attribute `version`, and the
+    The name may come from the store of a stranger, who must not choose which function runs here. So
+    the author of the function must have marked it as a tokeniser by an attribute `version`, and the
     name must be that of its definition. Raises InvalidInput otherwise, or if the import fails.
     """
     module, _, path = name.partition(":")
