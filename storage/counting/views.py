@@ -234,7 +234,7 @@ def _word_frequencies(passages: Passages, rows: int, policy: TokenPolicy) -> Ter
         codes = np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
         used, often = np.unique(codes, return_counts=True)
         if len(known) > counts.size:
-            more = np.zeros(len(known), np.int64)  # at least double the arrays, to do it seldom
+            more = np.zeros(len(known), np.int64)  # at least double the arrays: they grow rarely
             counts, documents = np.append(counts, more), np.append(documents, more)
         counts[used] += often
         documents[used] += 1

@@ -85,7 +85,7 @@ BACKENDS = (
         buckets=True,
         content_type="ContentType",
         parts_at_once="max_concurrency",
-        # with the default of ten connections, 60 of the 70 files of a segment would wait
+        # allow more connections: with the default of ten, 60 of the 70 files of a segment would wait
         connections=("config_kwargs", MappingProxyType({"max_pool_connections": 64})),
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
@@ -249,7 +249,7 @@ def _permissions(error: PermissionError) -> str:
 
 
 def lacks_space(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, is a full disk or quota."""
+    """Whether an error, or its cause, says that a disk or quota is full."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True

@@ -51,7 +51,7 @@ class StoredFile:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it is a temporary file that was never renamed to its final name."""
+        """Whether the file is a temporary one that was never renamed to its final name."""
         return self.path.endswith(local_files.PARTIAL)
 
 
@@ -190,14 +190,14 @@ class Folder:
         return sorted(PurePosixPath(place).name for place in found)
 
     def sizes(self, name: str) -> dict[str, int]:
-        """Map every file in a folder and below, by its path in the folder, to its size in bytes.
+        """Return the bytes of every file in a folder and below, by its path in the folder.
 
         Excludes partial files that a killed writer left.
         """
         return {file.path: file.size for file in self.files(name) if not file.is_partial}
 
     def files(self, name: str) -> list[StoredFile]:
-        """List every file in a folder and below, by path, including partial files.
+        """List every file in a folder and below, sorted by path, including partial files.
 
         Raises StoreError if the folder cannot be listed, or the storage has no modification times.
         """
