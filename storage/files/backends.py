@@ -85,7 +85,7 @@ BACKENDS = (
         buckets=True,
         content_type="ContentType",
         parts_at_once="max_concurrency",
-        # allow more connections: with the default of ten, 60 of the 70 files of a segment would wait
+        # with the default of ten connections, 60 of the 70 files of a segment would wait
         connections=("config_kwargs", MappingProxyType({"max_pool_connections": 64})),
         errors=(
             ("botocore.exceptions", "BotoCoreError"),

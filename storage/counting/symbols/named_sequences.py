@@ -233,7 +233,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
-    """Convert texts to numbers unless `numbers` is False; if it is None, only if all can be."""
+    """Convert texts to numbers unless `numbers` is False; without `numbers`, only if all can be."""
     if numbers is False or not _is_text(times.type):
         return times
     for kind in (pa.int64(), pa.float64()):
