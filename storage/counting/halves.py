@@ -1,4 +1,4 @@
-"""Halves: put the rows of tables into the two halves, one after the other in turn."""
+"""Halves: assign the rows of tables to the two halves in turn, or leave it to their content."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class NumberRows:
 class ReadVectors(ReadBatch[VectorBatch]):
     """Consecutive records of a shard, and a mask of the valid rows of numbers.
 
-    `kept` is (records,) bool. `outside` counts the other records.
+    `kept` is the (records,) mask, and `outside` the number of records that are not valid.
     """
 
     kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))

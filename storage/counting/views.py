@@ -82,8 +82,8 @@ class ViewsForm:
 class ViewReader:
     """Reads the shards of a store of views.
 
-    indices : for each view what finds its words: a WordIndex for texts, else an Arrow array
-    given : columns to read, by default all; records lack the others
+    indices : for each view, a WordIndex (texts) or an Arrow array (values) that finds its words
+    given : columns to read, by default all; records lack the other columns
     by_content : whether the half of a record depends on its words; otherwise records alternate
     """
 

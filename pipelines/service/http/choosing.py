@@ -112,7 +112,7 @@ def _documents_at(store: MomentStore, version: int) -> int | None:
 
 
 def _of_nights(service: Service, store: MomentStore) -> Compared | None:
-    """Return the comparison of the latest night that compared several numbers of topics."""
+    """Return the last comparison by a nightly job of several numbers of topics."""
     # import here, because a server without a nightly job need not load this module
     from streaming_moments.pipelines.nightly.comparisons import latest_comparison
 

@@ -57,7 +57,7 @@ _LONGEST = 100_000  # a text on the page `Try it` is cut to this many characters
 # error page for a long path.
 _DEEPEST = 20
 _SHOWN = 50  # at most this many versions, or shards, are on a page
-_RUNS = 10  # at most this many nights are on a page
+_RUNS = 10  # at most this many runs of the nightly job are on a page
 _GOOD = ("published", "nothing new")
 _WORDS = 8
 # A few documents outweigh all others if the number of documents is more than this many times the

@@ -1,6 +1,6 @@
 """Compare numbers of topics or states on request, outside all HTTP requests.
 
-A page leaves a note in the inbox. An accumulator compares, and stores the result there.
+A page leaves a note in the inbox. An accumulator compares, and stores the result in the inbox.
 """
 
 from __future__ import annotations
