@@ -1,4 +1,4 @@
-"""Halves: assign the rows of tables to the two halves in turn, or leave it to their content."""
+"""Halves: assign the rows of tables to the two halves in turn."""
 
 from __future__ import annotations
 
