@@ -215,7 +215,10 @@ def refit_rows(
 def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
-    """Return the rows of a version as the plan holds them, and pair counts of halves if they fit."""
+    """Return the rows of a version, held as the plan says.
+
+    They have pair counts of the halves, if these fit into memory.
+    """
     return rows_for(plan.work_bytes).of(
         store,
         totals,
