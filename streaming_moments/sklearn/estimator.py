@@ -229,7 +229,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return outcome_of(cast("Any", self).model_, self._seen)
 
     def _records(self, X: Any, first: bool = False) -> Any:
-        """Return X in the form that `_counted` takes; `first` sets the number of columns."""
+        """Return X in the form that `_counted` takes; with `first`, X sets the column number."""
         raise NotImplementedError
 
     def _begin(self, records: Any) -> None:

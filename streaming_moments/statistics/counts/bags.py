@@ -1,4 +1,4 @@
-"""Bags of words of gensim as a batch of counts and its vocabulary."""
+"""Conversion of gensim's bags of words to a batch of counts and its vocabulary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 def from_gensim(
     bags: Iterable[Iterable[tuple[int, int]]], dictionary: Mapping[int, str]
 ) -> tuple[CountBatch, Vocabulary]:
-    """Convert gensim's counts of documents; words get the order of the vocabulary.
+    """Convert gensim's bags of words to a batch of counts and its vocabulary.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 CATEGORIES = "categories"  # value of `policy` for vocabularies whose terms are values of columns
 BETWEEN = "="  # separator between a column and its value in a term
 FEWEST_COLUMNS = 3
-# All pairs and triples of these words are stored: 4 n^2 (n + 1) bytes, 538 MB.
+# Most categories n of a table. All their pairs and triples are stored: 4 n^2 (n + 1) bytes, 538 MB.
 MOST_CATEGORIES = 512
 
 
@@ -53,7 +53,7 @@ class TableColumns:
 
     @classmethod
     def of_terms(cls, terms: Iterable[str]) -> TableColumns:
-        """Columns from terms of the form `column=value`, with the terms of a column adjacent."""
+        """Make columns from terms of the form `column=value`; terms of a column are adjacent."""
         found: dict[str, list[str]] = {}
         for term in terms:
             name, _, value = term.partition(BETWEEN)
@@ -69,7 +69,7 @@ class TableColumns:
         )
 
     def to_json(self) -> list[list[Any]]:
-        """Names with categories, for JSON."""
+        """Return the names with their categories, for JSON."""
         return [[name, list(own)] for name, own in zip(self.names, self.categories, strict=True)]
 
     @property
