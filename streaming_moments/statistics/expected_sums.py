@@ -1,4 +1,4 @@
-"""Expected sums of passes over records, in integers, so that they are exact in any order."""
+"""ExpectedSums: sums of a pass over records, in integers, so that they are exact in any order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ExpectedSums(Protocol):
         """Empty sums."""
 
     def add(self, other: Self) -> Self:
-        """Add the sums of another in place, and return the result."""
+        """Add the sums of `other` to these sums in place, and return them."""
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
         """Arrays and numbers for `from_parts`."""
@@ -51,9 +51,9 @@ class ExpectedSums(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class IntegerSums:
-    """Base of `ExpectedSums`: the fields of a subclass are arrays of int64.
+    """Base class of `ExpectedSums`, whose subclasses have arrays of int64 as fields.
 
-    documents, tokens : number of records read, and of tokens, or similar units, in them
+    documents, tokens : number of records read, and of tokens, or similar units, in these records
 
     Examples
     --------
@@ -75,7 +75,7 @@ class IntegerSums:
 
     @classmethod
     def zeros(cls, *like: NDArray[Any]) -> Self:
-        """Zero sums with arrays of the shapes of the given ones."""
+        """Return sums of zero, with arrays of the same shapes as the given arrays."""
         return cls(*(np.zeros(one.shape, dtype=np.int64) for one in like))
 
     @property
@@ -94,16 +94,17 @@ class IntegerSums:
         return cls(**arrays, documents=numbers["documents"], tokens=numbers["tokens"])
 
     def add(self, other: Self) -> Self:
-        """Add the sums of another in place, and return the result; raises as `counting`."""
+        """Add the sums of `other` in place, and return the result; raises errors of `counting`."""
         found = self.counting(other.documents, other.tokens)
         for name, own in self.arrays.items():
             np.add(own, getattr(other, name), out=own)
         return found
 
     def counting(self, documents: int, tokens: int) -> Self:
-        """The same arrays, with more records and tokens counted.
+        """Return the same arrays, with these numbers of records and tokens added to the counts.
 
-        Raises BoundExceeded beyond the number, usually 2^42, that keeps sums below 2^62.
+        Raises BoundExceeded if so many records or tokens, usually 2^42, could take a sum above
+        2^62.
         """
         found = replace(self, documents=self.documents + documents, tokens=self.tokens + tokens)
         counts = (found.documents, "records"), (found.tokens, self.counted)
@@ -132,9 +133,9 @@ def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> ND
 def columns_of(
     sums: NDArray[np.int64], before: NDArray[np.float64], beside: float = 0.0
 ) -> NDArray[np.float64]:
-    """Columns of counts, scaled to sum 1; columns without a count are those of `before`.
+    """Scale columns of counts to sum 1; a column without counts becomes that of `before`.
 
-    `beside` counts are added to each cell of the other columns.
+    `beside` is first added to each cell of the columns with counts.
 
     Examples
     --------

@@ -83,6 +83,6 @@ Statistics = MomentStatistics | WeightedStatistics
 def row_constants(
     statistics: Statistics, form: Form
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the divisors of words, pairs and triples for each row of a block, (r,) float64 each."""
+    """Return divisors of words, pairs and triples for each row of a block, each (r,) float64."""
     words = np.arange(statistics.basis.n_words)[statistics.block.rows]
     return statistics.row_lengths.constants(words, form)

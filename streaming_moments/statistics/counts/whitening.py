@@ -223,7 +223,7 @@ def require_columns(n_topics: int, basis: Basis) -> None:
 
 
 def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
-    """Refuse more topics than positive eigenvalues."""
+    """Raise NotIdentifiable for more topics than positive eigenvalues."""
     if positive < n_topics:
         raise NotIdentifiable(
             f"{n_topics} topics are asked for, but the second moment has "
@@ -252,20 +252,20 @@ class SeenMoments:
     def of(
         cls, M1: NDArray[np.float64], M2: NDArray[np.float64] | PairsByRows, basis: Basis
     ) -> SeenMoments:
-        """Project (core,) and (core, core) moments."""
+        """Project (core,) first and (core, core) second moments on a basis."""
         orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
         images = M2 @ orthonormal
         return cls(orthonormal, triangle, orthonormal.T @ M1, images, orthonormal.T @ images)
 
     def eigenpairs(self, form: Form) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Decreasing eigenvalues of the second moment A of a form, and its (s, s) eigenvectors."""
+        """Return decreasing eigenvalues and (s, s) eigenvectors of a form's second moment A."""
         projected = self.pairs - form.mean_share * np.outer(self.mean, self.mean)
         values, vectors = np.linalg.eigh((projected + projected.T) / 2)
         order = np.argsort(-values)
         return values[order], vectors[:, order]
 
     def whitened(self, basis: Basis, n_topics: int, form: Form) -> Whitening:
-        """Whitening of a form, with the projected spectrum in place of the unknown exact one.
+        """Return the whitening of a form; its `exact_spectrum` is only the projected spectrum.
 
         Raises NotIdentifiable if there are fewer positive eigenvalues than topics.
         """
@@ -289,14 +289,14 @@ class SeenMoments:
 
 
 def positive(values: NDArray[np.float64]) -> int:
-    """Number of eigenvalues above rounding errors."""
-    # a direction below the rounding of the largest eigenvalue is noise, not a topic
+    """Return the number of eigenvalues above rounding errors."""
+    # eigenvalues below the rounding error of the largest one are noise, not topics
     rounding = values.max() * values.size * np.finfo(float).eps
     return int((values > max(rounding, 0.0)).sum())
 
 
 def seen_through(core: AnyCoreMoments, basis: Basis, form: Form) -> SeenMoments:
-    """Project the moments inside the core on a basis; only the divisors of the form matter.
+    """Project the moments inside the core on a basis; of the form, only its divisors matter.
 
     Raises NotIdentifiable if no document has three words.
     """
@@ -322,13 +322,13 @@ def _leading_eigenvalues(
     number: int,
     guess: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(number,) largest eigenvalues of `M2 - ratio M1 M1'`, decreasing."""
+    """Return the `number` largest eigenvalues of `M2 - ratio M1 M1'`, decreasing."""
     core = M1.size
     if core <= 256 or number * 4 >= core:
         whole = M2 @ np.eye(core) if isinstance(M2, PairsByRows) else M2
         A = whole - ratio * np.outer(M1, M1)
         return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
-    # the projected eigenvectors are a good start, so a few blocks suffice
+    # start from `guess`, the projected eigenvectors, so that a few blocks suffice
     values, _ = leading_eigenpairs(
         lambda block: M2 @ block - ratio * np.outer(M1, M1 @ block), guess, _TOLERANCE, _MOST_BLOCKS
     )

@@ -24,7 +24,7 @@ from streaming_moments.statistics.vectors.statistics import (
     VectorStatistics,
 )
 
-# Variance of rounding to the grid. It is only approximate for coordinates with a small spread.
+# Variance that rounding to the grid adds. For coordinates with a small spread it is approximate.
 _ROUNDING = 1 / 12
 _LEAST_VARIANCE = 1 / 3
 
