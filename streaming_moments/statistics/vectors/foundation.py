@@ -375,5 +375,5 @@ def largest_gain(
 
 
 def reach_of(grid: Grid) -> int:
-    """Return the largest norm of a row of the grid: rounding after clipping can exceed the radius."""
+    """Return the largest norm of a row of the grid, which can exceed the radius by rounding."""
     return grid.radius + isqrt(grid.dimension) + 1

@@ -73,7 +73,7 @@ class Grid:
         return int(self.offset.size)
 
     def quantised(self, values: NDArray[Any]) -> tuple[NDArray[np.int16], NDArray[np.int64], int]:
-        """Round rows to the grid; return (N, d) rows, (N,) squared norms, and how many were clipped.
+        """Round rows to the grid; return (N, d) rows, (N,) squared norms, and the number clipped.
 
         Parameters
         ----------
