@@ -55,8 +55,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     statistics, which can be hundreds of times larger. After `partial_fit`, `like` and `+`, a pickle
     has both.
 
-    `seed_` is the seed of the fit. If `random_state` is None, `fit` draws this seed at random; to
-    repeat the fit, give `seed_` as `random_state`.
+    `seed_` is the seed of the fit. With a `random_state` of None, `fit` draws this seed at random.
+    To repeat the fit, give `seed_` as `random_state`.
     """
 
     _begun: ClassVar[tuple[str, ...]] = ("_foundation",)
@@ -309,8 +309,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         passes = getattr(self, "polish", 0)
         if passes:
             raise InvalidInput(
-                f"polish is {passes}, but its passes read all {self._seen} again, which only fit "
-                f"has; give all {self._seen} to fit, or set polish to 0"
+                f"polish is {passes}, and passes need all {self._seen} again, which only fit has; "
+                f"give all {self._seen} to fit, or set polish to 0"
             )
 
 

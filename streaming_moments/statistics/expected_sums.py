@@ -103,7 +103,7 @@ class IntegerSums:
     def counting(self, documents: int, tokens: int) -> Self:
         """Return the same arrays, with these numbers of records and tokens added to the counts.
 
-        Raises BoundExceeded if so many records or tokens, usually 2^42, could take a sum above
+        Raises BoundExceeded if a number is so large, usually above 2^42, that a sum could exceed
         2^62.
         """
         found = replace(self, documents=self.documents + documents, tokens=self.tokens + tokens)

@@ -78,7 +78,7 @@ def mostly_repeated(keys: NDArray[np.uint64]) -> bool:
 
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hash each number to 64 bits, each of which depends on all bits of the number."""
+    """Hash each number to 64 bits that each depend on all bits of the number."""
     for shift in (half_kernels.FIRST_SHIFT, half_kernels.SECOND_SHIFT):
         numbers = (numbers ^ (numbers >> shift)) * half_kernels.MULTIPLIER
     return numbers

@@ -19,7 +19,7 @@ _NOT_SIZES = ("seed", "draw")
 
 
 def drawn(function: D) -> D:
-    """Wrap a function that draws data, so that it refuses wrong arguments, such as sizes below 1."""
+    """Wrap a function that draws data, so that it refuses wrong arguments and sizes below 1."""
     parameters = inspect.signature(function).parameters
     sizes = {
         name: place

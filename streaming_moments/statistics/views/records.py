@@ -239,6 +239,6 @@ def _only(batch: ViewBatch, held: NDArray[np.bool_]) -> ViewBatch:
 
 
 def _both(arrays: Arrays, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the array of this name, and that of the even half: without rows if there is none."""
+    """Return the array of this name and that of the even half, or one without rows."""
     whole = arrays[name]
     return whole, arrays.get(EVEN + name, whole[:0])
