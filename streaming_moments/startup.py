@@ -15,9 +15,9 @@ from types import FrameType
 def guard() -> None:
     """Let Ctrl-C end a command that is still loading; after `begun` it raises an exception again.
 
-    An exception would not do while modules are imported: they may catch it, or be in the middle of
-    any code. BLAS is limited to one thread, because jobs limit it anyway, and because starting
-    other threads takes as long as loading NumPy.
+    An exception would not be safe while modules are imported: a module may catch it, or be in the
+    middle of any code. BLAS is limited to one thread, because jobs limit it anyway, and because
+    starting other threads takes as long as loading NumPy.
     """
     named = "".join(sys.argv[:1]).endswith("/streaming-moments")
     called = sys.argv[:1] == ["-m"] and "streaming_moments" in sys.orig_argv

@@ -46,7 +46,7 @@ def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float
 
 
 def grown_bars(bars: NDArray[np.float64], documents: int, before: int) -> NDArray[np.float64]:
-    """Return (k,) standard errors of the changes of weights after documents came or went.
+    """Return (k,) standard errors of the changes of weights if documents were added or removed.
 
     `bars` are the current (k,) `weight_bars`. `documents` is the number of documents of the current
     model, `before` that of the earlier model; both are at least 1. One of the two sets of documents

@@ -22,7 +22,7 @@ from streaming_moments.statistics.halves import odd_by_place
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.views.sketches import sketch_of
 
-_PILOT = 20_000  # most rows from which the sketch is chosen
+_PILOT = 20_000  # the sketch is chosen from at most this many rows
 
 
 class MomentBernoulliMixture(SparseInput, MomentMixture):

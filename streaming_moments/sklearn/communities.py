@@ -24,7 +24,8 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, documents_repeated
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
-_MOST = 32  # largest n_components; the basis has room for as many if the fit chooses the number
+# n_components can be at most this number; if the fit chooses it, the basis has room for as many
+_MOST = 32
 
 
 class MomentCommunities(SparseInput, MomentTransformer):

@@ -63,7 +63,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     _seen: ClassVar[str] = "rows"
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
     _repeated = False  # whether most of the first records are copies of one another
-    _passed = 0  # number of records that the original of `like` had counted
+    _passed = 0  # number of records of the estimator from which `like` made this one
     _added = False  # whether the statistics came by `partial_fit`, `like` or `+`
     number_search_: NumberSearch
     # defaults for pickles of earlier versions, which lack these parameters
@@ -93,7 +93,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InvalidInput
-            The records do not have the form of the class, or a parameter is out of range.
+            The records do not have the form that the class describes, or a parameter is out of
+            range.
         NotIdentifiable
             The records do not separate the requested number of components.
         """
@@ -229,7 +230,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return outcome_of(cast("Any", self).model_, self._seen)
 
     def _records(self, X: Any, first: bool = False) -> Any:
-        """Return X in the form that `_counted` takes; with `first`, X sets the column number."""
+        """Return X in the form that `_counted` takes.
+
+        If these are the `first` records, they determine the number of columns.
+        """
         raise NotImplementedError
 
     def _begin(self, records: Any) -> None:
@@ -411,7 +415,7 @@ def require_records(X: Any) -> None:
 
 
 def seed_of(random_state: RandomSeed) -> int:
-    """Return a seed of at least 0, drawn at random for None or a RandomState as in scikit-learn.
+    """Return a seed of at least 0; draw one for None or a RandomState, as scikit-learn does.
 
     Examples
     --------

@@ -148,10 +148,11 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         model = IndependentFactors.fit(InMemory((statistics,)), options)
         # `polish` needs no warning: its passes separate factors by any deviation from normality
         if model.weak and not self.polish:
-            other = "" if model.order == "both" else ", for order both"
+            other = "" if model.order == "both" else ', set order to "both"'
             warnings.warn(
                 f"{model.weak} of {model.n_topics} factors have cumulants within noise and are "
-                f"unreliable (order {model.order}); ask for fewer{other}, add rows, or give polish",
+                f"unreliable (order {model.order}); ask for fewer factors{other}, add rows, or set "
+                "polish",
                 stacklevel=4,
             )
         self.statistics_ = statistics

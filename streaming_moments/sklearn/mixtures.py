@@ -122,8 +122,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
             was = "was" if model.negative == 1 else "were"
             warnings.warn(
                 f"{which} of {of_number(model.n_topics, 'component')} {was} estimated near 0 or "
-                "below and set to a thousandth of the mean; unless columns hardly vary, ask for "
-                "fewer components, tie their variances, or add rows",
+                "below and set to a thousandth of the mean; if the columns do vary, ask for fewer "
+                "components, tie their variances, or add rows",
                 stacklevel=4,
             )
         if model.n_unsteady and not self.polish and not too_few_line(model):

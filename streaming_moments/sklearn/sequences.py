@@ -25,7 +25,7 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 1 << 20  # the sketch is chosen from at most this many symbols, the first ones
+_PILOT = 1 << 20  # the sketch is chosen from the first symbols, at most this many
 
 
 class MomentHMM(MomentSampler):
@@ -144,7 +144,7 @@ class MomentHMM(MomentSampler):
         return float(logs.sum()), states
 
     def predict(self, X: Any, lengths: Sequence[int] | None = None) -> NDArray[np.int32]:
-        """(symbols,) most likely states."""
+        """Return the most likely state at each symbol, (symbols,)."""
         return self.decode(X, lengths)[1]
 
     def predict_proba(self, X: Any, lengths: Sequence[int] | None = None) -> NDArray[np.float64]:
@@ -257,7 +257,7 @@ def _require_known(batch: SymbolBatch, n: int) -> None:
 
 
 def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatch:
-    """Sequences in canonical form."""
+    """Convert sequences in any of the accepted forms to a batch of symbols."""
     require_records(X)
     if lengths is None and y is not None and hasattr(X, "__len__") and np.size(y) != len(X):
         raise InvalidInput(

@@ -35,8 +35,8 @@ from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _DTYPES = [np.float64, np.float32, np.int64, np.int32]
-_LEAST = 2  # smallest number of documents, and of words
-_MOST = 32  # most topics for which the basis has room if the fit chooses their number
+_LEAST = 2  # a fit needs at least this many documents, and as many words
+_MOST = 32  # the basis has room for at most this many topics if the fit chooses their number
 _PARTS = 100  # fractional counts are multiplied by this number and rounded
 
 
@@ -63,8 +63,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         Passes over the documents after the fit, as in `polished`, with all threads; only in `fit`,
         as `partial_fit` and `+` do not have all documents.
     max_components : int, optional
-        Most topics that can be requested after `partial_fit`; by default `n_components`, or 32 if
-        that is "auto" or "predict".
+        Largest number of topics that can be requested after `partial_fit`. The default is
+        `n_components`, or 32 if that is "auto" or "predict".
     length_weights : {"even", "pooled"}
         "even" down-weights long documents, as in `Basis.from_pilot`.
     random_state : int, RandomState or None

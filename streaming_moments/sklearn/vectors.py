@@ -17,7 +17,7 @@ from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 _DTYPES = [np.float64, np.float32]
-_PILOT = 20_000  # most rows from which grid and sketch are chosen
+_PILOT = 20_000  # grid and sketch are chosen from at most this many rows
 # columns of a sketch: this many for each component, and a few more
 _A_COMPONENT = 1.5
 _BESIDE = 2

@@ -24,7 +24,7 @@ from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 20_000  # most records from which the sketches are chosen
+_PILOT = 20_000  # the sketches are chosen from at most this many records
 
 
 class MomentViews(SparseInput):

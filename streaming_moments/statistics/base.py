@@ -240,7 +240,7 @@ class Foundation(Protocol):
         """
 
     def statistics(self, block: RowBlock, totals: Any, arrays: Arrays) -> Any:
-        """`Statistics` from stored arrays."""
+        """Return `Statistics` from stored arrays."""
 
     def require_own(self, statistics: Any) -> None:
         """Refuse statistics of another foundation, or with other arrays.
@@ -267,7 +267,7 @@ class Foundation(Protocol):
         """
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return how many tokens, of at most `most`, a record can have to add less than `bound`.
+        """Return the most tokens, up to `most`, with which a record adds less than `bound`.
 
         Only batches with longer records compute their own bound.
         """

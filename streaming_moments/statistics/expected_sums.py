@@ -36,7 +36,7 @@ class ExpectedSums(Protocol):
 
     @classmethod
     def zero(cls, model: Any) -> Self:
-        """Empty sums."""
+        """Return sums of zero."""
 
     def add(self, other: Self) -> Self:
         """Add the sums of `other` to these sums in place, and return them."""

@@ -160,7 +160,7 @@ class BlockSums:
 
 
 def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:
-    """Return the batches; raise ForeignStatistics for a batch of another basis."""
+    """Yield the batches; raise ForeignStatistics for a batch of another basis."""
     for projected in batches:
         if projected.basis != basis:
             raise ForeignStatistics(foreign("basis", projected.basis, basis))
@@ -168,7 +168,7 @@ def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[Projec
 
 
 def refuse_overflow(bound: float) -> None:
-    """Raise SumExceeded if sums with this bound could overflow: if it is 2^62 or more."""
+    """Raise SumExceeded if the bound of sums is 2^62 or more, so that they could overflow."""
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
             f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62",

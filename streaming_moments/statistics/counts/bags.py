@@ -54,7 +54,9 @@ def from_gensim(
     ids = sorted(dictionary.keys())
     terms = [dictionary[one] for one in ids]
     if not ids or not all(isinstance(term, str) for term in terms):
-        raise InvalidInput("the dictionary has no words, or words that are not text; give id: word")
+        raise InvalidInput(
+            "the dictionary has no words, or words that are not text; map ids to text"
+        )
     places = {one: place for place, one in enumerate(ids)}
     try:
         listed: list[list[Any]] = [list(bag) for bag in bags]

@@ -28,8 +28,8 @@ from streaming_moments.statistics.counts.lengths.weights import (
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
 # Largest absolute entry of Q. Rounding to +-31 does not measurably change the L1 error of topics:
-# it is .1163, as with +-127; with +-3 it is .1181. Then 17 times as many documents fit below 2^62
-# as with +-127. On real text +-31 captures 97% of the spectrum, and +-15 captures 93%.
+# it is .1163, as with +-127; with +-3 it is .1181. With +-31, 17 times as many documents fit below
+# 2^62 as with +-127. On real text +-31 captures 97% of the spectrum, and +-15 captures 93%.
 _SCALE = 31
 DEFAULT_CORE = 4096
 # Tolerance of the eigensolver relative to the eigenvalues of the pilot. The error of the pilot

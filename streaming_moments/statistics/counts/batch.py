@@ -103,7 +103,7 @@ class CountBatch:
         shape: tuple[int, int],
         vocabulary: str = "",
     ) -> CountBatch:
-        """Sum (document, word, count) entries given in any order.
+        """Make a batch of (document, word, count) entries in any order; sum repeated entries.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class CountBatch:
         n_words: int,
         vocabulary: str = "",
     ) -> CountBatch:
-        """Sum the entries of each document; the entries are ordered by document.
+        """Make a batch of entries that are ordered by document; sum repeated entries.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class CountBatch:
         values = np.ones_like(places) if counts is None else np.asarray(counts, dtype=np.int64)
         rows, kept, sums = row_kernels.add_up_rows(starts, places, values, n_words)
         _refuse_large_counts(sums)
-        # a copy, so that memory for skipped entries is freed
+        # copy the words, so that the memory for skipped entries is freed
         return cls(rows, kept.copy(), sums.astype(np.int32), n_words, vocabulary)
 
     @property

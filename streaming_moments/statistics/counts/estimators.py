@@ -19,7 +19,7 @@ ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 
 # Largest vocabulary: a third moment of (512, 512, 512) float64 takes 1 GiB.
 _MOST_WORDS = 512
-# Most entries of the dense counts of the documents processed at a time: 32 MB in float64.
+# Documents are processed in parts with at most this many dense counts: 32 MB in float64.
 _CELLS = 1 << 22
 
 
@@ -126,7 +126,8 @@ def per_document_moments(batch: CountBatch) -> Moments:
     _require_triples(batch)
     c = batch.lengths.astype(np.float64)
     enough = c >= 3
-    kept = np.where(enough, c, 3.0)  # avoids a division by zero; these documents have weight 0
+    # replace lengths below 3, whose documents have weight 0, to avoid a division by zero
+    kept = np.where(enough, c, 3.0)
     shares = enough / enough.sum()
     singles, pairs = shares / kept, shares / (kept * (kept - 1))
     return Moments(*_distinct_positions(batch, singles, pairs, pairs / (kept - 2)))
@@ -163,7 +164,7 @@ def three_word_moments(batch: CountBatch, seed: int = 0) -> Moments:
 def _drawn_words(batch: CountBatch, rng: np.random.Generator) -> NDArray[np.int32]:
     """Draw words at three distinct positions of each document that has three words or more.
 
-    Return (3, documents drawn from), with the three positions in random order.
+    Return (3, such documents) words, in the order in which the positions were drawn.
     """
     starts = np.cumsum(batch.lengths) - batch.lengths
     enough = batch.lengths >= 3

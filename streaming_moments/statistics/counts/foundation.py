@@ -102,7 +102,7 @@ class CountsFoundation:
 
     @property
     def rows(self) -> int:
-        """Words n."""
+        """Number of words n."""
         return self.basis.n_words
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -165,7 +165,7 @@ class CountsFoundation:
     def statistics(
         self, block: RowBlock, totals: RowLengths[LengthHistogram], arrays: Arrays
     ) -> MomentStatistics:
-        """Statistics from stored arrays."""
+        """Return statistics from stored arrays."""
         return MomentStatistics(self.basis, block, totals.whole, later=totals.later, **arrays)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
@@ -182,7 +182,7 @@ class CountsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return how many tokens a document can have to add less than `bound` to each sum."""
+        """Return the most tokens with which a document adds less than `bound` to each sum."""
         lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
         bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
         # lengths start at 1, so the index of the first length that is too large is the one before
@@ -245,5 +245,5 @@ class CountsFoundation:
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: RowLengths[LengthHistogram]
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Yield each identity that stored statistics violate, with its block or None for all."""
+        """Yield each violated identity with its row block, or with None for all blocks."""
         return broken_identities(self.basis, self.shapes, blocks, totals.whole)

@@ -28,7 +28,7 @@ def broken_identities(
     blocks: Iterable[tuple[RowBlock, Arrays]],
     lengths: LengthHistogram,
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Yield each identity that stored statistics violate, with its row block or None for all.
+    """Yield each identity that is violated, with its row block, or with None for all blocks.
 
     `shapes` returns the shape of each row array of a block, without the padding. `blocks` are all
     row blocks with their int64 arrays, padded to the number of rows of the longest block.

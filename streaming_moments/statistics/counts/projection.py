@@ -285,7 +285,8 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     long = np.zeros(bounds.size, dtype=np.bool_)
-    if bounds.sum() < LARGEST_FLOAT_SUM / 2:  # the exact sum is below twice the rounded one
+    # the exact sum of the bounds is below twice the rounded sum
+    if bounds.sum() < LARGEST_FLOAT_SUM / 2:
         return long
     order = np.argsort(bounds, kind="stable")
     long[order] = np.cumsum(bounds[order]) >= LARGEST_FLOAT_SUM

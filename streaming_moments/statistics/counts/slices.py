@@ -74,7 +74,7 @@ def rotated_diagonals(
     rotation: NDArray[np.float64],
     leading: int | None = None,
 ) -> NDArray[np.float64]:
-    """Estimate rows of the topic matrix, `m_i = diag(O' H_i O)`, each without the others.
+    """Estimate rows of the topic matrix, `m_i = diag(O' H_i O)`, independently of one another.
 
     Returns (r, k) estimates, which are not distributions yet, for one block of r rows and a (k, k)
     orthogonal O. Only the diagonals are computed, in the rotated coordinates. This costs a k-th of

@@ -87,9 +87,9 @@ class Vocabulary:
 class TermFrequencies:
     """m terms of a sample with their frequencies, in no particular order.
 
-    word_counts : (m,) int64, occurrences of each term, in tokens
-    document_frequencies : (m,) int64, documents that hold each term
-    documents : documents in the sample
+    word_counts : (m,) int64, number of tokens of each term
+    document_frequencies : (m,) int64, number of documents with each term
+    documents : number of documents in the sample
     """
 
     terms: Sequence[str]

@@ -18,7 +18,7 @@ from streaming_moments.statistics.halves import odd_half
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.views.statistics import EVEN, ViewTotals
 
-# Most nodes of a graph, so that one integer of 62 bits identifies an edge.
+# A graph has fewer nodes than this, so that one integer of 62 bits identifies an edge.
 MOST_NODES = 1 << 31
 # Nodes are divided into this many parts. The neighbours of a node that are in one part are one view
 # of the node.

@@ -34,7 +34,7 @@ from streaming_moments.statistics.views.three_views import (
     words_described,
 )
 
-# Most nodes n of a graph whose neighbours are all stored: this takes 8 n^2 bytes, 32 MB.
+# All neighbours can be stored in a graph of at most this many nodes n: 8 n^2 bytes, 32 MB.
 WHOLE_NODES = 2048
 
 
@@ -105,7 +105,7 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def rows(self) -> int:
-        """Nodes n."""
+        """Number of nodes n."""
         return self.nodes.n_words
 
     @property
@@ -151,7 +151,7 @@ class EdgesFoundation(ThreeViews):
         return {part_name(part): (size, 1 + columns) for part in range(self.n_parts)}
 
     def totals(self, tables: Arrays, rows: int | None = None) -> EdgeTotals:
-        """Totals from `EdgeTotals.tables`."""
+        """Restore totals from `EdgeTotals.tables`."""
         return EdgeTotals.of_tables(tables)
 
     def prepared(self, batch: EdgeBatch) -> PreparedEdges:

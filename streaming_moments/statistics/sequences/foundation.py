@@ -46,7 +46,7 @@ class SequencesFoundation(ThreeViews):
     alphabet : Vocabulary
         The n symbols by decreasing frequency.
     sketch : Basis
-        Q, of the alphabet.
+        Q of the alphabet.
     halves : bool
         Whether the sums of half of the sequences are stored separately, for error bars.
     joins : bool
@@ -99,7 +99,7 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def rows(self) -> int:
-        """Symbols n."""
+        """Number of symbols n."""
         return self.sketch.n_words
 
     @property

@@ -23,7 +23,7 @@ def seams_of(pieces: Pieces, sketch: Basis, halves: bool) -> PreparedWindows:
 
     They add the windows across seams, which have at most two symbols on either side. They subtract
     the first symbol of each piece that continues a sequence, which was counted as the beginning of
-    a sequence. A window spans two pieces, or three if the middle piece is short.
+    a sequence. A window spans two pieces, or more if a piece between them is short.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from streaming_moments.statistics.views.statistics import EVEN, LARGEST_FLOAT_SU
 
 FIRST = "first_counts"
 UNKNOWN = -1
-# Most symbols of an alphabet, so that one integer of 62 bits identifies a window.
+# An alphabet has at most this many symbols, so that one integer of 62 bits identifies a window.
 MOST_SYMBOLS = 1 << 20
 
 
@@ -139,7 +139,7 @@ class SymbolBatch:
 
     @cached_property
     def own(self) -> NDArray[np.bool_]:
-        """Whether each symbol is not context of a chunk, (symbols,) bool."""
+        """Mask of the symbols that are not the context of their chunk, (symbols,) bool."""
         places = np.arange(self.symbols.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
         return np.asarray(places >= np.repeat(self.context, np.diff(self.offsets)))
 

@@ -106,7 +106,7 @@ class SetsFoundation:
 
     @property
     def rows(self) -> int:
-        """Features n."""
+        """Number of features n."""
         return self.features.n_words
 
     @property
@@ -168,7 +168,7 @@ class SetsFoundation:
         return None
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return how many features a row can have to add less than `bound` to each sum."""
+        """Return the most features with which a row adds less than `bound` to each sum."""
         return self._counted.tokens_below(bound, most)
 
     def require_bounded(self, bound: float) -> None:

@@ -40,7 +40,8 @@ from streaming_moments.statistics.views.statistics import (
 )
 from streaming_moments.statistics.views.three_views import ViewSums
 
-# Most bytes of a row of the sums. Smaller sums form a single row, because fewer files are faster.
+# A row of the sums has at most this many bytes. Smaller sums form a single row, because fewer files
+# are faster.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
@@ -135,7 +136,7 @@ class VectorsFoundation:
         if not matrix.shape[1] or np.linalg.matrix_rank(matrix.astype(float)) < matrix.shape[1]:
             raise InvalidInput(
                 f"the {matrix.shape[1]} columns of the sketch are missing or linearly dependent; "
-                "give fewer, or a larger pilot"
+                "give fewer columns, or a larger pilot"
             )
         if self.largest_gain >= LARGEST_FLOAT_SUM:
             raise InvalidInput(

@@ -27,10 +27,11 @@ _FAR = 4.0
 _STRANGE = 10.0
 _SMALLEST = 1e-90  # smallest size of the numbers of a pilot; its square is still a normal float
 _WITHIN = 0.99
-_MOST = 0.95  # at least this share of the pilot is not clipped: more cannot be outliers only
+_MOST = 0.95  # at least this share of rows is not clipped, as a larger tail is data, not outliers
 # Up to this dimension a row is its own sketch, without and with fourth moments.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
-# Number of components for which a sketch has enough columns by default, and its random columns.
+# Number of components for which the default sketch has enough columns, and its number of random
+# columns.
 _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
@@ -156,7 +157,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
         raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
     if len(values) and not (values.min(axis=0) < values.max(axis=0)).any():
         raise InvalidInput(
-            f"all {len(values)} rows of the pilot are equal; give others, or more of them"
+            f"all {len(values)} rows of the pilot are equal; give other rows, or more rows"
         )
     offset = np.median(values, axis=0)
     with np.errstate(over="ignore"):

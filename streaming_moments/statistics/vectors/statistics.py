@@ -146,7 +146,7 @@ def sizes_of(dimension: int, columns: int, squares: bool, fourth: bool) -> dict[
 def broken_identities(
     foundation: Any, blocks: Iterable[tuple[RowBlock, Arrays]], totals: VectorTotals
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Yield each identity that stored statistics violate, with its row block or None for all.
+    """Yield each identity that is violated, with its row block, or with None for all blocks.
 
     There are four identities. A whole number equals its square modulo 2, and its cube modulo 6. A
     sum of squares of N numbers is at least the square of their sum, divided by N. No entry exceeds
@@ -201,7 +201,7 @@ def _broken(foundation: Any, sums: Arrays, number: int) -> Iterator[str]:
 
 
 def _most_sketched(first: NDArray[np.int64], foundation: Any) -> NDArray[np.float64]:
-    """Return the largest possible sizes of `Q' first`, (s,), for tolerances in proportion."""
+    """Return upper bounds of `Q' first`, (s,), to which tolerances are proportional."""
     magnitudes = np.abs(first[: foundation.dimension]).astype(np.float64)
     found: NDArray[np.float64] = magnitudes @ np.abs(foundation.matrix.astype(np.float64))
     return found

@@ -33,8 +33,8 @@ _PANEL = 256
 # Number of rows of a matrix product. With fewer rows, additions take most of the time. More rows do
 # not fit in the cache.
 _CHUNK = 2048
-# _FEW: most rows of a chunk if the products of pairs of columns are in memory. _PAIRED: number of
-# columns whose products with earlier columns are in memory at a time.
+# _FEW: a chunk has at most this many rows if the products of pairs of columns are in memory.
+# _PAIRED: number of columns whose products with earlier columns are in memory at a time.
 _FEW, _PAIRED = 512, 8
 
 

@@ -142,9 +142,9 @@ class ViewsFoundation(ThreeViews):
         return PreparedRecords.of(batch, self.bases, self.halves)
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return how many tokens a record can have in all views to add less than `bound` to a sum.
+        """Return the most tokens, in all views, with which a record adds less than `bound`.
 
-        A record adds the most if its tokens are divided equally among the views.
+        A record adds most if its tokens are divided equally among the views.
         """
         return min(most, 3 * int((bound / PEAK) ** (1 / 3)))
 

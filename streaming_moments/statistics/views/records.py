@@ -67,7 +67,7 @@ class ViewBatch:
 
     @property
     def views(self) -> tuple[CountBatch, CountBatch, CountBatch]:
-        """All three."""
+        """All three views."""
         return self.rows, self.left, self.right
 
     @property

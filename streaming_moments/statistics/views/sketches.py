@@ -16,7 +16,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 WHOLE = 128
 _COLUMNS = 22
 _MOST_CORE = 1 << 16
-_RANDOM = 2  # number of columns of +-1, which capture states absent from the pilot
+_RANDOM = 2  # number of random columns of +-1, which capture states that the pilot does not have
 _SCALE = 127
 # This number is added to each word count, so that rare words do not dominate. It was chosen by
 # measurements.

@@ -224,7 +224,7 @@ def broken(sums: Arrays) -> Iterator[str]:
 def broken_identities(
     blocks: Iterable[tuple[RowBlock, Arrays]], totals: ViewTotals
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Yield each identity that stored statistics violate, with its row block or None for all."""
+    """Yield each identity that is violated, with its row block, or with None for all blocks."""
     triples = {TRIPLES: 0, EVEN + TRIPLES: 0}
     expected = {TRIPLES: totals.triples, EVEN + TRIPLES: totals.even_triples}
     seen: set[str] = set()

@@ -18,8 +18,8 @@ Real = NDArray[Any]
 # At most this many numbers are summed in the type of the counts. Then the error in float32 is about
 # 1e-6, and the numbers stay in cache.
 TILE = 512
-GROUP = 4  # rows that dense kernels compute together
-STRETCH = 16  # numbers of a row that are tested together
+GROUP = 4  # number of rows that dense kernels compute together
+STRETCH = 16  # number of counts of a row that are tested together, to skip groups of zeros
 # Likelihoods below this bound are rounding errors; the bound replaces them before a division.
 LEAST = 1e-30
 # Allows sums in any order, so that the compiler can add eight or sixteen numbers at a time.
@@ -127,8 +127,8 @@ def add_sparse_ratios(
 ) -> None:
     """Do the same as `add_dense_ratios` for sparse rows, which store only counts above 0.
 
-    starts : (rows + 1,) int64, of the entries of each row
-    words, counts : (entries,), core word and P of each
+    starts : (rows + 1,) int64, start of the entries of each row
+    words, counts : (entries,), core word and count P of each entry
     left : (r, wide), as for dense rows, padded with zeros
     right : (core, wide), a row for each word, padded to whole registers
     gathered : (wide,), work space

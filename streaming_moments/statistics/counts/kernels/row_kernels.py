@@ -82,9 +82,9 @@ def transpose(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Return the compressed columns of a batch, like `scipy.sparse.csr_array.tocsc`.
 
-    The kernel uses counting sort. It returns `(n + 1,)` starts of words, `(n,)` starts of their
-    documents of the odd half, and the document and count of each entry. Documents increase within
-    each half of a word.
+    The kernel uses counting sort. It returns `(n + 1,)` starts of the entries of each word, `(n,)`
+    starts of those of the odd half, and the document and count of each entry. Documents increase
+    within each half of a word.
     """
     free = np.zeros((n_words, 2), dtype=np.int64)
     starts, odd_starts = np.zeros(n_words + 1, dtype=np.int64), np.zeros(n_words, dtype=np.int64)
@@ -147,7 +147,7 @@ def append_runs(
     all_documents: NDArray[np.int32],
     all_values: NDArray[np.int32],
 ) -> None:
-    """Copy the entries of each word to free positions in larger runs.
+    """Append the entries of each word to its entries in a larger batch, at the free positions.
 
     For the m entries of word i in the even half, `all_documents[free[i]:][:m] =
     documents[starts[i]:][:m] + before` and `free[i] += m`. Values are copied unchanged. The odd

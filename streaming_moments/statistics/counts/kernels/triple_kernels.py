@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# Numbers in a vector, and rows of a tile. A tile then has enough sums to hide the latency, and few
-# enough for the registers.
+# Number of floats in a vector, and of rows in a tile. With this number, a tile has enough sums to
+# hide the latency, and few enough for the registers.
 _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 4
 # Number of documents gathered at a time. The panel and the sums then stay in the L1 cache for s up
 # to 64.

@@ -30,9 +30,9 @@ class LengthHistogram:
     lengths : (m,) int64
         Distinct lengths, increasing.
     documents : (m,) int64
-        Documents of each length, at least 1.
+        Number of documents of each length, at least 1.
     weights : LengthWeights
-        w.
+        Weights w(c).
 
     Examples
     --------
@@ -53,7 +53,7 @@ class LengthHistogram:
 
     @classmethod
     def zero(cls, weights: LengthWeights = POOLED) -> LengthHistogram:
-        """A histogram without documents."""
+        """Return a histogram without documents."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), weights)
 
     @classmethod
@@ -117,7 +117,7 @@ class LengthHistogram:
 
     @property
     def n_tokens(self) -> int:
-        """Tokens, each once: `sum c`."""
+        """Number of tokens without weights: `sum c`."""
         pairs = zip(self.lengths.tolist(), self.documents.tolist(), strict=True)
         return sum(length * documents for length, documents in pairs)
 

@@ -14,21 +14,22 @@ from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
-# Half of the range of int64, so that the sum of two states within the bound cannot overflow
-# unnoticed.
+# Bound of all sums. It is half of the range of int64, so that the sum of two states within the
+# bound cannot overflow unnoticed.
 LARGEST_TOTAL = 2**62
 # Whole numbers are exact in float64 up to 2^53; half of it is a margin for rounding the bound.
 LARGEST_FLOAT_SUM = 2.0**52
 # Even weights leave room for 10^9 documents of up to 500 tokens, or for as many tokens in longer
-# documents. If pooled weights leave less room than that, even weights leave a 16th of that room.
+# documents. A 16th of the room that pooled weights leave is enough too, if that is less.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
-# Weights are at least 3 up to this multiple of the longest document of a sample. Measured on
-# planted topics with Poisson lengths: with weights of 1 and 2 in the range of lengths, rounding
-# raises the error of topics by 1.5%; a multiple above 2 improves nothing.
+# Even weights are 1 only beyond this multiple of the length of the longest document of a sample, so
+# that its documents have larger weights. Measured on planted topics with Poisson lengths: if
+# documents have weights of 1 and 2, rounding raises the error of topics by 1.5%. A multiple above 2
+# improves nothing.
 _FINENESS = 2
-# most words of a document; the table of weights up to this length takes a gigabyte
+# a document can have at most this many words; the table of weights up to it takes a gigabyte
 _LONGEST = 1 << 26
-# Tokens of a batch, about 32 MB of text, whose products should be exact in float64.
+# Products of a batch with this many tokens, about 32 MB of text, should be exact in float64.
 _BATCH_TOKENS = 1 << 22
 # Entries of y are at most 128 c for c tokens. With fewer tokens than this, they fit in int32.
 _LONGEST_NARROW = 2**24

@@ -85,12 +85,12 @@ class RowLengths(Generic[L]):
 
     @property
     def n_documents(self) -> int:
-        """All documents."""
+        """Number of all documents."""
         return self.whole.n_documents
 
     @property
     def n_tokens(self: RowLengths[LengthHistogram]) -> int:
-        """Tokens of all documents."""
+        """Number of tokens of all documents."""
         return self.whole.n_tokens
 
     @property

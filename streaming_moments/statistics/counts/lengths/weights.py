@@ -83,7 +83,7 @@ class LengthWeights:
         return cls(np.maximum((2 * squares[-1] + squares) // (2 * squares), 1))
 
     def at(self, lengths: ArrayLike) -> NDArray[np.int64]:
-        """Weight of each length."""
+        """Return the weight of each length."""
         places = np.minimum(np.asarray(lengths, dtype=np.int64), self.table.size - 1)
         return self.table[places]
 

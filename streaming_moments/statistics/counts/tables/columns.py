@@ -16,7 +16,8 @@ from streaming_moments.statistics.counts.batch import CountBatch
 CATEGORIES = "categories"  # value of `policy` for vocabularies whose terms are values of columns
 BETWEEN = "="  # separator between a column and its value in a term
 FEWEST_COLUMNS = 3
-# Most categories n of a table. All their pairs and triples are stored: 4 n^2 (n + 1) bytes, 538 MB.
+# A table can have at most this many categories n, because all their pairs and triples are stored:
+# 4 n^2 (n + 1) bytes, 538 MB.
 MOST_CATEGORIES = 512
 
 
@@ -79,7 +80,7 @@ class TableColumns:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Categories of each column."""
+        """Number of categories of each column."""
         return tuple(map(len, self.categories))
 
     @cached_property
@@ -99,7 +100,7 @@ class TableColumns:
         return tuple(f"{name}{BETWEEN}{value}" for name, own in every for value in own)
 
     def words(self, column: int) -> slice:
-        """Words of a column."""
+        """Return the range of the words of a column."""
         return slice(int(self.starts[column]), int(self.starts[column + 1]))
 
     def codes(self, batch: CountBatch) -> NDArray[np.int64]:
