@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 from streaming_moments.errors import BoundExceeded
 
 UNIT = 1 << 20
-"""Integer units of one record, place or token."""
+"""Integer that stands for the number 1 in sums: of one record, place or token."""
 _MOST = 1 << 62
 BESIDE = 0.05
-"""Counts added to each word or symbol of a state, so that a pass makes none impossible. Measured on
-held-out records: with 300 records of three views it gains 0.5 nats a record, and with 2,000 words
-in a chain the perplexity falls from 117 to 114. Errors of planted columns grow by 1 to 2%.
+"""Counts that a pass adds to each word or symbol of a state, so that none becomes impossible.
+Measured on held-out records: with 300 records of three views it gains 0.5 nats a record, and with
+2,000 words in a chain the perplexity falls from 117 to 114. Errors of planted columns grow by 1 to
+2%.
 """
 MIXED = 0.1
 """Share of the mean of all states that is mixed into each state for the first pass after a fit. A
-fit can give a rare word probability 0 in a state that has it, and passes keep zeros.
+fit can give a rare word probability 0 in a state that has the word, and passes would keep the zero.
 """
 
 

@@ -1,4 +1,4 @@
-"""Corpora drawn from known models, to measure recovery against the truth."""
+"""Corpora drawn from known models, to measure how well fits recover these models."""
 
 from __future__ import annotations
 

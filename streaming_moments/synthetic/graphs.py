@@ -1,4 +1,4 @@
-"""Graphs drawn from known communities, to measure recovery against the truth."""
+"""Graphs drawn from known communities, to measure how well fits recover these communities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of numbers from planted mixtures of Gaussians, and from planted independent factors."""
+"""Numeric rows drawn from known mixtures of Gaussians, and from known independent factors."""
 
 from __future__ import annotations
 

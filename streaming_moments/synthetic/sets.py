@@ -1,4 +1,4 @@
-"""Sets of features drawn from planted mixtures of Bernoullis."""
+"""Sets of features drawn from known mixtures of Bernoulli distributions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables drawn from known latent trees, to measure recovery against the truth."""
+"""Tables drawn from known latent trees, to measure how well fits recover these trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ProjectedBatch: a batch of counts prepared for the kernels; joins of several batches."""
+"""ProjectedBatch: a batch of counts prepared for the kernels, or several batches joined."""
 
 from __future__ import annotations
 

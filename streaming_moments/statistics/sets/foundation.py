@@ -71,7 +71,8 @@ class SetsFoundation:
     by_length: ClassVar[bool] = False
     adds_words: ClassVar[bool] = False
     whole: ClassVar[bool] = True
-    """True, because pairs of all features are stored, so halves need no table of triples."""
+    """True, because the pairs of all features are stored, so that halves need no table of triples.
+    """
     joined_bytes: ClassVar[int] = 0
     joins: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False

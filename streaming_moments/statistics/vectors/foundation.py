@@ -45,7 +45,9 @@ from streaming_moments.statistics.views.three_views import ViewSums
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
-"""Most columns of a sketch with fourth moments, which grow with the fourth power."""
+"""Largest number of columns of a sketch with fourth moments, whose number grows with its fourth
+power.
+"""
 _SINGLE_BITS = 24
 _LARGEST_SINGLE = 2.0**_SINGLE_BITS
 # number of rows that are converted to floats at a time, so that they fit in the cache

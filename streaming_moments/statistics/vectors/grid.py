@@ -16,7 +16,7 @@ from streaming_moments.statistics.vectors import kernels
 # Largest radius of a grid, in steps, so that coordinates and their products fit in their integers.
 LARGEST_RADIUS = 1 << 14
 SUM_BITS = 50
-"""Bits of a product with a row of the grid for which sums stay exact in float64."""
+"""Sums of products with rows of the grid have at most this many bits, so that float64 is exact."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""LengthHistogram: number of documents of each length, for all normalising constants."""
+"""LengthHistogram: number of documents of each length, from which normalising constants follow."""
 
 from __future__ import annotations
 
