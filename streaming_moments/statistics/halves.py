@@ -37,8 +37,8 @@ def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
     """Return whether each of `number` rows, numbered from `first` on, is in the odd half.
 
-    Rows alternate between the halves, as in stores. A store numbers the rows of a shard from the
-    size of the shard in bytes on, so that shards with one row are not all in the same half.
+    Rows alternate between the halves, as in stores. The first row of a shard has the size of the
+    shard in bytes as its number, so that shards with one row are not all in the same half.
 
     Examples
     --------

@@ -112,7 +112,7 @@ def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
 def per_document_moments(batch: CountBatch) -> Moments:
     """Estimate moments with equal weights of all documents (Zou, Hsu, Parkes, Adams 2013).
 
-    M1 and M2 are the means over the N documents of `x / c` and `(x x' - diag x) / (c(c-1))`, and M3
+    M1 is the mean over the N documents of `x / c`, and M2 that of `(x x' - diag x) / (c(c-1))`. M3
     is the mean of the triples of a document, divided by `c(c-1)(c-2)`. Documents with fewer than
     three words are left out of all three moments, so that all moments use the same documents.
 

@@ -5,10 +5,10 @@ caller.
 
 The sum over one word's documents is a small product of matrices with s = 10 to 150 columns. A BLAS
 computes both triangles of it, and its packing and calls cost as much again at this size. So the
-upper triangle is computed here in *tiles*, 8 rows by 16 columns of T_i (4 by 8 without AVX-512),
-that stay in the vector registers while documents are added. Numba cannot do this from loops over
-scalars, and its vectorised loops use half the width of the registers, so the tile is written as
-vector code.
+upper triangle is computed here in *tiles* that stay in the vector registers while documents are
+added. A tile has 8 rows and 16 columns of T_i (4 and 8 without AVX-512). Numba cannot do this from
+loops over scalars, and its vectorised loops use half the width of the registers, so the tile is
+written as vector code.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ Notes
 Ruffini et al. 2018, Theorem 2, bounds the errors of M2 and M3 by `W2` and `W3`, the sums of the
 squared weights of the documents. The constants here are ours; this is their proof.
 
-Let `a_d = w c(c-1)(c-2) / C3` be the weight of document d in the third moment (of order 1 and 2
-likewise; w = 1 where documents are pooled), so `sum_d a_d = 1` and `sum_d a_d^2 = W3`. Then
-`M3^ = sum_d a_d Y_d` with independent Y_d of mean M3: Y_d is the mean of `e_i (x) e_h (x) e_l`
-over the triples of distinct positions, a tensor of non-negative entries with sum 1, so
-`|Y_d| <= 1` in the Frobenius norm.
+Let `a_d = w c(c-1)(c-2) / C3` be the weight of document d in the third moment, where w = 1 if
+documents are pooled. So `sum_d a_d = 1` and `sum_d a_d^2 = W3`. Then `M3^ = sum_d a_d Y_d` with
+independent Y_d of mean M3: Y_d is the mean of `e_i (x) e_h (x) e_l` over the triples of distinct
+positions. It is a tensor of non-negative entries with sum 1, so `|Y_d| <= 1` in the Frobenius norm.
+The proof is the same for the moments of order 1 and 2.
 
 - Mean: `E |M3^ - M3|^2 = sum_d a_d^2 (E |Y_d|^2 - |M3|^2) <= W3`, so `E |M3^ - M3| <= sqrt W3`.
 - Deviation: another document in place of d moves the norm by at most `a_d |Y_d - Y_d'|`, and
