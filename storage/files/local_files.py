@@ -75,7 +75,7 @@ def link_whole(source: str, path: str) -> bool:
     os.makedirs(folder, exist_ok=True)
     try:
         found = os.lstat(source)
-        # only the owner can change such a file, and all readers of the store can read it
+        # a link keeps the owner and permissions of its file, so they must be those of the folder
         if not stat.S_ISREG(found.st_mode) or _rights(found) != _rights(os.stat(folder)):
             return False
         os.link(source, path)
@@ -101,9 +101,9 @@ def create_whole(path: str, content: bytes) -> None:
 
 
 def sync(path: str) -> None:
-    """Make all names in a folder, below it and on the way to it survive a power cut.
+    """Make the names of all files and folders in, below and above a folder survive a power cut.
 
-    Its files must come from `write_whole` or `create_whole`. After an OSError a power cut may lose
+    The files must come from `write_whole` or `create_whole`. After an OSError a power cut may lose
     written files: sync again.
     """
     for folder, _, _ in os.walk(path, onerror=_raise):
@@ -115,10 +115,10 @@ def sync(path: str) -> None:
 
 
 def files_below(path: str) -> dict[str, dict[str, float]]:
-    """Map every file in a folder and below, by path, to its size in bytes and time of last change.
+    """Map the path of every file below a folder to its size in bytes and its time of last change.
 
-    A file with several names may have received a name after its content; the later time counts.
-    Missing folders and files deleted meanwhile are skipped.
+    A file with several names may have received a name after its content. Then the later of the two
+    times counts. Missing folders and files deleted meanwhile are skipped.
     """
     found = {}
     for folder, _, names in os.walk(path, onerror=_raise_unless_missing):

@@ -110,8 +110,8 @@ class OutputFolder:
     def require_own(self) -> None:
         """Raise OutputOfAnother if another model has claimed the folder meanwhile.
 
-        Writes the note of a folder without one. This happens only here, so that a run that fails
-        before its first file leaves no note.
+        If the folder has no note, this method writes one. No earlier step does, so that a run that
+        fails before its first file leaves no note.
         """
         if self.by is None:
             return

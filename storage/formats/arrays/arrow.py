@@ -34,7 +34,7 @@ class Arrow(OfNumbers):
         return table_chunks(_tables(source, list(dict.fromkeys(columns)), limits, start), limits)
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Share of the rows before a place."""
+        """Return the share of the rows that are before a place."""
         with source.fs.open(source.path, "rb") as stream:
             rows: int = sum(batch.num_rows for batch in _batches(stream, None, source.url))
         return float(min(place.passed / max(rows, 1), 1.0))
