@@ -135,7 +135,7 @@ def uncompressed_name(url: str) -> str:
 
 @contextmanager
 def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
-    """Open the content of a file, decompressed by its suffix; OSError if it is not compressed."""
+    """Open the content of a file, decompressed as its suffix says; OSError if this fails."""
     compression = compression_of(path)
     with fs.open(path, "rb") as stored:
         if compression is None:
@@ -153,7 +153,7 @@ def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
 
 
 def stored_before_line(fs: fsspec.AbstractFileSystem, path: str, passed: int) -> int:
-    """Stored bytes of a compressed file up to the end of line `passed`, or slightly more."""
+    """Return how many bytes of a file store its first `passed` lines, or slightly more."""
     compression = compression_of(path)
     with fs.open(path, "rb") as stored:
         stream = stored if compression is None else compression.decompressed(stored)

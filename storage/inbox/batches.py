@@ -124,7 +124,7 @@ def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
 
 
 def receipts_of_batch(data: bytes, where: str) -> dict[str, str]:
-    """Read the receipts of a batch and the digest of each, without its documents."""
+    """Map each receipt in a batch to the digest of its request, without reading documents."""
     header, _ = _header(data, where)
     return {one.receipt: one.digest for one in header.submissions}
 

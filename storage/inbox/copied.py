@@ -1,7 +1,7 @@
-"""Copied inboxes: tells copies of a sealed shard from equal documents of another inbox.
+"""Copied inboxes: distinguish a copy of a sealed shard from equal documents of another inbox.
 
-Batches have random names, which a copy of the inbox keeps, even if it was made before they were
-sealed.
+Batches have random names. A copy of an inbox keeps these names, even if it was made before the
+batches were sealed.
 """
 
 from __future__ import annotations

@@ -22,11 +22,12 @@ _VALUE: Mapping[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 class RecordField:
     """A field of a document. The reader of the store counts the written values.
 
-    name, column : the name of the field as it is sent, and as it is read
-    written : converts a JSON value to the written value. an InvalidInput describes a refused value
+    name, column : the name of the field as clients send it, and as the store reads it
+    written : converts a JSON value to the written value. An InvalidInput describes a refused value
         and the expected one
     schema : JSON Schema of the values
-    counts_of : the field of ids that these counts belong to, one each; missing counts are ones
+    counts_of : for a field of counts, the field of ids; it has one count for each id, or is left
+        out if all counts are 1
     """
 
     name: str

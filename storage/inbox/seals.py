@@ -1,4 +1,4 @@
-"""Seals: assignment of submissions of batches to shards."""
+"""Seals: each assigns the submissions of some batches to shards."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Seal:
     """Content of one seal.
 
     number : numbers begin with 1 and have no gaps
-    transaction : identity of the process call that made it
+    transaction : random identity of the call that made the seal
     batches : batches that it seals
     shards : shards that it makes; empty if all submissions were repetitions
     """
@@ -79,7 +79,7 @@ class Seal:
         return frozenset(kept.receipt for batch in self.batches for kept in batch.kept)
 
     def shards_of(self, receipt: str) -> tuple[SealedShard, ...]:
-        """Shards that hold documents of a receipt."""
+        """Return the shards that hold documents of a receipt."""
         days = self.days_of(receipt)
         return tuple(shard for shard in self.shards if shard.day in days)
 
@@ -88,11 +88,11 @@ class Seal:
         return not self.days_of(receipt) <= {shard.day for shard in self.shards}
 
     def days_of(self, receipt: str) -> set[date]:
-        """Days of the documents of a receipt."""
+        """Return the days of the documents of a receipt."""
         return {piece.day for piece in self._pieces_of(receipt)}
 
     def documents_of(self, receipt: str) -> int:
-        """Number of documents sent with a receipt."""
+        """Return the number of documents sent with a receipt."""
         return sum(piece.documents for piece in self._pieces_of(receipt))
 
     def _pieces_of(self, receipt: str) -> Iterator[Piece]:
@@ -128,7 +128,7 @@ _SEAL: TypeAdapter[Seal] = TypeAdapter(Seal)
 
 
 def seal_file(number: int) -> str:
-    """Name of the file of a seal.
+    """Return the name of the file of a seal.
 
     Examples
     --------
@@ -139,12 +139,12 @@ def seal_file(number: int) -> str:
 
 
 def shard_file(number: int, day: date) -> str:
-    """Name of a seal's shard for one day; its folder is the day."""
+    """Return the path of a seal's shard for one day, in the folder of that day."""
     return f"{SEALED}/{day.isoformat()}/{number:020d}{SEALED_NAME}"
 
 
 def seal_of_shard(path: str) -> int:
-    """Number of the seal of a shard, by its path.
+    """Return the number of the seal of a shard, given the path of the shard.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def seal_of_shard(path: str) -> int:
 
 
 def place_of_shard(url: str) -> tuple[str, str] | None:
-    """Split the URL of a shard into that of its inbox and its path there; None for other shards.
+    """Split a sealed shard's URL into its inbox's URL and its path there; None for other shards.
 
     Examples
     --------
@@ -167,5 +167,5 @@ def place_of_shard(url: str) -> tuple[str, str] | None:
 
 
 def gone_file(path: str) -> str:
-    """Name of the note about the deleted lines of a shard."""
+    """Return the name of the note about the deleted lines of a shard."""
     return f"{GONE}/{path}.json"
