@@ -35,7 +35,7 @@ _SEVERAL: TypeAdapter[tuple[LeftOut, ...]] = TypeAdapter(tuple[LeftOut, ...])
 
 
 def note_left_out(folder: Folder, receipt: str, left_out: Sequence[LeftOut]) -> None:
-    """Note which documents of a submission were rejected; repeating a call changes nothing.
+    """Record which documents of a submission were rejected; repeating a call changes nothing.
 
     Examples
     --------
