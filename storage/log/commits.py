@@ -23,8 +23,8 @@ from streaming_moments.storage.log.schema import (
     Path,
 )
 
-# A key of the dict `form` of a lineage. For kinds other than counts, the value of this key describes
-# how shards are read.
+# A key of the dict `form` of a lineage. For kinds other than counts, its value describes how shards
+# are read.
 READING = "reading"
 
 

@@ -121,7 +121,7 @@ class Forgotten(Extensible):
         return replace(self, shards=tuple(sorted({*self.shards, *shards})))
 
     def with_purged(self, names: Iterable[str], shards: Iterable[ForgottenShard] = ()) -> Forgotten:
-        """Return a list in which keyed hashes replace some names and the contents of their shards."""
+        """Return a list in which keyed hashes replace some names, and the contents of these."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         wholes = {name: whole_of(name) for name in names}
         hashes = {keyed._hash(name): set[str]() for name in wholes}
@@ -138,7 +138,7 @@ class Forgotten(Extensible):
         return replace(keyed, shards=left, purged=purged)
 
     def with_withdrawn(self, origins: Iterable[str]) -> Forgotten:
-        """Return the list with keyed hashes of the names and identifiers of purged origins added."""
+        """Return the list with more purged origins: keyed hashes of their names and identifiers."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         return replace(
             keyed, withdrawn=tuple(sorted({*self.withdrawn, *map(keyed._hash, origins)}))
