@@ -251,7 +251,7 @@ def test_a_site_takes_the_model_of_its_hub(run, places, tmp_path):
     again = open_store(rome).pull_model(open_store(hub), model="first", name="europe")
     assert again.topics("europe").model.n_topics == 2
     open_store(hub).refit(2, 0.1, name="k2")
-    with pytest.raises(InvalidInput, match=r"another model 'europe'; give .* `pull_model\(name"):
+    with pytest.raises(InvalidInput, match=r"another model named 'europe'; give .* `pull_model\(name"):
         open_store(rome).pull_model(hub, model="k2", name="europe")
     assert "topics of europe: first to europe" not in run("diff", rome, 1, -1)[1]
 
