@@ -222,7 +222,7 @@ def _expand_folder(
     if not files:
         raise ShardError(name, f"holds no files; {check_the(name)}")
     if chosen and texts:
-        # the texts may be documents, or READMEs of the shards
+        # refuse the folder, as the texts may be documents, or READMEs of the shards
         raise ShardError(
             name,
             f"holds {chosen} shard files and {texts} text files, such as {shard_name(text)}; give "

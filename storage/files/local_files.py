@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 PARTIAL = ".partial"
 
-# errors of a link: another disk, a missing permission, a disk without links, too many names, or a
-# missing file
+# errors that mean that no link is possible: another disk, a missing permission, a disk without
+# links, too many names, or a missing file
 _UNLINKABLE = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EMLINK, errno.ENOENT)
 
 
@@ -46,7 +46,7 @@ def copy_whole(source: str, path: str) -> None:
     aside = _aside(path)
     try:
         shutil.copyfile(source, aside)
-        # otherwise a power cut may leave the name without the content
+        # sync the content first, as a power cut may otherwise leave the name without the content
         _sync_file(aside)
         os.replace(aside, path)
     finally:
@@ -108,7 +108,8 @@ def sync(path: str) -> None:
     """
     for folder, _, _ in os.walk(path, onerror=_raise):
         _sync_folder(folder)
-    # a killed writer may have created any of the folders above; only writable ones can be new
+    # Also sync the folders above, as a killed writer may have created any of them. Only writable
+    # folders can be new.
     while not os.path.ismount(path) and os.access(os.path.dirname(path), os.W_OK):
         path = os.path.dirname(path)
         _sync_folder(path)
@@ -166,7 +167,7 @@ def _tried(path: str, content: bytes) -> float:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:
-        # not synced, as the file is deleted at once
+        # do not sync the file, as it is deleted at once
         with open(aside, "xb") as file:
             if content:
                 file.write(content)

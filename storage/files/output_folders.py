@@ -32,8 +32,9 @@ class OutputOfAnother(StoreError):
 class WrittenBy:
     """The model and the options that wrote all files of an output folder.
 
-    store, model, version : for people: URL of the store, which may move; name of the model, empty
-        if it is not stored; version of the store to which it was fitted
+    store : URL of the store; only for people, as a store may move
+    model : name of the model, for people; empty if it is not stored
+    version : version of the store to which the model was fitted, for people
     birth : transaction of the first commit of that store
     kind : name of the model's class in the registry
     digest : SHA-256 of the parameters of the model
@@ -95,8 +96,8 @@ _NOTE = TypeAdapter(OutputNote)
 class OutputFolder:
     """Folder for output files.
 
-    `claim_output` returns one for the files of a model. `by` is the model that has claimed it.
-    Without a claim any file may be written.
+    `claim_output` returns one for the files of a model. `by` describes the model that has claimed
+    the folder. If it is None, any file may be written.
     """
 
     folder: Folder

@@ -16,7 +16,7 @@ import fsspec
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-# Shards from standard input have names of this beginning and a hash of their content.
+# The name of a shard from standard input is this prefix, followed by a hash of its content.
 STANDARD_INPUT = "stdin://"
 DOCUMENT = "#document"
 FROM_BYTE = "#bytes="
@@ -48,7 +48,7 @@ def given_name(url: str) -> str:
 
 
 def first_byte(url: str) -> int | None:
-    """Return the byte of a file at which its part begins; None for URLs of no such part."""
+    """Return the byte of the file at which an appended part begins; None for other URLs."""
     found = _PART.search(url)
     return int(found[1]) if found and found[1] else None
 

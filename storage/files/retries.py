@@ -27,8 +27,8 @@ def retrying(
 ) -> tenacity.Retrying:
     """Make a caller that repeats a function while `again` accepts its outcome.
 
-    The outcome is the returned value or the raised error; the last attempt passes it on. Waits are
-    random and grow, up to 2 seconds.
+    The outcome is the value that the function returns, or the error that it raises. The outcome of
+    the last attempt is passed on. Waits are random and grow, up to 2 seconds.
     """
 
     def is_asked(state: tenacity.RetryCallState) -> bool:

@@ -53,7 +53,7 @@ class _Watch:
     due: asyncio.TimerHandle | None = None
 
     def sent(self, **_: Any) -> None:
-        """Start the wait for a first answer; do nothing after it, as an upload may take long."""
+        """Start the wait for a first answer; later do nothing, as an upload may take long."""
         if not self.answered:
             self._wait()
 

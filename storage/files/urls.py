@@ -8,8 +8,8 @@ from streaming_moments.errors import InvalidInput
 
 OF_ORIGIN = "origin://"  # beginning of the names of shards that other stores counted
 
-# Parameters of signed requests, by way of signing. A key is a parameter that every request signed
-# in this way has; its value matches all parameters of the way.
+# Parameters of signed requests, for each method of signing. A key is a parameter that every request
+# signed by the method has. Its value matches all parameters of the method.
 _SIGNATURES = {
     # Azure's shared access signatures, of an account, a container or a user
     "sig": re.compile(

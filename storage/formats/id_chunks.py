@@ -131,8 +131,8 @@ def in_chunks(
 ) -> Iterator[tuple[IdChunk, Position]]:
     """Join and cut pieces to the largest chunks within the limits, with the position after each.
 
-    A piece is documents, their (documents,) int64 stored sizes in bytes, and the position before
-    the first. A document above the bound on bytes is a chunk of its own.
+    A piece consists of documents, their (documents,) int64 stored sizes in bytes, and the position
+    before the first. A document above the bound on bytes is a chunk of its own.
 
     Examples
     --------

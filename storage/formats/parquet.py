@@ -355,7 +355,7 @@ def _refuse_large(
     if nbytes > limit:
         raise ShardError(
             url,
-            f"{takes} {nbytes} bytes, which are decoded at once, above the limit of {limit}",
+            f"{takes} {nbytes} bytes, which are decoded together, above the limit of {limit}",
             remedy(
                 "write the file again with {fewer}, or raise {option.max_row_group_bytes}",
                 fewer=fewer,

@@ -16,7 +16,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, checked
 
-_LINES = 2  # number of lines in a header, with its checksum
+_LINES = 2  # number of lines in a header, including its checksum
 
 
 @dataclass(frozen=True)

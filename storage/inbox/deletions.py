@@ -188,7 +188,7 @@ class Deletions:
         return Plan(tuple(one for one in plan.shards if not self._is_purged(one.path)))
 
     def begun(self) -> dict[str, str]:
-        """Map the path of each shard in the plan of a pending deletion to its identity."""
+        """Map the path of each shard that a pending deletion plans to change to this deletion."""
         plans = {identity: self._planned(identity) for identity in self.waiting()}
         return {
             one.path: identity
@@ -258,7 +258,8 @@ class Deletions:
             self._drop_begun(one)
             self._is_purged(one.path)
             beat(place, len(plan.shards))
-        # documents reported as deleted must not reappear after a power cut
+        # sync before the report, as documents reported as deleted must not reappear after a power
+        # cut
         for name in sorted({GONE, ASIDE, *(one.path.rpartition("/")[0] for one in plan.shards)}):
             if plan.shards:
                 folder.sync_nearest(name)

@@ -62,13 +62,13 @@ def value_field(column: str) -> RecordField:
     >>> value_field("year").written([1789])
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: it is a list, expected a value
+    streaming_moments.errors.InvalidInput: it is a list, expected a single value
     """
     return RecordField(column, column, _value, _VALUE)
 
 
 def values_field(column: str) -> RecordField:
-    """Return the field of a value or a list of values, each a word; always written as a list.
+    """Return the field of one or several values, which are words; they are written as a list.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def _text(value: object) -> object:
 
 def _value(value: object) -> object:
     if isinstance(value, list | Mapping):
-        raise InvalidInput(f"{said(value)}, expected a value")
+        raise InvalidInput(f"{said(value)}, expected a single value")
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidInput(f"it is {value}, expected a finite number")
     return value

@@ -122,5 +122,5 @@ def _content(folder: Folder) -> dict[str, Any]:
 
 def _owner_in(content: Mapping[str, Any], folder: Folder) -> Owner | None:
     said = content.get(_STORE)
-    problem = f"{folder.url}/{FORMAT_FILE} has no valid store"
+    problem = f"{folder.url}/{FORMAT_FILE} does not name a valid store"
     return None if said is None else checked(_OWNER, said, problem)

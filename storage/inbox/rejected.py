@@ -94,7 +94,7 @@ def forget_left_out_ids(folder: Folder, ids: Iterable[str]) -> None:
 def _is_of(one: LeftOut, ids: set[str]) -> bool:
     if one.id is not None:
         return one.id in ids
-    return any(repr(name) in one.reason for name in ids)  # a reason quotes a value so
+    return any(repr(name) in one.reason for name in ids)  # reasons show values by repr
 
 
 def left_out_file(receipt: str) -> str:

@@ -217,7 +217,7 @@ class SealLog:
         """Finish a seal; without `contents`, its shards all exist, because a batch was deleted."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
-        # if a note says that the seal had all its shards, lines deleted since must not reappear
+        # write no shards of a seal that is noted as complete: deleted lines must not reappear
         if contents is not None and not ended:
             written, others = list[SealedShard](), list[SealedShard]()
             for shard, lines in _shards(sealed.number, sealed.batches, contents):
@@ -225,7 +225,7 @@ class SealLog:
                 (written if found is None else others).append(shard)
             for day in sorted({shard.day for shard in sealed.shards}):
                 folder.sync(f"{SEALED}/{day.isoformat()}")
-            # if this process was slow, it may have restored purged shards or deleted lines
+            # delete what this process has restored, if it was slow: purged shards, or deleted lines
             there = self._shards_now(sealed.number)
             folder.delete(
                 [one.path for one in written if one.path not in there or self._lacks_lines(one)]

@@ -232,7 +232,7 @@ class CommitLog:
         try:
             return change(known)
         except StreamingMomentsError:
-            # the change may be allowed in the latest version, although the known version refuses it
+            # try the latest version, which may allow the change that the known version refuses
             latest = self.latest()
             if latest.transaction == known.transaction:
                 raise

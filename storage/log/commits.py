@@ -249,7 +249,8 @@ class Commit(Extensible):
     tags : name of the model of each tag
     skipped : URLs of shards that this commit skipped, each with the reason
     staged : a lineage that will replace this one
-    fence : fence of the latest lock under which any version so far was committed; 0 without a lock
+    fence : highest fence of the locks under which this and earlier versions were committed; 0 if
+        there was no lock
     expired : first and last of each range of expired versions, in order
     forgotten : shards that must not be counted again
     sums : sums of its segments. Old writers also leave sums of removed segments here, which

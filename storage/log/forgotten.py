@@ -272,7 +272,7 @@ def _names_of(url: str) -> Iterator[str]:
     if "#" in url:
         yield whole_of(url)
         if url.endswith(DOCUMENT):
-            # an earlier version may have counted a folder of texts as one shard
+            # also yield folders, as an earlier version may have counted one as a single shard
             above = url.rpartition("/")[0]
             while above:
                 yield f"{above}/"

@@ -119,7 +119,7 @@ class Lock:
         return replace(lock, fence=lock.number)
 
     def above(self, fence: int) -> Lock:
-        """Return the lock with a fence above `fence`, which a commit already has.
+        """Return the lock with a fence above `fence`, the highest one in the commits.
 
         The fence of a new lock can be too low if the notes of locks were deleted.
 

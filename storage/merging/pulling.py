@@ -117,7 +117,7 @@ def pull(
     Raises
     ------
     ForeignStatistics
-        The foundations of the two stores differ. The error says in what.
+        The foundations of the two stores differ. The error describes the differences.
     InvalidInput
         The other store is this one, includes this one, is a copy of an origin, was purged from this
         one, or has too few documents. Or another origin has the name. Or a shard would be counted
@@ -266,8 +266,8 @@ def _taken_over(
     # make the commit once before anything is copied, because this may refuse the pull
     purged = _merged(store, head, incoming, known, message)[1]
     if purged:
-        # Erase traces of purged shards before copying. After it, this would also delete the copies,
-        # which no version names yet.
+        # Erase traces of purged shards before anything is copied. Later, this would also delete the
+        # copies, which no version names yet.
         erase_unnamed(store.folder, purged.shards)
     written = [
         copy_segment(one.source.other.folder, part, store.folder, identity)

@@ -1,4 +1,4 @@
-"""Purged there: finds shards that an origin has purged, so that a pull purges them here."""
+"""Purged there: finds shards that an origin has purged, so that a pull also purges them."""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ def _tables(
             if batch.nbytes > limits.decoded_bytes:
                 raise ShardError(
                     source.url,
-                    f"record batch {number} has {batch.nbytes} bytes, above {limits.decoded_bytes}",
+                    f"record batch {number} has {batch.nbytes} bytes, above the limit of "
+                    f"{limits.decoded_bytes}",
                     "write it again with smaller batches, or raise {option.max_row_group_bytes}",
                 )
             for begin in range(0, batch.num_rows, _ROWS):
