@@ -97,7 +97,7 @@ class OutputFolder:
     """Folder for output files.
 
     `claim_output` returns one for the files of a model. `by` describes the model that has claimed
-    the folder. If it is None, any file may be written.
+    the folder. Without such a model, any file may be written.
     """
 
     folder: Folder

@@ -237,8 +237,8 @@ class Format(Protocol):
     ) -> Iterator[pa.Array] | None:
         """Return names of documents as arrays of texts, in the order of `chunks`; null is no name.
 
-        Names are the values of a column. Without a column the format gives names of its own, or the
-        result is None.
+        Names are the values of a column. Without a column they are the format's own names, or the
+        function returns None.
 
         Raises
         ------

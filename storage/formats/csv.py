@@ -1,4 +1,4 @@
-"""CSV: a header, then records, of which one field is the document; blank lines are skipped.
+"""CSV: a header, then records, each with the document in one field; blank lines are skipped.
 
 Arrow's incremental reader reads 32 blocks ahead, accepts no record longer than a block, and does
 not return the place of a record. Therefore this module finds blocks of whole records, and Arrow's
