@@ -54,7 +54,7 @@ def copy_whole(source: str, path: str) -> None:
 
 
 def link_whole(source: str, path: str) -> bool:
-    """Try to give a file that never changes a second name, and return whether that was possible.
+    """Try to give an unchanging file a second name, and return whether that was possible.
 
     It is impossible for a missing file and for a file on another disk. It is also impossible if a
     new file at `path` would have another user, group or permissions. The name is durable after a

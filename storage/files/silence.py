@@ -58,7 +58,7 @@ class _Watch:
             self._wait()
 
     def received(self, exception: Exception | None, **_: Any) -> None:
-        """Note an answer."""
+        """Record an answer."""
         if exception is None:
             self.answered, self.since, self.reason = True, None, ""
             if self.due is not None:
@@ -66,7 +66,7 @@ class _Watch:
                 self.due = None
 
     def failed(self, caught_exception: Exception | None, **_: Any) -> float | None:
-        """Note a failed request; return the seconds to wait before it is sent again.
+        """Record a failed request; return the seconds to wait before it is sent again.
 
         None if the client decides how long to wait.
 
@@ -115,7 +115,7 @@ class _Watch:
 
 
 def watched(fs: fsspec.AbstractFileSystem) -> fsspec.AbstractFileSystem:
-    """Log when the endpoint of S3 is silent, and limit the time to its first answer.
+    """Let a client of S3 log when its endpoint is silent, and limit the wait for a first answer.
 
     File systems other than S3 stay unchanged.
 

@@ -231,7 +231,7 @@ class _Records:
         return f"line {self.before.passed + self.found[number, kernels.LINE] + 1}"
 
     def after(self, number: int) -> Position:
-        """Position after a record."""
+        """Return the position after a record."""
         _, end, _, lines, _ = self.found[number].tolist()
         offset = 0 if self.compressed else self.before.offset + end
         return Position(self.before.passed + lines, offset)

@@ -62,7 +62,7 @@ class IdChunk:
 
 
 def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
-    """Join documents, each given by its ids and their counts or None, to one chunk.
+    """Join documents to one chunk; a document is given by its ids, and their counts or None.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def without_zeros(chunk: IdChunk) -> IdChunk:
 def in_chunks(
     pieces: Iterable[tuple[IdChunk, NDArray[np.int64], Position]], limits: ReadLimits
 ) -> Iterator[tuple[IdChunk, Position]]:
-    """Join and cut pieces to the largest chunks within the limits, with the position after each.
+    """Join and cut pieces to the largest chunks within limits; yield each with the position after.
 
     A piece consists of documents, their (documents,) int64 stored sizes in bytes, and the position
     before the first. A document above the bound on bytes is a chunk of its own.

@@ -33,7 +33,7 @@ class TextPiece:
 def in_chunks(
     pieces: Iterable[TextPiece], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeStringArray, Position]]:
-    """Join and cut pieces to the largest chunks within the limits, with the position after each.
+    """Join and cut pieces to the largest chunks within limits; yield each with the position after.
 
     A text above the bound on bytes is a chunk of its own. Raises ShardError for a text that is not
     UTF-8, or above the bound on a document.

@@ -162,7 +162,7 @@ class SealLog:
     def seal_next(
         self, most_documents: int = MOST_DOCUMENTS, most_bytes: int = MOST_BYTES
     ) -> Seal | None:
-        """Seal the oldest batches; None without batches.
+        """Seal the oldest batches, and return the seal; None without batches.
 
         Raises SealedByAnother if another process has sealed batches meanwhile. Raises StoreError if
         a batch is damaged, or the storage fails. After an error, the next call continues.

@@ -43,7 +43,7 @@ def reached_file() -> str:
 
 
 def segment_folder(segment: str) -> str:
-    """Folder of a segment."""
+    """Return the folder of a segment."""
     return f"{SEGMENTS}/{segment}"
 
 
@@ -63,7 +63,7 @@ def vocabulary_file(fingerprint: str) -> str:
 
 
 def basis_folder(fingerprint: str) -> str:
-    """Folder of a basis."""
+    """Return the folder of a basis."""
     return f"basis/{fingerprint}"
 
 

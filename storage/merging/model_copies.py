@@ -134,7 +134,7 @@ def _tags_of(commit: Commit, model: str) -> list[str]:
 
 def _tagged(head: Commit, tag: str, model: str, text: str) -> Commit:
     if tag in head.models:
-        raise InvalidInput(f"{tag!r} is the name of a model here, so it cannot be a tag")
+        raise InvalidInput(f"{tag!r} is the name of a model, so it cannot be a tag")
     return head.successor("tag", text, tags={**head.tags, tag: model})
 
 

@@ -226,6 +226,6 @@ def require_later(head: Commit, source: Source) -> None:
         raise InvalidInput(
             f"{source.url} and origin {source.name} ({before.url}) are two stores with the same "
             "first commit, so one is a copy of the other",
-            "make the store of each site by {create.like}, and count there; or, if the store "
+            "make the store of each site by {create.like}, and count into it; or, if the store "
             "replaces the other one, remove the origin by {forget.origin} and merge again",
         )
