@@ -116,7 +116,7 @@ def _hidden(path: str) -> bool:
 
 
 def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """Escape the wildcards in the leading folders of a pattern that exist by exactly these names."""
+    """Escape the wildcards in a pattern's leading folders that exist by exactly these names."""
     parts = path.split("/")
     for depth, part in enumerate(parts[:-1]):
         if any(sign in part for sign in "*?["):

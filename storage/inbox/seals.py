@@ -174,8 +174,8 @@ def are_of_other_batches(
 ) -> bool:
     """Whether two sealed shards certainly hold documents of different batches.
 
-    Batches have random names, which a copy of an inbox keeps, also if it was made before they were
-    sealed. So shards of equal content whose seals name different batches are no copies.
+    Batches have random names. A copy of an inbox keeps these names, even if it was made before the
+    batches were sealed. So shards whose seals name different batches are not copies of one another.
 
     False if a seal is missing or cannot be read, because then one shard may be a copy of the other.
     """
