@@ -45,8 +45,8 @@ _NUMBERS = frozenset({"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"})
 _LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
 _TAIL_BYTES = 8  # bytes after the footer: its length, and the magic number
-# Measured: a footer of n bytes takes 16 n bytes of memory once it is parsed, and a row group takes
-# up to 3 times the bytes that its limit bounds. So a footer counts 16 / 3 times, rounded up.
+# Measured: a parsed footer takes 16 times its size in memory. A row group takes up to 3 times the
+# bytes that its limit bounds. So the size of a footer counts 16 / 3 times, rounded up.
 _FOOTER_FACTOR = 6
 _LEAST_FOOTER = 4 << 20
 _DATE_ROWS = 65_536

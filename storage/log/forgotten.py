@@ -88,9 +88,9 @@ class Forgotten(Extensible):
     def reason(self, url: str, content: tuple[str, int] | None = None) -> str | None:
         """Return why a shard must not be counted; None if it may be counted.
 
-        Documents that a service has sealed are compared by name alone, because another user may
-        send the same text, and accepted documents must not be dropped. `content` is the fingerprint
-        and size, if known.
+        Documents that a service has sealed are compared by name alone. If another user sends the
+        same text, and the service accepts it, it must be counted. `content` is the fingerprint and
+        size, if known.
         """
         if not self._names.isdisjoint(_names_of(url)) or url.startswith(self._folders):
             return "was forgotten"

@@ -66,10 +66,12 @@ class Lock:
         """Acquire the lock if it is free, or has expired by the storage's clock.
 
         The lock of a dead process of this machine is free at once. If the clock was set back, a
-        lock is free once its run has not renewed it for its expiry time, counted from the first
-        attempt of another run to acquire it. Raises InvalidInput if the expiry is not above 0, or
-        is above a year. Raises LockHeld, with the end of the lock, if another run holds it. Raises
-        StoreError if the storage cannot be read or written, or the latest note is damaged.
+        lock is free once its run has not renewed it for a whole expiry time. This time begins when
+        another run first tries to acquire the lock.
+
+        Raises InvalidInput if the expiry is not above 0, or is above a year. Raises LockHeld if
+        another run holds the lock; the error says until when. Raises StoreError if the storage
+        cannot be read or written, or the latest note is damaged.
 
         expiry : time from each renewal until the lock expires
         patience : longest time to wait for another holder

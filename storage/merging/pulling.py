@@ -179,8 +179,8 @@ def pull_together(
         except OriginChanged:
             store, others = store.latest(), [other.latest() for other in others]
         except StoreError:
-            # Try the latest versions: an expiry or a purge of an origin may have deleted files of
-            # the version that was read, and another pull may have added the same words. Read the
+            # Try the latest versions. An expiry or a purge of an origin may have deleted files of
+            # the version that was read. Another pull may have added the same words. Read the
             # origins last, so that they are not older than the version of this store.
             here, there = store.latest(), [other.latest() for other in others]
             if _versions([here, *there]) == _versions([store, *others]):
