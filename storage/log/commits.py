@@ -57,7 +57,7 @@ class Lineage(Extensible):
     form : JSON of the shard format
     dates : JSON of where the dates of documents are found
     pilot : JSON of how the vocabulary and basis were made
-    eras : earlier, smaller vocabularies of the same core and matrix, the oldest first
+    eras : earlier, smaller vocabularies of the same core and basis matrix, the oldest first
     kind : kind of the statistics; None, also in old stores, means counts
     halves : whether the pair counts of half of the documents are stored separately
     halves_by_content : whether the half of a record depends on its content; otherwise on its place

@@ -49,7 +49,7 @@ def is_gone(mark: str) -> bool:
 
 
 def _machine() -> str:
-    """Return a digest of the host, its boot, and the container that numbers the processes."""
+    """Return a digest of the host, its latest boot, and the container of this process."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         numbers = os.readlink("/proc/self/ns/pid")

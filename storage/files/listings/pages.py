@@ -14,7 +14,7 @@ import fsspec
 
 
 def is_paged(fs: fsspec.AbstractFileSystem) -> bool:
-    """Whether `each_below` can list a file system: only S3 that is not read by object version."""
+    """Whether `each_below` can list a file system: it must be S3, without versions of objects."""
     # an object that wraps a file system may have no attribute `protocol`
     protocols = getattr(fs, "protocol", ())
     return "s3" in (protocols if isinstance(protocols, tuple) else (protocols,)) and not getattr(
