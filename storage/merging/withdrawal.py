@@ -34,12 +34,12 @@ class Withdrawal:
     name : str
         Name of the origin.
     documents : int
-        Number of documents that the latest version had from it.
+        Number of documents that the latest version had from the origin.
     purge : Purge
         Versions, models and tags that are dropped. It names no shards.
     erased : tuple of str
-        Files in the folder of the store that do not belong to it, but named shards of the origin or
-        described a dropped version.
+        Deleted files in the folder of the store that do not belong to the store. They named shards
+        of the origin, or described a dropped version.
     """
 
     store: MomentStore
@@ -50,7 +50,7 @@ class Withdrawal:
 
 
 def plan_withdrawal(store: MomentStore, name: str) -> Withdrawal:
-    """Return the versions, models and tags that `withdraw` would drop now; raises as `withdraw`."""
+    """Return what `withdraw` would drop now; raise the same errors as `withdraw`."""
     store = store.latest()
     return _planned(store, store.log(), name)
 
@@ -113,7 +113,7 @@ def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
 def traces_of_origin(store: MomentStore, name: str) -> tuple[Trace, ...]:
     """Find all files and models of a store that may contain documents of an origin.
 
-    A file that no version names counts, because its documents are unknown.
+    A file that no version names is included, because its documents are unknown.
     """
     folder = store.folder
     log = CommitLog(folder).history(CommitLog(folder).latest().version)
@@ -178,13 +178,16 @@ def _planned(store: MomentStore, log: Sequence[Commit], name: str) -> Withdrawal
 
 
 def _stores(log: Sequence[Commit], name: str) -> set[str]:
-    """Identifiers of all stores that ever had a name, except stores that now have another name."""
+    """Return the identifiers of the stores that were ever an origin called `name`.
+
+    A store that is now an origin of another name is left out.
+    """
     others = {one.id for key, one in log[0].origins.items() if key != name}
     return {commit.origins[name].id for commit in log if name in commit.origins} - others
 
 
 def _holding(log: Sequence[Commit], stores: set[str]) -> set[int]:
-    """Versions with documents of some stores, pulled from them directly or through other stores."""
+    """Return the versions with documents of `stores`, pulled directly or through other stores."""
     return {
         commit.version
         for commit in log
