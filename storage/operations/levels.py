@@ -193,9 +193,9 @@ def _kept(sums: Sequence[SegmentSum], gone: frozenset[str]) -> tuple[SegmentSum,
 
 
 def _days_gone_by(commit: Commit, sums: Sequence[SegmentSum], by: Bucket) -> list[Part]:
-    """Parts of a version, without the segments of its latest day, month or year.
+    """Return the parts of a version, except the segments of its latest day, month or year.
 
-    If there is only one such period, its segments are included.
+    If all segments are of one such period, none is left out.
     """
     latest = _latest(commit.segments, by)
     several = len({_bucket(part, by) for part in commit.segments}) > 1

@@ -1,4 +1,4 @@
-"""Windows: the statistics of some days of a version, with optional weights by age."""
+"""Windows: statistics of the documents of some days, with optional weights by their age."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Window:
-    """Days that count, and their weights.
+    """Days whose documents count, and their weights by age.
 
     Parameters
     ----------
     since, until : optional
         First and last day, both included; by default all days.
     half_life : float, optional
-        Days after which the weight of a document halves; by default all weights are equal.
+        Number of days after which the weight of a document is half as large. By default all weights
+        are equal.
 
     Raises
     ------
@@ -66,7 +67,7 @@ class Window:
 
     @property
     def attributes(self) -> dict[str, str | float | None]:
-        """Attributes of the window in a stored model: days in ISO 8601, and the half-life.
+        """Attributes of a stored model for the window: days in ISO 8601, and the half-life.
 
         Examples
         --------
@@ -86,7 +87,7 @@ class Window:
 
     @property
     def suffix(self) -> str:
-        """Suffix of model names for the window; empty if it has neither days nor a half-life.
+        """Suffix for names of models of this window; empty without days and half-life.
 
         Examples
         --------
@@ -117,7 +118,7 @@ class WindowedStore:
     Create one with `of`.
 
     window : the days
-    groups : segments by weight; without a half-life all weights are 1
+    groups : for each weight the segments with this weight; without a half-life all weights are 1
     """
 
     store: MomentStore
@@ -128,10 +129,13 @@ class WindowedStore:
     def of(cls, store: MomentStore, window: Window) -> WindowedStore:
         """Select a window of a version.
 
-        A segment weighs `2^(-age / half life)`. Its age is the number of days from the middle of
-        its days to the last day of the window or, without one, of the version. Raises InvalidInput
-        if a segment has no dates, or has days inside and outside of the window; no segment is in
-        the window; or shards are subtracted on other days. The error has a remedy.
+        A segment has weight `2^(-age / half_life)`. Its age is the number of days from the middle
+        of its days to the last day of the window. If the window has no last day, that of the
+        version is used.
+
+        Raises InvalidInput if a segment has no dates, or has days inside and outside of the window.
+        Also raises it if no segment is in the window, or if shards of the window are subtracted on
+        days outside of it. The error has a remedy.
         """
         dated = dated_segments(store)
         chosen = [(part, days) for part, days in dated if window.meets(days)]
@@ -142,7 +146,7 @@ class WindowedStore:
             there = reduce(or_, (days for _, days in dated)) if dated else "none"
             raise InvalidInput(
                 f"version {store.version} has no documents in the window; days with documents: "
-                f"{there}; choose from these"
+                f"{there}; choose among these days"
             )
         if window.half_life is None:
             weights: tuple[float, ...] = (1.0,) * len(chosen)
