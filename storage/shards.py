@@ -32,8 +32,8 @@ _COLUMN_OPTIONS = (
     (_CATEGORIES, "a table of categories", "the categories"),
 )
 
-# Beginning of the names of shards without files: their JSON Lines are passed to each task that
-# reads them.
+# Beginning of the names of shards without files. A task that reads such a shard receives its
+# content as JSON Lines.
 PARTITIONS = "partition://"
 
 
@@ -48,17 +48,17 @@ class ShardFormat:
     text_column : str
         Column, or JSON field, of the texts.
     ids_column : str, optional
-        Column of lists of token ids; the shards then hold ids and no texts.
+        Column of lists of token ids. The shards then hold ids instead of texts.
     counts_column : str, optional
         Column of lists of counts, one for each id; None counts each id once.
     categories : tuple of str
-        Categorical columns; the shards then hold rows of a table and no texts.
+        Categorical columns. The shards then hold rows of a table instead of texts.
 
     Raises
     ------
     InvalidInput
-        The kind does not exist, or has no columns for ids or categories; there are counts without
-        ids; or a name of a column repeats or has an "=".
+        The kind does not exist, or it has no columns for the given ids or categories. Or
+        `counts_column` is given without `ids_column`. Or a name of a column repeats, or has an "=".
 
     Examples
     --------

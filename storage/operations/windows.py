@@ -201,7 +201,7 @@ class WindowedStore:
         return self.store.ledger().of_segments(self.segments)
 
     def length_histogram(self) -> Lengths:
-        """Number of documents by length; weighted with a half-life."""
+        """Return the number of documents of each length, weighted if there is a half-life."""
         return self.row_lengths().whole
 
     def totals(self) -> Any:
@@ -210,9 +210,9 @@ class WindowedStore:
         return whole_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
-        """For each row, the documents whose counts include it, as `Snapshot` does.
+        """Return for each row the lengths of the documents whose counts include this row.
 
-        With a half-life they are weighted by age.
+        With a half-life, documents are weighted by age.
         """
         _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
@@ -220,23 +220,23 @@ class WindowedStore:
         return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)
 
     def load_block(self, index: int, halves: bool = True) -> Statistics:
-        """Statistics of one row block, as `load_blocks`."""
+        """Return the statistics of one row block, as `load_blocks` does."""
         [block] = self.load_blocks([index], halves)
         return block
 
     def load_blocks(self, indices: Sequence[int], halves: bool = True) -> list[Statistics]:
-        """Statistics of row blocks: integers, or floats with a half-life.
+        """Return the statistics of row blocks: integers, or floats with a half-life.
 
-        `halves=False` skips the sums of half of the documents, if they are stored. Raises
+        `halves=False` does not read the separate sums of one half of the documents. Raises
         StoreError if a file is missing, swapped, truncated or damaged. The error names it.
         """
         folder, layout = self.store.folder, self.store.layout
-        # segments of one weight are added up as integers, so subtraction is exact
+        # segments of the same weight are added up as integers, so subtraction is exact
         kept = None if halves else replace(self.store.foundation, halves=False)
         if self.window.half_life is None:
             [(_, own)] = self._parts
             return read_blocks(folder, own, layout, indices, kept)
-        # one block at a time, as the weighted parts of a block are added up together
+        # read one block at a time, because the sums of all weights are in memory for each block
         return [
             WeightedStatistics.of(
                 (weight, read_blocks(folder, own, layout, [index], kept)[0])
@@ -262,13 +262,13 @@ def windowed(store: MomentStore, window: Window) -> StatisticsSource:
 
 
 def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange]]:
-    """Return the segments of a version with their days; InvalidInput if one has no days."""
+    """Return the segments of a version with their days; raise InvalidInput if one has none."""
     parts = store.commit.segments
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):
         raise InvalidInput(
             f"documents of version {store.version} have no dates, in {len(parts) - len(dated):,} "
-            f"of {of_number(len(parts), 'segment')}, because the URLs of their shards have none",
+            f"of {of_number(len(parts), 'segment')}, because the URLs of their shards lack dates",
             "create the store with {create.date_column} or {create.date_pattern}, or use all "
             "documents without a window of days",
         )
