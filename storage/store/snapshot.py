@@ -194,21 +194,21 @@ class Snapshot:
         return found
 
     def load_block(self, index: int, halves: bool = True) -> Any:
-        """Statistics of one row block, as `load_blocks`."""
+        """Return the statistics of one row block, as `load_blocks` does."""
         return self.load_blocks([index], halves)[0]
 
     def load_blocks(self, indices: Sequence[int], halves: bool = True) -> list[Any]:
-        """Statistics of row blocks.
+        """Return the statistics of row blocks.
 
-        Blocks that are read together need fewer requests than one by one. `halves=False` skips the
-        sums of half of the documents, if they are stored. Raises as `read_blocks`, and InvalidInput
-        for an index without a block.
+        Reading several blocks in one call needs fewer requests. `halves=False` does not read the
+        separate sums of one half of the documents. Raises the errors of `read_blocks`, and
+        InvalidInput if there is no block with an index.
         """
         kept = None if halves else replace(self.foundation, halves=False)
         return read_blocks(self.folder, self.parts, self.layout, indices, kept)
 
     def load(self) -> Any:
-        """Statistics of all rows; raises as `load_blocks`."""
+        """Return the statistics of all rows; raise the errors of `load_blocks`."""
         return sum_all_rows(self.folder, self.parts, self.layout)
 
     def load_model(self, name: str | None = None) -> TopicModel:
@@ -225,7 +225,7 @@ class Snapshot:
         return model
 
     def load_any_model(self, name: str | None = None) -> Model:
-        """Load a model as `load_model`, with or without topics."""
+        """Load a model as `load_model` does, whether it has topics or not."""
         chosen = model_called(self.commit, name)
         model: Model = read_model(self.folder, chosen, self.commit.models[chosen])
         return model
@@ -248,7 +248,7 @@ class Snapshot:
         return read_ledger(self.folder, self.commit.segments, known, self.commit.sums)
 
     def knowing(self, records: Ledger) -> Self:
-        """Return the same version, with the shard records of some segments in its cache."""
+        """Return the same version, which need not read the shard records in `records` again."""
         same = replace(self)
         vars(same)["_known"] = records
         return same
@@ -262,7 +262,7 @@ class Snapshot:
         if foundation_of(after) != foundation_of(before):
             foundation = read_foundation(self.folder, after)
         other = replace(self, commit=commit, foundation=foundation)
-        # segments never change, so their records are not read again
+        # reuse the shard records that were read, because segments never change
         known = vars(self).get("_ledger", vars(self).get("_known"))
         return other if known is None else other.knowing(known)
 

@@ -1,4 +1,4 @@
-"""Forms: conversions from the raw moments of a model to those of a mixture."""
+"""Forms: conversions from the raw moments of words to the moments of a mixture."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# For larger values all documents have the same topic shares, so topics are not identifiable.
+# Largest allowed alpha0. With larger values, all documents have nearly the same topic shares, so
+# topics are not identifiable.
 _LARGEST_ALPHA0 = 1e6
 
 Seen = NDArray[np.float64]
 
 
 class DocumentLengths(Protocol):
-    """Totals over documents by length; raw moments are divided by them."""
+    """Totals over documents of all lengths, by which raw moments are divided."""
 
     @property
     def is_pooled(self) -> bool: ...
@@ -33,12 +34,12 @@ class DocumentLengths(Protocol):
 
 
 class Form:
-    """Conversion of raw moments to those of a mixture with columns m_j and weights w_j.
+    """Conversion of raw moments to the moments of a mixture with columns m_j and weights w_j.
 
     From M1, M2, M3 it computes `A = sum_j w_j m_j (x) m_j = M2 - a M1 M1'` and `sum_j w_j m_j (x)
-    m_j (x) m_j`. Corrections are linear, so a form applies to whole tensors, whitened slices and
-    their diagonals alike. This base class is for word counts of documents with one topic, which
-    need no correction.
+    m_j (x) m_j`. These corrections are linear. So a form can be applied to whole tensors, to
+    whitened slices, and to diagonals of slices. This base class is for documents with one topic
+    each, whose word counts need no correction.
     """
 
     alpha0: float = 0.0
