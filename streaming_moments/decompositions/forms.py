@@ -61,7 +61,7 @@ class Form:
         raw : float64 array
             M3, or a linear image of it.
         crossed : callable
-            Returns the same image of `M2 (x) M1`, summed over its three places.
+            Returns the same image of the sum of `M2 (x) M1` over the three places of M1.
         cubes : callable
             Returns the same image of `M1 (x) M1 (x) M1`, times its argument.
         """
@@ -75,12 +75,13 @@ class Mixture(Form):
 
 @dataclass(frozen=True)
 class PerDocument(Form):
-    """Mixture of independent Poisson counts, whose columns are rates, not distributions."""
+    """Mixture of independent Poisson counts. Its columns are rates, not distributions."""
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """Number of documents of any length: `E[x_i x_l | topic] = m_ij m_lj` for different words.
+        """Return the number of documents three times, whatever their lengths.
 
-        Raises NotIdentifiable if documents are weighted by their lengths.
+        The reason is that `E[x_i x_l | topic] = m_ij m_lj` for different words. Raises
+        NotIdentifiable if documents are weighted by their lengths.
         """
         require_pooled(lengths)
         return lengths.weight, lengths.weight, lengths.weight
@@ -94,7 +95,7 @@ class Dirichlet(Form):
     `w_j = omega_j / (a0 + 1)`, the moments of a mixture are::
 
         A = M2 - a0/(a0+1) M1 M1'
-        T = (a0+2)/2 [ M3 - a0/(a0+2) (M2 (x) M1, in its three places)
+        T = (a0+2)/2 [ M3 - a0/(a0+2) (sum of M2 (x) M1 over the three places of M1)
                        + 2 a0^2/((a0+1)(a0+2)) M1 (x) M1 (x) M1 ]
 
     Parameters
@@ -129,7 +130,10 @@ class Dirichlet(Form):
 
 
 def require_pooled(lengths: DocumentLengths) -> None:
-    """Raise NotIdentifiable for length weights in models whose lengths depend on the topics."""
+    """Raise NotIdentifiable if documents are weighted by length.
+
+    Models in which the length of a document depends on its topics call this.
+    """
     if not lengths.is_pooled:
         raise NotIdentifiable(
             "documents are weighted by length, but in this model the length depends on the topic",
@@ -138,7 +142,7 @@ def require_pooled(lengths: DocumentLengths) -> None:
 
 
 def form_of(alpha0: float) -> Form:
-    """The form for an alpha0: a mixture for 0, else LDA; raises as `Dirichlet`.
+    """Return the form for an alpha0: a mixture for 0, else LDA. Raises the errors of `Dirichlet`.
 
     Examples
     --------
