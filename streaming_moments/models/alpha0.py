@@ -51,18 +51,18 @@ from streaming_moments.statistics.row_block import interleaved
 
 AUTO: Literal["auto"] = "auto"
 WITHOUT_HALVES = 0.1
-# Values that a search tries: it costs four fits. With larger values all documents are alike. With 0
-# each document has one topic, which predicts passages badly. If documents do have one topic, topics
-# fitted with 0 have an error 5% smaller.
+# Values that a search tries. Together they cost as much as four fits. With larger values, all
+# documents are alike. 0 is left out: each document then has one topic, which predicts passages
+# badly. If documents do have one topic each, topics fitted with 0 would have an error 5% smaller.
 TRIED = (0.05, 0.1, 0.25, 0.6, 1.5, 3.5, 8.0)
-# Rounds of refinement of a trial. With more the best alpha0 is a step too high; with none a large
-# alpha0 is estimated badly.
+# Rounds of refinement of a trial. With more rounds, the best alpha0 is one of these values too
+# high. With none, a large alpha0 is estimated badly.
 TRIAL_ROUNDS = 2
-# Trials use the pairs of this many frequent words: these determine alpha0 equally well and cost
-# less.
+# Trials use only the pairs of this many frequent words. They determine alpha0 as well as all words,
+# and cost less.
 LEADING_WORDS = 500
-# Radians at which the rotation stops: it changes likelihoods of 50 topics by a tenth of their
-# noise.
+# Jacobi rotations of a trial stop at angles below this, in radians. With 50 topics, stopping this
+# early changes likelihoods by a tenth of their noise.
 _TOLERANCE = 1e-3
 _BETWEEN = 2001  # number of points at which the curve is evaluated
 

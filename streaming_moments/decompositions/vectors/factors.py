@@ -226,9 +226,10 @@ def _weighting(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDA
 def _rotation(
     third: NDArray[np.float64], fourth: NDArray[np.float64] | None, order: Order
 ) -> NDArray[np.float64]:
-    """(k, k) O that diagonalises slices of one cumulant or both.
+    """Return the (k, k) rotation that diagonalises slices of one cumulant or of both.
 
-    For the fourth, the slices are its k leading eigenmatrices (Cardoso and Souloumiac 1993, JADE).
+    The slices of the fourth cumulant are its k leading eigenmatrices (Cardoso and Souloumiac 1993,
+    JADE).
     """
     if order == "third" or fourth is None:
         return by_joint_diagonalization(third)
@@ -255,7 +256,7 @@ def _ordered(
     spectrum: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> Factors:
-    """Factors signed for positive skewness, by decreasing cumulant."""
+    """Return factors with signs that make skewness positive, by decreasing cumulant."""
     skewness = np.einsum("abc,aj,bj,cj->j", third, *(rotation,) * 3, optimize=True)
     if fourth is None:
         kurtosis = np.full(skewness.size, np.nan)
