@@ -202,7 +202,7 @@ class Shard:
     size : int
         Stored size in bytes; for a folder, the sum over its files.
     etag : str, optional
-        ETag that the storage gives to the content; None for folders, or if there is none.
+        ETag that the storage gives to the content; None for folders, or without an ETag.
     read_at : str
         URL for reading if it differs from `url`, such as a presigned URL. It is never shown or
         stored.

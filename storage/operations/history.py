@@ -49,7 +49,7 @@ class Difference:
         content has changed is in both.
     moved : changes of the compared models, by their name or tag
     origins : (name, version before, version after) of each origin whose version differs. A version
-        is None if the store had no such origin.
+        that has no such origin has None.
     """
 
     before: int

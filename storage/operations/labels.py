@@ -20,9 +20,8 @@ def label(
 ) -> MomentStore:
     """Label a topic by a commit. An empty text removes the label.
 
-    A label has up to 100 characters on one line. `model` is a name or tag, by default
-    the latest model.
-    The default message names the topic, the text and the model.
+    A label has up to 100 characters on one line. `model` is a name or tag, by default the latest
+    model. The default message names the topic, the text and the model.
     """
     chosen = model_called(store.commit, model)
     states = states_of(store.load_any_model(chosen))

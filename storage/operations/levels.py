@@ -59,11 +59,11 @@ def level_of(weight: int, base: int) -> int:
 def segments_to_replace(
     references: Sequence[SegmentReference], ledger: Ledger, after: int, by: Bucket = "day"
 ) -> tuple[SegmentReference, ...]:
-    """Return the next segments to replace by their sum; empty if there are none.
+    """Return the next segments to replace by their sum; empty if there is nothing to merge.
 
     The returned segments have the same vocabulary and the same day. `after` segments of one level
-    are merged, or already two for days before the latest; levels of these days have base 2.
-    A segment that subtracts shards is merged with the segments that hold these shards. If these are
+    are merged, or already two for days before the latest; levels of these days have base 2. A
+    segment that subtracts shards is merged with the segments that hold these shards. If these are
     of several days, they are not merged.
 
     references : segments of a version. Segments of origins are never merged. If there are fewer
@@ -159,8 +159,7 @@ def commit_sum(
 
     With `whole`, the new sum replaces the earlier sums of all days with the same vocabulary and
     sign. Raises SegmentsChanged if the latest version lacks some of the parts, or already has a sum
-    of one of them.
-    Raises StoreError if a row block is missing, or the store cannot be written.
+    of one of them. Raises StoreError if a row block is missing, or the store cannot be written.
     """
     held = [reference_of(part) for part in parts]
     totals = sum_totals(store.folder, read_for(store.commit, parts, gone), writer.layout)

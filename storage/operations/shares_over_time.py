@@ -127,8 +127,8 @@ def _added_up(
 
     Words may have been added to the vocabulary after some documents were counted. `parts` maps each
     size of the vocabulary to the counts of the documents that were counted with it. A share of
-    documents is a share of the tokens of the first words, which were counted in all documents. The
-    shares are None if all words were counted in all documents.
+    documents is a share of the tokens of the first words, which were counted in all documents. If
+    all words were counted in all documents, the second result is None.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)

@@ -22,8 +22,8 @@ class Staleness:
 
     `counted` and `forgotten` are numbers of documents that were added and subtracted after
     `version`. A shard that was subtracted and added again is in neither. If the content of a shard
-    changed, but not its number of documents, both include all its documents. Both are None if later
-    versions are no longer stored.
+    changed, but not its number of documents, both include all its documents. If later versions are
+    no longer stored, `counted` and `forgotten` are both None.
     """
 
     model: str

@@ -121,9 +121,9 @@ def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered
     """Fix signs of topics, take the nearest distributions, and order topics and weights.
 
     The whitened topic j is `o_j sqrt((a0 + 1) / omega_j)`, so `u = W' M1` gives the weights
-    directly: `omega_j = (o_j . u)^2 / (a0 + 1)`. In
-    measurements, non-negative least squares on `M1 = M omega` has the same error. But it gives
-    small topics the weight 0, so inference never uses them.
+    directly: `omega_j = (o_j . u)^2 / (a0 + 1)`. In measurements, non-negative least squares on
+    `M1 = M omega` has the same error. But it gives small topics the weight 0, so inference never
+    uses them.
 
     Parameters
     ----------

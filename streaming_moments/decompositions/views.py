@@ -1,9 +1,9 @@
 """Three views: columns and weights, from products of one view with sketches of the other two.
 
 The method is that of Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning
-latent variable models" (JMLR 15, 2014), section 3.3. It makes moments symmetric on the view whose
-rows are kept, the rows view. Views are independent given the hidden state. So, unlike word counts,
-the moments need no correction for words at the same position.
+latent variable models" (JMLR 15, 2014), section 3.3. It makes moments symmetric on the rows view:
+the view whose values are not sketched. Views are independent given the hidden state. So, unlike
+word counts, the moments need no correction for words at the same position.
 """
 
 from __future__ import annotations

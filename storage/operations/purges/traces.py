@@ -94,8 +94,8 @@ def traces_of(
 
     Reads every commit and the ledger of every segment, whether a version names it or not. Files
     that do not belong to the store are searched for the names, and for the numbers of deleted
-    versions. `marks` has the fingerprint and size of the content of each shard that can
-    still be read.
+    versions. `marks` has the fingerprint and size of the content of each shard that can still be
+    read.
 
     Examples
     --------

@@ -64,7 +64,7 @@ class GaussianEmission:
             )
 
     def likelihoods(self, sequences: VectorSequences) -> Likelihoods:
-        """Return the likelihood of each row in each state, divided by that of its likeliest state.
+        """Return the likelihood of each row in each state, relative to its most likely state.
 
         Differences of log-likelihood above 460 nats are treated as 460 nats.
 
