@@ -128,7 +128,7 @@ def _added_up(
     Words may have been added to the vocabulary after some documents were counted. `parts` maps each
     size of the vocabulary to the counts of the documents that were counted with it. A share of
     documents is a share of the tokens of the first words, which were counted in all documents. If
-    all words were counted in all documents, the second result is None.
+    all words were counted in all documents, the result has None instead of shares.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)
