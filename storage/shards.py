@@ -121,7 +121,7 @@ class ShardFormat:
         'text'
         """
         content = asdict(self)
-        # leave out the field for documents, so that their JSON is that of versions without tables
+        # without categories, write the same JSON as versions that had no tables
         if not self.categories:
             del content[_CATEGORIES]
         return content
@@ -198,7 +198,7 @@ class Shard:
     ----------
     url : str
         Name of the shard: absolute path of a local file, or a URL with its protocol. The name of a
-        folder ends in "/". That of a part ends as `files.parts` defines.
+        folder ends in "/". The name of a part has an ending that `files.parts` defines.
     size : int
         Stored size in bytes; for a folder, the sum over its files.
     etag : str, optional

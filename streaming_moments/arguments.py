@@ -130,7 +130,7 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:
-    """Map each field of the options classes that a function takes to the text that sets it."""
+    """Map each field of the options classes that a function takes to the code that sets it."""
     try:
         hints = typing.get_type_hints(inspect.unwrap(function))
     except (TypeError, NameError):
@@ -208,7 +208,7 @@ def _refused_field(one: Any) -> str | None:
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Whether a value may be of a type. Nothing of the value is called.
+    """Whether a value may be of a type. Runs no code of the value.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def short(fingerprint: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return a text that is safe to print: escape control characters and those without glyph.
+    r"""Return a text that is safe to print: escape control and unprintable characters.
 
     Examples
     --------

@@ -59,9 +59,9 @@ def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
     """Remove an origin permanently from every version, model and file of a store.
 
     One commit drops all versions with documents of the origin, under any name, and all models that
-    may have been fitted to them. Then their files are deleted. Later pulls of that store are
-    refused, unless forgotten documents are included. If the origin was purged before, its remaining
-    files are deleted.
+    may have been fitted to them. Then their files are deleted. Later pulls of the origin's store
+    are refused, unless they allow forgotten documents to be counted again. If the origin was purged
+    before, its remaining files are deleted.
 
     Parameters
     ----------
@@ -204,6 +204,6 @@ def _require_known(store: MomentStore, log: Sequence[Commit], name: str) -> None
     known = sorted({key for commit in log for key in commit.origins})
     if name not in known and not log[0].forgotten.has_withdrawn(name):
         raise InvalidInput(
-            f"no version of {store.url} has an origin {name!r}, and none of that name was purged; "
-            f"its origins are {', '.join(known) or 'none'}"
+            f"no version of {store.url} has an origin {name!r}, and no origin of that name was "
+            f"purged; its origins are {', '.join(known) or 'none'}"
         )

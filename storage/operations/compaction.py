@@ -41,7 +41,9 @@ def write_sums(
 def compaction_groups(
     references: Sequence[SegmentReference], ledger: Ledger, by: Bucket = "day"
 ) -> tuple[tuple[SegmentReference, ...], ...]:
-    """Group the segments that a compaction replaces by their sums; groups of one are omitted.
+    """Return groups of segments; a compaction replaces each group by its sum.
+
+    Groups of one segment are left out.
 
     Segments of the same day, month or year form a group. Segments without dates form another.
     A segment that subtracts shards joins the groups that hold these shards, whatever its days.
@@ -134,7 +136,7 @@ def commit_compaction(
     segment: Segment | None,
     message: str = "",
 ) -> MomentStore:
-    """Replace segments by their sum. Later commits of other writers stay effective.
+    """Replace segments by their sum in the latest version, which other writers may have made.
 
     Raises SegmentsChanged if the latest version lacks some of the segments. Raises StoreError if
     the store cannot be written.

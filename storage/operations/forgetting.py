@@ -20,8 +20,8 @@ def require_non_negative(
 ) -> None:
     """Raise InvalidInput if segments have negative sums in a row block.
 
-    Sums are negative if subtracted documents were never added. The error names the arrays. At most
-    two row blocks are in memory.
+    Sums are negative if subtracted documents were never added. The error names the arrays with
+    negative sums. At most two row blocks are in memory.
     """
     sum_block(folder, parts, layout, index).require_non_negative()
 
@@ -95,6 +95,6 @@ def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
 
 
 def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:
-    """Whether references are those of `sound`, whose sum is not negative, and segments to add."""
+    """Whether a version only adds segments to those in `sound`, whose sum is not negative."""
     found = {(part.id, part.sign) for part in references}
     return bool(sound) and sound <= found and all(sign > 0 for _, sign in found - sound)

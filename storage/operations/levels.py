@@ -1,8 +1,8 @@
 """Levels: chooses segments to merge, so that few must be read after any number of commits.
 
-The weight of a segment is its number of documents and shards. Its level is the logarithm of the
-weight, to the base of the number of segments merged at once. A sum has a higher level than its
-parts, so each segment is summed at most once for each level.
+The weight of a segment is its number of documents plus its number of shards. Its level is the
+logarithm of the weight, to the base of the number of segments merged at once. A sum has a higher
+level than its parts, so each segment is summed at most once for each level.
 
 Segments of the same day are replaced by their sum. Segments of different days stay, because windows
 and shares over time need each day. Their sum is stored beside them.
@@ -61,9 +61,9 @@ def segments_to_replace(
 ) -> tuple[SegmentReference, ...]:
     """Return the next segments to replace by their sum; empty if there is nothing to merge.
 
-    The returned segments have the same vocabulary and the same day. `after` segments of one level
-    are merged, or already two for days before the latest; levels of these days have base 2. A
-    segment that subtracts shards is merged with the segments that hold these shards. If these are
+    The returned segments have the same vocabulary and the same day. On the latest day, `after`
+    segments of the same level are merged at once. On earlier days, two are, and levels have base 2.
+    A segment that subtracts shards is merged with the segments that hold these shards. If these are
     of several days, they are not merged.
 
     references : segments of a version. Segments of origins are never merged. If there are fewer
@@ -119,8 +119,8 @@ def parts_of_whole(
     """Return the parts of the next sum of all days; empty while a fit reads few parts.
 
     These are all parts of the same vocabulary and sign, except those of the latest day, as in
-    `parts_to_sum`. The result is empty unless they are read as more than `after` / 2 segments and
-    sums (and more than two).
+    `parts_to_sum`. The result is empty unless a fit now reads more than `after` / 2 (and more than
+    two) segments and sums for them.
     """
     read = Counter(map(_era, _days_gone_by(commit, _kept(commit.sums, gone), by)))
     for era, number in read.items():

@@ -83,7 +83,7 @@ def stage(
     if the store holds documents of other stores.
 
     store : its latest version is extended, if no other lineage was staged or adopted since
-    vocabulary, policy, basis : Vocabulary, TokenPolicy or None, Basis, definition of the new
+    vocabulary, policy, basis : Vocabulary, TokenPolicy or None, and Basis, which define the new
         lineage
     pilot : JSON that describes how vocabulary, policy and basis were made
     halves : whether to store halves of the documents; by default as in the store

@@ -118,7 +118,7 @@ def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, in
     moves = [new[one] for one in new.keys() - old.keys()]
     moves += [-old[one] for one in old.keys() - new.keys()]
     if after.operation == MERGE and old.keys() - new.keys():
-        # an origin may have replaced segments by new ones with the same documents
+        # compare shards, because new segments of an origin may have the same documents
         ledgers = [
             read_ledger(store.folder, one.segments, store.ledger()) for one in (before, after)
         ]

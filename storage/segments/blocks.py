@@ -52,7 +52,7 @@ def read_stored_blocks(
 def read_rows(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout, name: str
 ) -> NDArray[np.int64]:
-    """Return the (n,) entries of an array `name` of a segment that has one number for each row.
+    """Return the (n,) entries of the array `name` of a segment, with one number for each row.
 
     n is the number of rows counted in the segment. Reads only the files of this array. Raises the
     errors of `read_stored_blocks`.
@@ -92,8 +92,8 @@ def sum_blocks(
     """Sum the statistics of row blocks over segments in place, each with its sign.
 
     A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
-    arrays, other arrays are not read. All `indices` blocks of a segment are in memory at once, and
-    are read by the same requests. Small segments are read together. Raises StoreError if a file is
+    arrays, other arrays are not read. All row blocks in `indices` are read together and are in
+    memory at once. Small segments are read together, too. Raises StoreError if a file is
     missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if more
     documents of a length are subtracted than added.
     """
@@ -188,7 +188,7 @@ def sum_all_rows(folder: Folder, parts: Sequence[Part], layout: SegmentLayout) -
 
 
 def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
-    """Return one row block of the statistics of all rows. They share memory.
+    """Return one row block of the statistics of all rows, which shares memory with them.
 
     Raises InvalidInput if the statistics lack rows, and ForeignStatistics if the layout is for
     another foundation.

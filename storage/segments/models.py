@@ -99,9 +99,9 @@ def write_model(
     Raises StoreError if a file cannot be written.
 
     name : name of the model
-    model : each of its arrays becomes a Zarr array of one chunk, and its attributes those of the
-        group. Models other than topics also store the name of their class in the registry.
-    version : the version to whose statistics it was fitted
+    model : each array is stored as a Zarr array of one chunk. Attributes are stored as those of the
+        Zarr group. Models other than topics also store the name of their class in the registry.
+    version : version of the store that the model was fitted to
     """
     identity, begun = uuid.uuid4().hex, folder.clock()
     arrays, attributes = model.parts()

@@ -118,8 +118,8 @@ class SegmentWriter:
 
         totals : totals of the records of all blocks
         shards : the counted shards; their documents and tokens add up to the totals
-        files : all records that `write_block` returned, at least one call
-            for each block
+        files : all records that calls of `write_block` returned; at least one call is needed for
+            each block
         dates : days of the documents, if they have dates
         """
         records = self._complete(files)

@@ -68,7 +68,7 @@ class Recount:
         return tuple(part.reference for part in self.segments)
 
     def under(self, lineage: Lineage) -> Recount:
-        """Return these changes with the references for a lineage; raise the errors of `placed`."""
+        """Return the same changes with references for a lineage; raise the errors of `placed`."""
         return replace(
             self,
             added=tuple(placed(lineage, part) for part in self.added),
@@ -250,7 +250,8 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
 def placed(lineage: Lineage, segment: Segment) -> Segment:
     """Return a segment with its reference for versions of a lineage.
 
-    If the segment was counted with an earlier vocabulary, the reference has its number of words.
+    If the segment was counted with an earlier vocabulary, the reference has the number of words of
+    that vocabulary.
 
     Raises ForeignStatistics if neither the lineage nor its eras have the basis of the segment.
     """

@@ -73,7 +73,7 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     Raises InvalidInput if the grace period is negative. Raises StoreError if the log cannot be
     read.
 
-    grace : longer than any writer may take from its first file to its commit
+    grace : must be longer than any writer needs from its first file to its commit
 
     Examples
     --------

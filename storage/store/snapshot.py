@@ -202,7 +202,7 @@ class Snapshot:
 
         Reading several blocks in one call needs fewer requests. `halves=False` does not read the
         separate sums of one half of the documents. Raises the errors of `read_blocks`, and
-        InvalidInput if there is no block with an index.
+        InvalidInput if an index has no row block.
         """
         kept = None if halves else replace(self.foundation, halves=False)
         return read_blocks(self.folder, self.parts, self.layout, indices, kept)

@@ -106,7 +106,7 @@ def _vocabularies(lineage: Lineage) -> list[str]:
 
 
 def _manifests_of(commit: Commit, parts: Sequence[Part]) -> dict[str, str]:
-    """Return the SHA-256 of each manifest, of `parts` of a commit and its models, by folder."""
+    """Return the SHA-256 of the manifest of each part and model of a commit, by folder."""
     held = [reference_of(part) for part in parts]
     segments = {segment_folder(one.id): one.manifest for one in held}
     models = {model_folder(name, part.id): part.manifest for name, part in commit.models.items()}
@@ -257,7 +257,7 @@ def _segment_problems(
 
 
 def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
-    """Return the ids of the sums of all days that this, but not the latest version names."""
+    """Return ids of sums of all days that `commit` names, but the latest version does not."""
     wholes = {one.id for one in commit.sums if one.whole}
     try:
         return wholes - {one.id for one in CommitLog(folder).latest().sums} if wholes else wholes

@@ -32,10 +32,10 @@ def by_alternating_least_squares(
     replaced by its mean over all orders of the indices.
 
     Starts are random orthogonal matrices. In the first `orthogonal_sweeps` sweeps, each factor is
-    made orthogonal before the next one is solved (Sharan and Valiant 2017, Hybrid-ALS). 0 is plain
-    alternating least squares. With ten or more components, two components of each of its restarts
-    coincide. This was measured in 8 models of 12 and 20 components: without these sweeps, none of
-    10 restarts was right. With 10 of them, all were.
+    made orthogonal before the next one is solved (Sharan and Valiant 2017, Hybrid-ALS). With
+    `orthogonal_sweeps=0`, this is plain alternating least squares. But for ten or more components,
+    two components then coincide in each restart. This was measured in 8 models of 12 and 20
+    components: without these sweeps, none of 10 restarts was right. With 10 of them, all were.
 
     Raises NotIdentifiable if two components of the best fit have the same direction, or one
     vanishes.

@@ -27,7 +27,7 @@ class Moments:
     Parameters
     ----------
     M1 : (n,) float64
-        First moment. Its length is ignored.
+        First moment. Only its direction is used.
     M2 : (n, n) float64
         Second moment.
     M3 : (n, n, n) float64
@@ -72,7 +72,7 @@ class Moments:
 
     @classmethod
     def of_mixture(cls, columns: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
-        """Exact moments of (n, k) columns m_j with (k,) weights w_j.
+        """Return the exact moments of (n, k) columns m_j with (k,) weights w_j.
 
         Raises
         ------
@@ -115,7 +115,7 @@ def _numbers(name: str, given: object) -> NDArray[np.float64]:
 
 
 def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of an (n, n, n) tensor over the six orders of its indices.
+    """Return the mean of an (n, n, n) tensor over the six orders of its indices.
 
     Examples
     --------

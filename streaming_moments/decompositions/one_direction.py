@@ -12,11 +12,11 @@ from streaming_moments.errors import NotIdentifiable
 def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
     """Excess Correlation Analysis (Anandkumar, Foster, Hsu, Kakade, Liu 2012, Algorithm 2).
 
-    This is the second singular value decomposition of that algorithm, of `T(I, I, theta)` with
-    theta uniform on the unit sphere. The matrix is symmetric, so eigenvectors are used: they also
-    separate components whose singular values are equal, but whose eigenvalues differ in sign. The
-    tensor is symmetrised first: replaced by its mean over all orders of the indices. The vectors
-    are orthogonal.
+    The second singular value decomposition of that algorithm is that of `T(I, I, theta)`, with
+    theta uniform on the unit sphere. This function computes it. The matrix is symmetric, so
+    eigenvectors are used: they also separate components whose singular values are equal, but whose
+    eigenvalues differ in sign. The tensor is symmetrised first: replaced by its mean over all
+    orders of the indices. The vectors are orthogonal.
 
     Raises NotIdentifiable if two eigenvalues are equal up to rounding, because their vectors are
     then undetermined.

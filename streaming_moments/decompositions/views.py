@@ -153,7 +153,7 @@ def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhit
         )
     W = Q @ (vectors[:, :k] / np.sqrt(values[:k]))
     left, right = F.T @ W, E.T @ W
-    # leave out the first row, because slices of sketches have no constant column
+    # leave out the row of the constant column, because slices of sketches do not have it
     return RowWhitening(
         sides, W, (E @ left + F @ right) / 2, sides.left[1:] @ left, sides.right[1:] @ right
     )

@@ -55,8 +55,8 @@ WITHOUT_HALVES = 0.1
 # documents are alike. 0 is left out: each document then has one topic, which predicts passages
 # badly. If documents do have one topic each, topics fitted with 0 would have an error 5% smaller.
 TRIED = (0.05, 0.1, 0.25, 0.6, 1.5, 3.5, 8.0)
-# Rounds of refinement of a trial. With more rounds, the best alpha0 is one of these values too
-# high. With none, a large alpha0 is estimated badly.
+# Rounds of refinement of a trial. With more rounds, the search chooses an alpha0 one step too high.
+# With none, a large alpha0 is estimated badly.
 TRIAL_ROUNDS = 2
 # Trials use only the pairs of this many frequent words. They determine alpha0 as well as all words,
 # and cost less.

@@ -47,8 +47,8 @@ def option(
     `InvalidInput` for an invalid value. `more` can have these keys:
 
     choices : the valid values
-    auto : the words with which a refit finds the value
-    found : the value with which the fit itself finds the value
+    auto : words that a user gives instead of a value, so that a refit finds the value
+    found : value that a user gives so that the fit itself finds the value
     also : other names of the option
     """
     return field(default=default, metadata={"help": told, "check": check, **more})

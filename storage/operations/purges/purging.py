@@ -30,8 +30,8 @@ _SHOWN = 5
 class Holdings:
     """All data about some shards in the versions of a store.
 
-    segments : for each segment that counts some of the shards, by its identifier: Arrow table of
-        their records
+    segments : Arrow tables with the records of these shards, by the identifier of the segment that
+        has the records
     versions : versions with traces of a shard: a segment that adds or subtracts it, a model that
         was fitted to such a version, or an entry in the list of skipped shards
     models : folders of models that were fitted to one of these versions. Also folders of models
@@ -57,7 +57,7 @@ class Holdings:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Segments of a version (`sources`), and new segments without some shards that replace them.
+    """Segments of a version (`sources`), and `segments` that replace them, without some shards.
 
     `segments` is empty if no shard remains.
     """
@@ -271,7 +271,7 @@ def _models_of(commit: Commit) -> set[str]:
 
 
 def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """Return which names a commit has, as skipped or forgotten shards or in its message."""
+    """Return which of `names` a commit has as skipped or forgotten shards, or in its message."""
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])
     words = set(re.split(r"[\s,;:'\"]+", text))

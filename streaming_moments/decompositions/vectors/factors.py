@@ -209,8 +209,7 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     inside = B @ rotation
     lengths = np.sqrt((inside * (moments.sketch_covariance @ inside)).sum(axis=0))
     turned = rotation / lengths
-    # `mixing` has columns in the range of the basis, and their projections equal those of the
-    # factors
+    # choose columns of `mixing` in the range of the basis, with the projections of the factors
     columns = np.abs(values) * vectors * np.sqrt(1 / np.abs(values)) @ rotation * lengths
     mixing = np.linalg.pinv(basis.T) @ columns
     return _ordered(

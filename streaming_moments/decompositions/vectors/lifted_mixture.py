@@ -25,7 +25,7 @@ _COMPLETIONS = 60
 _SETTLED = 1e-10
 _REMEMBERED = 6  # a round extrapolates from at most this many earlier rounds
 _SINGULAR = 1e-8
-_LEAST_ROOT = 1e-6  # components whose weight has a smaller square root have no weight
+_LEAST_ROOT = 1e-6  # a component has no weight if the square root of its weight is smaller
 _LEAST_VARIANCE = 1e-3  # smaller variances are raised to this share of the mean variance
 # Variances are at least this share of the mean variance of a coordinate of the rows. So even a
 # component of equal rows has a density.

@@ -280,7 +280,7 @@ def _varying(C: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _identified(C: NDArray[np.float64]) -> int:
-    """Return how many factors covariances can separate from separate noise (Ledermann)."""
+    """Return how many factors are identified if each coordinate has its own noise (Ledermann)."""
     d = _varying(C).sum()
     return int((2 * d + 1 - np.sqrt(8 * d + 1)) / 2)
 

@@ -1,4 +1,4 @@
-"""Acceleration: where components overlap, one pass over sets changes a model as much as many.
+"""Acceleration: makes one pass over sets change a model as much as many passes would.
 
 If rows could be of several components, some information is missing. In a direction in which a share
 m of the information is missing, a pass takes only the share `1 - m` of the step to the maximum

@@ -61,7 +61,8 @@ class BernoulliMixture(StoredModel):
     weights : (k,) float64
         Shares of the rows, sum 1.
     spectrum : (k - 1,) float64
-        Variance between components divided by that within, in each direction, decreasing.
+        Variance between components, divided by the variance within components, along each
+        direction. Values are decreasing.
     rounds : int
         Number of rounds that estimated moments of equal features. 60 means that they did not
         converge.
@@ -127,7 +128,7 @@ class BernoulliMixture(StoredModel):
         NotIdentifiable
             The statistics identify fewer components; the message says how many.
         """
-        # read the halves together with the rows, although each step then reads the blocks again
+        # prepare blocks with halves for the next step, even if it must read them again
         read = rows.prepared("reading row blocks", _itself, halves=True)
         blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))

@@ -39,7 +39,8 @@ class Components:
 
     probabilities : (n, k) float64, 0 to 1
     weights : (k,) float64, with sum 1
-    spectrum : (k - 1,) float64, variance between components divided by that within, decreasing
+    spectrum : (k - 1,) float64, variance between components, divided by the variance within
+        components; decreasing
     rounds : number of rounds that estimated moments of equal features
     """
 
@@ -145,7 +146,7 @@ class Squares:
         return found.reshape((self.columns,) * 3)
 
     def in_three_places(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the (s, s, s) sum of three such tensors, with b in each of the three places."""
+        """Return the (s, s, s) sum of `times` with b in the third, second and first place."""
         found = self.times(beside)
         return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
 

@@ -47,8 +47,8 @@ class Likelihoods:
 class Emission(Protocol[Observed_contra]):
     """Distributions that the states of a chain emit.
 
-    A chain needs nothing else. So a new kind of emission, with its own type of sequences, is one
-    file.
+    A chain needs nothing else. So a new kind of emission, with its own type of sequences, needs
+    only one file.
     """
 
     def likelihoods(self, sequences: Observed_contra) -> Likelihoods:

@@ -37,7 +37,7 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 # With fewer windows than this for each symbol, operators are mostly noise. In measurements, they
 # predict well with 2,000 windows, but worse than unigrams with 30.
 _RARE = 1000
-_UNIGRAMS = 1e-3  # this share of a prediction by operators is the share of each symbol
+_UNIGRAMS = 1e-3  # this share of unigrams is mixed into predictions by operators
 
 
 @takes_n_topics
@@ -359,7 +359,7 @@ class HiddenMarkovModel(TripleModel):
         return plot_chain(self.transition.T, titles, symbols, heights, errors, figure)
 
     def described(self) -> Description:
-        """Return the description: shares, first states, self-transitions, bars and warnings."""
+        """Return the description: shares, first states, self-transitions, errors, warnings."""
         columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.transition)}
         if self.bars is not None:
             columns["error bar"] = self.bars

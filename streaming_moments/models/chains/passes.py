@@ -132,11 +132,11 @@ def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkov
 
 
 def stretches(batches: Iterable[SymbolBatch]) -> Iterator[SymbolBatch]:
-    """Yield the same symbols in chunks of at most 128, which begin at multiples of 128.
+    """Yield the same symbols in chunks of at most 128 symbols.
 
-    Multiples are counted in each sequence. So the chunks do not depend on the boundaries of
-    batches. Give batches in the order in which they were read: a chunk that does not begin a
-    sequence continues the chunk before it.
+    Each chunk begins at a multiple of 128 symbols of its sequence. So the chunks do not depend on
+    the boundaries of batches. Give batches in the order in which they were read: a chunk that does
+    not begin a sequence continues the chunk before it.
 
     Examples
     --------

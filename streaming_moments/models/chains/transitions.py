@@ -46,7 +46,8 @@ def transitions(
     Column j of the transitions is the distribution of the state that follows state j. An unknown
     column is uniform.
 
-    Solves `RL = O J (O' Qo)` by non-negative least squares, where J has the shares of pairs of
+    Solves `RL = O J (O' Qo)` by non-negative least squares. RL has the sums of middle symbols
+    (rows) and sketched first symbols (columns), O is `emission`, and J has the shares of pairs of
     states. Rows are scaled by `p^-1/2`, and columns by the metric of `sketch_metric`.
     """
     k = emission.shape[1]
@@ -60,7 +61,7 @@ def transitions(
     joint = optimize.nnls(design, seen.ravel() / scale)[0].reshape(k, k)
     told = joint.sum(axis=0) > 0
     if not told.all():
-        # if non-negative least squares leave a state without successors, use unbounded ones for it
+        # if a state has no successors, solve without the bound, and clip the result
         free = np.clip(np.linalg.pinv(triangle.T) @ seen @ np.linalg.pinv(sides), 0, None)
         joint = np.where(told, joint, free)
     sums = joint.sum(axis=0)
@@ -109,7 +110,7 @@ def symbol_shares(rows: Rows) -> NDArray[np.float64]:
 def _moved(statistics: ViewStatistics, emission: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (k, k + s) `O' P^-1 O` and `O' P^-1 RL`, side by side, of some rows.
 
-    Symbols that were not observed are left out.
+    P has the counts of the middle symbols. Symbols that were not observed are left out.
     """
     slices, own = statistics.sums[TRIPLES], emission[statistics.block.rows]
     seen = slices[:, 0, 0] > 0

@@ -235,7 +235,8 @@ class Blockmodel(StoredModel):
             sentence += f"; {self.repeated:,} edge ends occur in several shards and count once"
         if self.outside:
             clipped = (
-                f"the mixing matrix was up to {self.outside:.2g} outside 0 to 1 and was clipped"
+                f"the mixing matrix had entries up to {self.outside:.2g} outside 0 to 1 and was "
+                "clipped"
             )
             sentence += f"; {clipped}"
             if self.mixing_bars is None or self.outside > self.mixing_bars.max():

@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class FilledLengths:
-    """Totals of lists with estimates at equal indices, by which moments are divided."""
+    """Totals of lists, with estimates at equal indices. Moments are divided by them."""
 
     C1: float
     C2: float
@@ -38,7 +38,7 @@ class FilledLengths:
 
 @dataclass(frozen=True, eq=False)
 class EqualIndices:
-    """Sums over lists at equal indices.
+    """Estimated sums over lists at equal indices.
 
     pairs : (n,) float64, sums of `P_ii`
     triples : (n, n) float64, sums of the triples (i, i, l)

@@ -1,4 +1,4 @@
-"""Held-out edges: log-likelihood of the edges of each half of a graph under the other half."""
+"""Held-out edges: scores the edges of each half of a graph under a model of the other half."""
 
 from __future__ import annotations
 
