@@ -188,12 +188,12 @@ class Columns(Mapping[str, Any]):
         return Columns({name: one.among(kept) for name, one in self.columns.items()})
 
     def first(self, number: int) -> Columns:
-        """The first rows."""
+        """Return the first rows."""
         index = None if self.index is None else self.index[:number]
         return Columns({name: one.first(number) for name, one in self.columns.items()}, index)
 
     def html(self, caption: str, digits: int = 4) -> str:
-        """HTML table of all rows, for notebooks; `digits` are significant digits of numbers.
+        """Return an HTML table of all rows, with `digits` significant digits, for notebooks.
 
         Examples
         --------
@@ -212,7 +212,7 @@ class Columns(Mapping[str, Any]):
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
     def to_arrow(self) -> Any:
-        """An Arrow array of structs."""
+        """Return an Arrow array of structs."""
         pa = _pyarrow()
         parts = [one.to_arrow() for one in self.columns.values()]
         return pa.StructArray.from_arrays(parts, names=[*self.columns])

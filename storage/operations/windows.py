@@ -197,7 +197,7 @@ class WindowedStore:
         return tuple(part for _, own in self.groups for part in own)
 
     def ledger(self) -> Ledger:
-        """Ledger of the shards counted in the window."""
+        """Return the ledger of the shards counted in the window."""
         return self.store.ledger().of_segments(self.segments)
 
     def length_histogram(self) -> Lengths:
@@ -205,7 +205,7 @@ class WindowedStore:
         return self.row_lengths().whole
 
     def totals(self) -> Any:
-        """`Totals` of the records in the window."""
+        """Return the `Totals` of the records in the window."""
         parts = covered(self.segments, self.store.commit.sums)
         return whole_totals(self.store.folder, parts, self.store.layout)
 

@@ -238,8 +238,8 @@ class _Wanted:
     ) -> dict[str, StoredGroup]:
         """Read the files of all segments at the same time; return them by segment identifier.
 
-        Returns an empty dict if the files of several segments are together larger than the row
-        blocks, because the memory plan allows only for the size of the row blocks.
+        The memory plan allows only for the size of the row blocks. So an empty dict is returned if
+        the files of several segments are larger in total.
         """
         known = {reference.id: reference for reference in references}
         manifests = segment_manifests(folder, list(known.values()))

@@ -108,8 +108,9 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
 
     Before complete garbage is deleted, `collect` makes a commit. A slow writer of these files then
     finds its version number in use. It checks its files again, and cannot commit them because they
-    are too old. Raises StoreError if a file cannot be deleted, if another writer has committed the
-    garbage, or if only a later version of the package may write the store.
+    are too old. Raises GarbageCommitted if another writer has committed the garbage. Raises
+    StoreError if a file cannot be deleted, or if only a later version of the package may write the
+    store.
     """
     form = read_format(folder)
     form.require_writable(folder.url)

@@ -183,7 +183,7 @@ class Snapshot:
         return lengths
 
     def totals(self) -> Any:
-        """`Totals` of all records."""
+        """Return the `Totals` of all records."""
         return whole_totals(self.folder, self.parts, self.layout)
 
     def gaps(self) -> list[str]:

@@ -36,10 +36,10 @@ class DocumentLengths(Protocol):
 class Form:
     """Conversion of raw moments to the moments of a mixture with columns m_j and weights w_j.
 
-    From M1, M2, M3 it computes `A = sum_j w_j m_j (x) m_j = M2 - a M1 M1'` and `sum_j w_j m_j (x)
-    m_j (x) m_j`. These corrections are linear. So a form can be applied to whole tensors, to
-    whitened slices, and to diagonals of slices. This base class is for documents with one topic
-    each, whose word counts need no correction.
+    The second moment is `A = sum_j w_j m_j (x) m_j`, computed as `M2 - a M1 M1'`. The third is
+    `sum_j w_j m_j (x) m_j (x) m_j`, computed from M1, M2 and M3. These corrections are linear. So a
+    form can be applied to whole tensors, to whitened slices, and to diagonals of slices. This base
+    class is for documents with one topic each, whose word counts need no correction.
     """
 
     alpha0: float = 0.0
@@ -50,7 +50,7 @@ class Form:
         return 0.0
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """Divisors of the sums of words, pairs and triples (Ruffini et al. 2018, Theorem 1)."""
+        """Return divisors of sums of words, pairs and triples (Ruffini et al. 2018, Theorem 1)."""
         return lengths.C1, lengths.C2, lengths.C3
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
@@ -91,8 +91,8 @@ class PerDocument(Form):
 class Dirichlet(Form):
     """Latent Dirichlet allocation (Ruffini et al. 2018, Theorem 3).
 
-    With a0 the sum of the Dirichlet parameters, `omega = alpha / a0` and
-    `w_j = omega_j / (a0 + 1)`, the moments of a mixture are::
+    Let a0 be the sum of the Dirichlet parameters, `omega = alpha / a0` and
+    `w_j = omega_j / (a0 + 1)`. Then the moments of a mixture are::
 
         A = M2 - a0/(a0+1) M1 M1'
         T = (a0+2)/2 [ M3 - a0/(a0+2) (sum of M2 (x) M1 over the three places of M1)

@@ -21,15 +21,17 @@ def by_alternating_least_squares(
     sweeps: int = 500,
     orthogonal_sweeps: int = 10,
 ) -> Components:
-    """Canonical decomposition by alternating least squares (Kolda and Bader 2009, section 3.4).
+    """Compute a canonical decomposition by alternating least squares.
+
+    The method is that of Kolda and Bader 2009, section 3.4.
 
     Fits `T = sum_j a_j (x) b_j (x) c_j`. Each factor in turn solves
-    `A [(B'B) * (C'C)] = T_(1) (B (.) C)` with the other two fixed, until a sweep changes the
-    explained share by less than 1e-12 in the best restart and 1e-8 in all. The restarts run
-    together in batched products; the one with the smallest residual is returned. For symmetric
-    tensors, the three factors are equal up to signs. A component is their mean with equal signs.
-    Components need not be orthogonal. Their values are positive. The tensor is symmetrised first:
-    replaced by its mean over all orders of the indices.
+    `A [(B'B) * (C'C)] = T_(1) (B (.) C)` with the other two fixed. Sweeps end when one changes the
+    explained share by less than 1e-12 in the best restart, and by less than 1e-8 in all. The
+    restarts run together in batched products; the one with the smallest residual is returned. For
+    symmetric tensors, the three factors are equal up to signs. A component is their mean with equal
+    signs. Components need not be orthogonal. Their values are positive. The tensor is symmetrised
+    first: replaced by its mean over all orders of the indices.
 
     Starts are random orthogonal matrices. In the first `orthogonal_sweeps` sweeps, each factor is
     made orthogonal before the next one is solved (Sharan and Valiant 2017, Hybrid-ALS). With

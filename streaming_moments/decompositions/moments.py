@@ -20,8 +20,8 @@ from streaming_moments.printing.short_repr import short_repr, shown
 class Moments:
     """First three moments of a latent variable model.
 
-    Decompositions need them in the form `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
-    `M3 = sum_j w_j m_j^(x)3` with linearly independent columns m_j. Moments of single-topic
+    Decompositions need moments of a mixture: `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
+    `M3 = sum_j w_j m_j^(x)3`. Its columns m_j must be linearly independent. Moments of single-topic
     documents have this form; `dirichlet_moments` converts those of LDA.
 
     Parameters

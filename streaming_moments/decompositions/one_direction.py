@@ -10,13 +10,13 @@ from streaming_moments.errors import NotIdentifiable
 
 
 def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
-    """Excess Correlation Analysis (Anandkumar, Foster, Hsu, Kakade, Liu 2012, Algorithm 2).
+    """Compute Excess Correlation Analysis (Anandkumar, Foster, Hsu, Kakade, Liu 2012).
 
-    The second singular value decomposition of that algorithm is that of `T(I, I, theta)`, with
-    theta uniform on the unit sphere. This function computes it. The matrix is symmetric, so
-    eigenvectors are used: they also separate components whose singular values are equal, but whose
-    eigenvalues differ in sign. The tensor is symmetrised first: replaced by its mean over all
-    orders of the indices. The vectors are orthogonal.
+    This is the second singular value decomposition of Algorithm 2, that of `T(I, I, theta)` with
+    theta uniform on the unit sphere. The matrix is symmetric, so eigenvectors are used: they also
+    separate components whose singular values are equal, but whose eigenvalues differ in sign. The
+    tensor is symmetrised first: replaced by its mean over all orders of the indices. The vectors
+    are orthogonal.
 
     Raises NotIdentifiable if two eigenvalues are equal up to rounding, because their vectors are
     then undetermined.
@@ -37,7 +37,9 @@ def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> 
 
 
 def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
-    """Eigenvectors of an observable operator (Anandkumar, Hsu, Kakade 2012, Algorithm A).
+    """Find components as eigenvectors of an observable operator.
+
+    The method is Algorithm A of Anandkumar, Hsu, Kakade 2012.
 
     `B(eta) = (U' M3(eta) V) (U' M2 V)^-1` has the eigenvectors `U' m_j`, with the eigenvalues
     `eta . m_j`. Here `eta = U theta`, with theta uniform on the unit sphere. The words of a

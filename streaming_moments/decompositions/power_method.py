@@ -12,7 +12,9 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 def by_power_method(
     whitened: WhitenedMoments, rng: np.random.Generator, restarts: int = 25, iterations: int = 20
 ) -> Components:
-    """Robust tensor power method (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, Algorithm 1).
+    """Find components by the robust tensor power method.
+
+    The method is Algorithm 1 of Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014.
 
     For each of k components, iterate `v <- T(I, v, v) / |T(I, v, v)|` from random unit vectors.
     Then select the v with the largest `T(v, v, v)`, and iterate again from it. Last, deflate the

@@ -17,8 +17,8 @@ from streaming_moments.printing.short_repr import short_repr
 class WhitenedMoments:
     """Input of a decomposition of the k x k x k tensor.
 
-    For exact moments of columns m_j with weights w_j, the second moment is the identity and
-    `T = sum_j w_j^-1/2 o_j^(x)3` with orthonormal `o_j = w_j^1/2 W' m_j`.
+    For exact moments of columns m_j with weights w_j, the second moment is the identity. The tensor
+    is `T = sum_j w_j^-1/2 o_j^(x)3` with orthonormal `o_j = w_j^1/2 W' m_j`.
 
     Parameters
     ----------

@@ -331,7 +331,7 @@ def leading_topics(moments: SharedMoments, form: Form, n_topics: int) -> PairTop
 
 
 def topics_of(state: PairTopics) -> NDArray[np.float64]:
-    """(words, k) topics."""
+    """Return the (words, k) topics."""
     return state.topics
 
 

@@ -1,9 +1,9 @@
 """Acceleration: makes one pass over sets change a model as much as many passes would.
 
-If rows could be of several components, some information is missing. In a direction in which a share
-m of the information is missing, a pass takes only the share `1 - m` of the step to the maximum
-(Dempster, Laird, Rubin 1977). Rows drawn from the model show how much is missing (Louis 1982), so a
-pass needs no additional sums.
+If rows could be of several components, some information is missing. Let m be the missing share of
+the information along a direction. A pass takes only the share `1 - m` of the step to the maximum
+along this direction (Dempster, Laird, Rubin 1977). Rows drawn from the model show how much is
+missing (Louis 1982), so a pass needs no additional sums.
 """
 
 from __future__ import annotations

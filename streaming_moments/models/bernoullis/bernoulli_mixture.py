@@ -235,7 +235,7 @@ class BernoulliMixture(StoredModel):
     def transform(
         self, batch: CountBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """Same as `posterior`."""
+        """Return the result of `posterior`."""
         return self.posterior(batch)
 
     def read(self, batch: CountBatch, method: str = "", seed: int | None = None) -> Columns:

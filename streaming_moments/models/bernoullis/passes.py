@@ -32,7 +32,7 @@ class ExpectedSets(IntegerSums):
 
     @classmethod
     def zero(cls, model: BernoulliMixture) -> ExpectedSets:
-        """Empty sums."""
+        """Return empty sums."""
         return cls.zeros(model.probabilities, model.weights)
 
 

@@ -100,7 +100,7 @@ class HiddenMarkovModel(TripleModel):
         Log-likelihood of the windows of each half under a model of the other half, if requested.
     bars, word_bars : (k,) and (n, k) float64, optional
         Expected L1 error of each column of `emission` before refinement, and standard errors of its
-        entries, if the statistics have halves of the sequences.
+        entries. They need statistics with halves of the sequences.
     documents : int
         Number of sequences in the fit.
     polishing : Polishing, optional

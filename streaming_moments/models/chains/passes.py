@@ -49,7 +49,7 @@ class ExpectedStates(IntegerSums):
 
     @classmethod
     def zero(cls, model: HiddenMarkovModel) -> ExpectedStates:
-        """Empty sums."""
+        """Return empty sums."""
         return cls.zeros(model.emission, model.transition, model.start, model.weights)
 
 

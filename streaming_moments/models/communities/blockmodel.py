@@ -82,8 +82,8 @@ class Blockmodel(StoredModel):
     outside : float
         Largest distance of an entry of B from the range 0 to 1, before entries were clipped.
     node_bars, mixing_bars : (n,) and (k, k) float64, optional
-        Expected L1 error of the memberships of each node, and standard errors of B, if the
-        statistics have halves of the edges.
+        Expected L1 error of the memberships of each node, and standard errors of B. They need
+        statistics with halves of the edges.
     directed : bool
         Whether edges have a direction.
     polishing : Polishing, optional
