@@ -238,8 +238,8 @@ class _Wanted:
     ) -> dict[str, StoredGroup]:
         """Read the files of all segments at the same time; return them by segment identifier.
 
-        The memory plan allows only for the size of the row blocks. So an empty dict is returned if
-        the files of several segments are larger in total.
+        The memory plan allows only for the size of the row blocks. If the files of several segments
+        are larger than this in total, returns an empty dict.
         """
         known = {reference.id: reference for reference in references}
         manifests = segment_manifests(folder, list(known.values()))

@@ -263,9 +263,10 @@ class SharedMoments:
     def of(
         cls, sums: TensorSums, whitening: Whitening, parts: Sequence[NDArray[np.float64]]
     ) -> SharedMoments:
-        """Compute the moments from sums that were whitened by `widest`, and from `leading_rows`.
+        """Compute the moments of M2's leading directions.
 
-        parts : `leading_rows` of each row block
+        sums : third moments, whitened by `whitening`, the result of `widest`
+        parts : result of `leading_rows` for each row block
         """
         roots = np.sqrt(whitening.spectrum)
         gathered = interleaved(parts)
@@ -304,7 +305,7 @@ class SharedMoments:
         O = by_joint_diagonalization(np.sqrt(spectrum)[:, None, None] * tensor, _TOLERANCE)
         rows = (self.rows @ B - share * np.outer(self.M1, u)) @ O
         totals = rows.sum(axis=0)
-        # a topic orthogonal to the mean has sum 0, which happens if documents repeat a few texts
+        # do not divide by 0: if documents repeat a few texts, a topic can be orthogonal to the mean
         return recover(rows / np.where(totals == 0.0, 1.0, totals), (O.T @ u) ** 2)
 
 

@@ -27,7 +27,7 @@ CLEAR = 0.01
 # An extrapolated probability may be at most this many times nearer to 0 or 1 than the probabilities
 # before and after the pass.
 _BORDER = 4.0
-RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # if these change, the rules of passes change
+RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # values that identify the rules
 _AT_A_TIME = 4096  # number of rows drawn at a time; fewer if they have many features
 _CELLS = 1 << 22
 _LEAST = 1e-12

@@ -12,7 +12,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-RULES = (UNIT,)  # values that change if the rules change by which passes read rows
+RULES = (UNIT,)  # values that identify the rules by which passes read rows
 
 
 @dataclass(frozen=True, eq=False)

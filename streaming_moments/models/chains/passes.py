@@ -25,7 +25,7 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 STRETCH = 128
 """Number of symbols that are read together. Stretches begin at multiples of this number."""
-RULES = (UNIT, STRETCH, MIXED, BESIDE)  # if these change, the rules of passes change
+RULES = (UNIT, STRETCH, MIXED, BESIDE)  # values that identify the rules of passes
 
 
 @dataclass(frozen=True, eq=False)
