@@ -310,8 +310,8 @@ def states_compared(
     """Match the topics, states or clusters of a model to those of a later one.
 
     Each model comes with a version of the store that contains it. Returns None if a model has no
-    topics, states or clusters. Also returns None if one model is of words and the other of token
-    ids, or if clusters have different dimensions.
+    topics, states or clusters, or if only one of the models has clusters. Also returns None if the
+    means of clusters, or columns that are not over words, have different lengths.
     """
     one, two = states_of(before[1]), states_of(after[1])
     if isinstance(one, Clusters) and isinstance(two, Clusters):
@@ -326,7 +326,7 @@ def states_compared(
 def _on_same_words(
     before: tuple[MomentStore, Model], after: tuple[MomentStore, Model], one: States, two: States
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return (n, k) and (n, m) columns over the same words; None if these cannot be found."""
+    """Return (n, k) and (n, m) columns over the same words; None if their lengths differ."""
     if before[1].vocabulary != after[1].vocabulary:
         words = vocabulary_of(*before), vocabulary_of(*after)
         return on_all_words(one.columns, words[0], two.columns, words[1])

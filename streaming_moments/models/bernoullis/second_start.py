@@ -24,8 +24,8 @@ def better_start(
     Both are compared after some passes. The best of ten starts from the pilot is used if it makes
     rows more likely, or if the model has no components of its own. Its components are put in the
     order of the nearest ones of the model. Error bars are those of the fit, so a start from the
-    pilot has none. With `settle`, and if a pilot can hold all rows, passes are repeated until they
-    no longer change the model.
+    pilot has none. With `settle`, and if the pilot has all rows, the result is the model after
+    these passes.
     """
     pilot = Pilot.of(records, seed, _after, BernoulliMixture.log_likelihoods)
     rng = np.random.default_rng(seed)
