@@ -89,7 +89,7 @@ def _named() -> Mapping[str, str]:
             named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
     # the remedy gives a name, because without one the model is returned and not saved in the store
     named["refit"] = "store.refit(..., name='first')"
-    # `update` returns a new store; whoever does not keep it still has the empty one
+    # `update` returns a new store; without it the caller still has the empty one
     named["update"] = "store = store.update(...)"
     return named
 
