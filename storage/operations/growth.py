@@ -101,7 +101,7 @@ def grow(
 def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
     """Return the store with its earlier vocabulary of `words` words, in order to count with it.
 
-    If `words` is None, returns the store itself. The result must not be used for commits.
+    Returns the store itself if `words` is missing (None). The result must not be used for commits.
     """
     if words is None:
         return store
