@@ -66,7 +66,7 @@ def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
     Parameters
     ----------
     store : MomentStore
-        Its latest version is extended.
+        Store whose latest version the new commit follows.
     name : str
         Name of the origin in any version.
     message : str

@@ -141,7 +141,7 @@ def commit_compaction(
     Raises SegmentsChanged if the latest version lacks some of the segments. Raises StoreError if
     the store cannot be written.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     sources : the summed segments
     segment : their sum; None if it counts no shard
     """

@@ -36,7 +36,7 @@ def commit_recount(
     if added shards are counted already. Also raises the errors of `MomentStore.append`: StoreError,
     ForeignStatistics and BoundExceeded.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     recount : segments to add, subtract and drop
     checked : segments, including the subtracted ones, whose sum `require_non_negative` has
         accepted. If the latest version lacks some of them, or subtracts more, the sum is checked

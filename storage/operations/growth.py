@@ -44,7 +44,7 @@ def grow(
     has some of them, or if words and ids do not correspond. Raises StoreError if another writer has
     changed the vocabulary, or the store cannot be written.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     terms : new words, the most frequent first
     token_ids : their ids in shards of token ids; None for a store of texts
 

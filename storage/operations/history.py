@@ -71,7 +71,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     forgotten. Raises StoreError if the version does not exist, has expired, or is damaged; or the
     store cannot be written.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     version : version to restore
     message : message for the log; by default it names the version
     """
@@ -161,7 +161,7 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
     Raises InvalidInput if the tag has characters other than A-Z a-z 0-9 . _ -, or is the name of a
     model. Raises StoreError if the model does not exist, or the store cannot be written.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     name : the tag, such as "production"
     model : name of a model, or another tag of it
     message : message for the log; by default it names both

@@ -82,7 +82,8 @@ def stage(
     another lineage was staged or adopted since, or the store cannot be written. Raises InvalidInput
     if the store holds documents of other stores.
 
-    store : its latest version is extended, if no other lineage was staged or adopted since
+    store : store whose latest version the new commit follows, if no other lineage was staged or
+        adopted since the given version
     vocabulary, policy, basis : Vocabulary, TokenPolicy or None, and Basis, which define the new
         lineage
     pilot : JSON that describes how vocabulary, policy and basis were made
@@ -189,7 +190,7 @@ def adopt(
     ForeignStatistics if another lineage is staged now. Raises StoreError if no lineage is staged,
     or the store cannot be written.
 
-    store : the store with the staged lineage; its latest version is extended
+    store : version with the staged lineage; the new commit follows the latest version
     left_out : shards of the store that the new lineage may lack, each with the reason
     known : a part of the staged ledger that need not be read again
     """
