@@ -11,19 +11,19 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.shards import Shard
 
-# Bytes of shards in a task. A thread reads them in a few seconds, while a task costs the scheduler
-# one or two milliseconds.
+# Most bytes of shards for one task. A thread needs a few seconds to read so many, so the one or two
+# milliseconds that the scheduler spends on a task do not matter.
 _TASK_BYTES = 32 << 20
-_LEAST_TASKS = 4  # fewest tasks for each thread, if there are enough shards
+_LEAST_TASKS = 4  # make at least this many tasks for each thread, if there are enough shards
 _MOST_SHARDS = 10_000
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """Shards that one task counts in order; all have the same days.
+    """Shards that one task counts in order; their documents have the same days.
 
     alone : run no other task at the same time, because workers died while they read these shards
-    taken : part of the only shard of the bundle that the task subtracts instead of counting
+    taken : if set, the bundle has one shard, and the task subtracts this part of it
     """
 
     shards: tuple[Shard, ...]

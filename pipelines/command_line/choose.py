@@ -51,7 +51,7 @@ def choose(data: str | None, want: str | None, json_output: bool) -> None:
 
 
 def _asked(question: str, answers: Mapping[str, str], flag: str) -> str:
-    """Ask the user and return the answer; raise InvalidInput if no terminal is there."""
+    """Ask the user and return the answer; raise InvalidInput if there is no terminal."""
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Give {flag} {', '.join(answers)}")
     say(question, *(f"  {name:12} {told}" for name, told in answers.items()))

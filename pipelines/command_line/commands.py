@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and where each is."""
+"""The list of all commands, with the folder of the file of each."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _ALIASES = {"show": "topics"}
 
 
 class LateGroup(CommandGroup):
-    """Imports a command at its first use, so that no command waits for imports of others."""
+    """Imports a command at its first use, so that it does not wait for imports of others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_FOLDERS)

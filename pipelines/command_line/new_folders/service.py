@@ -1,4 +1,4 @@
-"""The folder of a new service: configuration, night, tokens and example documents."""
+"""The folder of a new service: configurations, tokens and example documents."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ http://localhost:8080/docs, and the pages show what is counted and what needs at
 def write_folder(folder: Path, today: date) -> str:
     """Write the files of a service into a new folder, and return the token of its admin.
 
-    The example documents are of days up to `today`. Errors as in `write_new_folder`.
+    The last day of the example documents is `today`. Errors as in `write_new_folder`.
     """
 
     def write(staged: Path) -> str:

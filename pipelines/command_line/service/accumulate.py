@@ -1,4 +1,4 @@
-"""The command that seals pending documents and counts them, beside servers."""
+"""The command that seals pending documents and counts them, while servers run."""
 
 from __future__ import annotations
 
