@@ -54,7 +54,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "site."
         ),
         "merge": ("Add the counts of each OTHER store to STORE; later calls add what has changed."),
-        "pull-model": "Copy a model that HUB has fitted to STORE, which has the same foundation.",
+        "pull-model": "Copy a model of the store HUB to STORE, which has the same foundation.",
     },
     "models": {
         "label": "Name a topic of a model of STORE: TOPIC is shown as TEXT from then on.",

@@ -105,7 +105,7 @@ TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numb
 Alphas = functools.partial(Parsed[tuple[float | Literal["auto"], ...]], "alphas", _alphas)
 _DAY = Parsed("day", _day)
 SHARD_URL = Parsed("url", require_no_user)
-# signed URLs are refused, too, because a store is written
+# URL of a store or output. It is also refused if it holds a signature or key.
 STORE_URL = Parsed("url", require_no_secret)
 
 
@@ -113,7 +113,7 @@ STORE_URL = Parsed("url", require_no_secret)
 class Session:
     """Where a command runs, and how it can be watched; fields as in `connect`.
 
-    worker_timeout : the command gives up when it has no worker for so long
+    worker_timeout : the command fails if it has no worker for this long
     dashboard : whether to print the link of Dask's dashboard
     performance_report : HTML file for Dask's own report of the run
     """
@@ -258,7 +258,7 @@ def running(
 ) -> Iterator[Run]:
     """Yield the run of a job: a cluster, and the progress that it shows unless `quiet`."""
     quiet = quiet or asked_for(QUIET)
-    # read here, because other threads of the command have no click context
+    # ask for the flags here, because other threads of the command have no click context
     heard, details = unheard if quiet else tell, tell if asked_for(DETAILED) else unheard
     require_report(session.performance_report)
     with _placed(session, heard, details) as cluster:
@@ -279,7 +279,7 @@ class JobSetup:
     json_output: bool
 
     def running(self, **more: Any) -> AbstractContextManager[Run]:
-        """Make the run of a job; `tell` as in `Run`."""
+        """Yield the run of the job; `more` are other arguments of `running`."""
         return running(self.session, self.storage_options, self.limits, **more)
 
 
@@ -351,7 +351,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def print_version(store: MomentStore, what: str, json_output: bool) -> None:
-    """Print the change of a store by a command, and its version."""
+    """Print what a command changed in a store, and the new version of the store."""
     if not json_output:
         confirm(f"version {store.version}: {what}")
         return

@@ -1,4 +1,4 @@
-"""SharesByOrigin: shares of topics by the origins of a hub, as table."""
+"""SharesByOrigin: shares of topics in the documents of each origin of a hub, as a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class SharesByOrigin:
     Parameters
     ----------
     origins : tuple of OriginShares
-        The own documents of the store first, with an empty name.
+        Shares of each origin. The first entry, with an empty name, is for the documents that the
+        store counted itself.
     names : tuple of str
         The label of each of k topics, or its two top words.
     """

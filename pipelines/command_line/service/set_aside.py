@@ -1,4 +1,4 @@
-"""The command on shards that a service has set aside."""
+"""The command for shards that a service has set aside."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ def with_kind(
 ) -> tuple[KindOptions, CountingOptions, str]:
     """Return the options of a command; without `--kind` add those that its first shards imply.
 
-    The last value is a line that names these options. If the shards hold no documents, this
-    function prints the line already, unless the command answers in JSON, and returns "".
+    The last value is a line that says how the shards are read. If the options change, this function
+    prints the line itself, unless the command answers in JSON, and returns "".
     """
     given = options_given(KindOptions, CountingOptions, PilotOptions)
     if "kind" in given:
@@ -111,7 +111,7 @@ def create(
         return
     if not shards:
         raise click.MissingParameter(param_type="argument", param_hint="'SHARDS...'")
-    # checked before the shards are read, because their errors would hide this one
+    # check this before the shards are read, because their errors would hide that STORE exists
     require_absent(Folder.at(store, job.storage_options))
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
     shape, counting, read_as = with_kind(
