@@ -36,7 +36,8 @@ from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.shards import PARTITIONS, Shard
 
-# An iterable is cut into partitions of about this many bytes, because Dask warns of larger messages.
+# An iterable is cut into partitions of about this many bytes, because Dask warns of larger
+# messages.
 _CUT_BYTES = 4 << 20
 _WINDOW = 32  # most partitions of an iterable in memory at a time
 _KEPT_SHARE = 4  # encoded content may use the memory of the workers, divided by this

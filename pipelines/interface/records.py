@@ -272,7 +272,7 @@ def _line(
 
 
 def _plain(value: Any, column: str, name: str, where: str) -> Any:
-    """Value of a column in JSON; None for a missing one."""
+    """Return the value of a column for JSON; None if it is missing."""
     if isinstance(value, np.datetime64) and not np.isnat(value):
         value = _time(value)
     elif isinstance(value, np.ndarray) and value.dtype.kind == "M" and value.ndim:
@@ -299,7 +299,7 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is missing, also by pandas.NA, for which pandas is not imported."""
+    """Whether a value is missing; this recognises pandas.NA without importing pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(value != value)
@@ -314,7 +314,7 @@ def _time(value: np.datetime64) -> Any:
 
 
 def _hash_of(known: Any) -> int:
-    # with the type, because 1 and "1" are different ids
+    # hash the type, too, because 1 and "1" are different ids
     digest = hashlib.blake2b(f"{type(known).__name__} {known}".encode(errors="replace"))
     return int.from_bytes(digest.digest()[:8], "little")
 

@@ -1,4 +1,4 @@
-"""SharesOverTime: shares of topics by day, week or month, as table and plot."""
+"""SharesOverTime: shares of topics by day, week or month, as a table or a plot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SharesOverTime:
     Parameters
     ----------
     periods : tuple of PeriodShares
-        The earliest first.
+        Shares of each period, the earliest first.
     names : tuple of str
         The label of each of k topics, or its two top words.
     """
