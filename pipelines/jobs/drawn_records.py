@@ -1,4 +1,4 @@
-"""Draw records at random from the shards of a pass, so that passes can start again from them."""
+"""Draw records at random from the shards of a pass, for a second start of a polish."""
 
 from __future__ import annotations
 

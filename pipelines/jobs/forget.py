@@ -332,7 +332,7 @@ def _fingerprints(run: Run, shards: Sequence[Shard]) -> list[str]:
 def _beginnings(
     run: Run, changed: Sequence[tuple[Shard, ShardRecord]], missing: Sequence[ShardRecord]
 ) -> Iterator[tuple[Shard, str]]:
-    """Counted beginnings of files that have grown, as shards with their fingerprints.
+    """Return the counted beginnings of files that have grown: shards and their fingerprints.
 
     Leaves out files whose beginning has changed.
     """
@@ -347,7 +347,7 @@ def _beginnings(
 
 
 def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
-    """Commit after the cluster has checked every row block."""
+    """Commit a recount, after the cluster has checked that no count falls below zero."""
     store, run = gathering.store, gathering.run
     recount = recount.under(store.commit.lineage)
     for segment in recount.removed:
@@ -371,7 +371,7 @@ def _recovered(
     After a rollback a version may count content that was replaced or deleted since. Subtracting it
     needs no copy of that content, because the earlier subtraction stored its statistics.
 
-    Searches all stored versions, the latest first. `records` are those of the latest version.
+    Searches all stored versions, the latest first. `records` are from the latest version.
     Shards that no segment of the same vocabulary holds alone are left out.
     """
     wanted = {record: _words_of(store, record) for record in records}
@@ -389,7 +389,7 @@ def _recovered(
 
 
 def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]:
-    """Vocabulary sizes of the eras in which a shard was counted."""
+    """Return the sizes of the vocabularies with which a shard was counted, as in segments."""
     ledger, parts = store.ledger(), store.commit.segments
     return tuple(
         words
@@ -399,7 +399,7 @@ def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]
 
 
 def _alone(store: MomentStore) -> Iterator[SegmentReference]:
-    """Segments of one shard in any version, named as in the latest version."""
+    """Yield segments of any version that hold one shard, with `words` as in the latest version."""
     head = store.commit.lineage
     words = {head.basis: None, **{era.basis: era.words for era in head.eras}}
     seen = set[str]()
@@ -411,12 +411,12 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
             basis = lineage.basis if part.words is None else lineage.era(part.words).basis
             if part.shards == 1 and part.id not in seen and basis in words:
                 seen.add(part.id)
-                # segments copied from an origin are included, too: statistics do not depend on the
-                # store that counted them
+                # Include segments that were copied from an origin, because statistics do not depend
+                # on the store that counted them.
                 yield replace(part, sign=1, words=words[basis], origin=None)
 
 
 def _cut(lineage: Lineage) -> tuple[object, ...]:
-    """Identity that two lineages share if their segments can be added up."""
+    """Return what two lineages must have in common so that their segments can be added up."""
     halves = lineage.halves, lineage.halves_by_content
     return lineage.kind, lineage.row_blocks, lineage.codocuments, halves

@@ -82,7 +82,7 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
 
 
 def _known(store: MomentStore) -> Mapping[str, Any]:
-    # stores of versions without length weights have none
+    # stores of early versions of this package have no length weights: all words weigh the same
     return {"length_weights": "pooled"} if store.basis.weights.is_pooled else {}
 
 
