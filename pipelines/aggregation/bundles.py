@@ -11,7 +11,7 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.shards import Shard
 
-# Most bytes of shards for one task. A thread needs a few seconds to read so many, so the one or two
+# Most bytes of shards for one task. A thread needs a few seconds to read them, so the one or two
 # milliseconds that the scheduler spends on a task do not matter.
 _TASK_BYTES = 32 << 20
 _LEAST_TASKS = 4  # make at least this many tasks for each thread, if there are enough shards

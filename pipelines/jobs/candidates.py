@@ -111,7 +111,7 @@ def needs_single(numbers: Sequence[int], alphas: Sequence[object]) -> bool:
 
 @dataclass(frozen=True)
 class Selection:
-    """Candidates by alpha0 and increasing number of topics, at least one of which could be fitted.
+    """Candidates by alpha0 and increasing number of topics; at least one of them could be fitted.
 
     seconds : elapsed time of the whole sweep
     held : kind of held-out data, such as pairs of words

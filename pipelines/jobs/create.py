@@ -152,8 +152,8 @@ def create(
     shards : sequence of Shard
         Shards of the corpus from `list_shards`; they are sampled, not counted.
     form, policy : ShardFormat, TokenPolicy or None
-        How shards are read, and how texts become tokens; the store records both. The policy is None
-        for shards of token ids. A policy for the languages `["auto"]` gets the stop words of the
+        How shards are read, and how texts become tokens; the store records both. Give no policy for
+        shards of token ids. A policy for the languages `["auto"]` gets the stop words of the
         languages that the sample shows.
     options : PilotOptions
         Sizes and bounds.
@@ -250,8 +250,8 @@ def draw_words(
 ) -> Drawn:
     """Sample passages on the cluster until they have enough words, or a bound is reached.
 
-    A larger sample is drawn anew, so that all passages have the same chance to be in it. Arguments
-    as in `create`.
+    A larger sample is drawn from the start again, so that all passages have the same chance to be
+    in it. Arguments as in `create`.
     """
     most, asked = min(PILOT_SHARDS, len(shards)), options.pilot_documents
     while True:
@@ -285,7 +285,7 @@ def next_draw(
     shards: tuple[int, int],
     cut: bool = False,
 ) -> tuple[int, int] | str:
-    """Return the numbers of passages and shards of the next sample, or why there is none.
+    """Return the numbers of passages and shards of the next sample, or why sampling ends.
 
     `asked` passages were requested. `shards` are the numbers of shards read and of all shards.
     `cut` means that memory was too small for these passages.

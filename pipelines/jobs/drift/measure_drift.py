@@ -19,7 +19,7 @@ def measure_drift(
     """Measure how far a version has moved from an earlier one, and how well its basis fits.
 
     Pair distributions are compared if `before` has the same core. The share outside the vocabulary
-    is measured in the shards counted since `before`, or in all shards if it is None. `n_topics` is
+    is measured in the shards counted since `before`; without `before`, in all shards. `n_topics` is
     the number of leading eigenvalues that the basis should capture. For kinds other than documents,
     only the share outside the vocabulary is measured. Raises BoundExceeded if two row blocks do not
     fit into the memory budget.
