@@ -89,6 +89,8 @@ def _named() -> Mapping[str, str]:
             named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
     # give a name in the remedy, because without a name the model is not saved in the store
     named["refit"] = "store.refit(..., name='first')"
+    # `update` returns a new store; whoever does not keep it still has the empty one
+    named["update"] = "store = store.update(...)"
     return named
 
 
@@ -100,7 +102,7 @@ def of_stores(command: str, option: str, value: str) -> str:
     Examples
     --------
     >>> of_stores("create", "passage_words", ""), of_stores("update", "", "")
-    ('`CountingOptions(passage_words=...)`', '`store.update(...)`')
+    ('`CountingOptions(passage_words=...)`', '`store = store.update(...)`')
     """
     if command == ANY:
         arguments = {one for own in METHODS.values() for one in own}

@@ -9,8 +9,7 @@ from streaming_moments.pipelines.jobs.listed.compare import fingerprints
 from streaming_moments.pipelines.jobs.rename import rename
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import SEALED_NAME
-from streaming_moments.storage.inbox.copied import are_of_other_batches
-from streaming_moments.storage.inbox.seals import SEALED
+from streaming_moments.storage.inbox.seals import SEALED, are_of_other_batches
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
