@@ -32,9 +32,9 @@ class SumsLost(Exception):
 
 
 def ring_from(sources: Sequence[Source], address: str) -> tuple[Source | None, list[Source]]:
-    """Return the source at an address, or None, and the other sources.
+    """Return the source at an address (None if it is missing), and the other sources.
 
-    The others begin after that source and continue from the front of the list.
+    The other sources begin after that source and continue from the front of the list.
 
     Examples
     --------

@@ -58,11 +58,11 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
     row blocks, the group takes several passes. Each pass reads the shards for some of the blocks.
 
     A dead worker casts suspicion on all shards that it was reading. These shards move to the end of
-    `waiting`, to be read alone in a group of their own. If a worker dies of them again, their
-    bundle is halved, until it has one shard. Only a shard that kills its workers when it is alone
-    is bad. Raises ShardError or InvalidInput
-    with the names of all unreadable shards of the group. Raises SumExceeded if a sum could exceed
-    2^62. Raises StoreError if the store cannot be written.
+    `waiting`, to be read alone in a group of their own. If a worker dies again, their bundle is
+    halved, until it has one shard. Only a shard that kills its workers when it is alone is bad.
+
+    Raises ShardError or InvalidInput with the names of all unreadable shards of the group. Raises
+    SumExceeded if a sum could exceed 2^62. Raises StoreError if the store cannot be written.
 
     waiting : bundles to read; the group removes its bundles from the front
     before, total : for the progress: number of shards that earlier groups finished, and of all

@@ -46,7 +46,7 @@ STEP = "adding up row blocks"
 # The job fails if one row block causes more deaths of workers than this. It also fails if more
 # exchanges in a row fail although no worker died.
 _LOSSES = 10
-_DEATHS = 20  # the job fails after more deaths than this in which no further row block was written
+_DEATHS = 20  # the job fails after more deaths than this since a further row block was written
 _UNEVEN = 1.05  # a worker adds up at most this many times the rows of an equal share
 
 

@@ -32,7 +32,7 @@ _LEAST_LUMP = 4 * MEBIBYTE
 # Most bytes of a lump, that is, of the batches that are joined and added at once. This is the size
 # of about 32,768 documents of 100 tokens.
 _MOST_LUMP = 32 * MEBIBYTE
-_BATCH_COUNTS = 32 * MEBIBYTE  # bytes of the counts of one batch of text
+_BATCH_COUNTS = 32 * MEBIBYTE  # bytes reserved for the counts of one batch of text
 # Row blocks that are read together by the same requests take at most this many bytes.
 AT_ONCE_BYTES = 32 * MEBIBYTE
 # Bytes of memory that a pilot needs for each byte of its documents.
@@ -50,7 +50,7 @@ _SMALLER_READS = remedy(
 
 @dataclass(frozen=True)
 class Budget:
-    """Memory that a worker needs at most, by purpose, in addition to its process.
+    """Most memory that a worker needs in addition to its process; `items` has it by purpose.
 
     `job` begins the message of a refusal, and `remedy` ends it.
     """
@@ -105,7 +105,7 @@ class UpdatePlan:
     row_group_bytes : largest row group, or page of a larger row group, that a task decodes
     passes : how often the shards of a group are read: once if a worker holds the sums of all row
         blocks, otherwise once for each part of the row blocks
-    group_shards : number of shards of one commit after which it takes no more
+    group_shards : a commit takes no further shards once it has this many
     """
 
     lump_bytes: int

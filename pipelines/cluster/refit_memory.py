@@ -191,7 +191,7 @@ def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPl
 def _of_row_blocks(
     layout: SegmentLayout, k: int, finishing: int, threads: int, memory: int, joining: int
 ) -> RefitPlan:
-    """Plan a refit of k states whose steps hold a row block and small sums."""
+    """Plan a refit of k states, in which each step holds a row block and small sums."""
     foundation = layout.foundation
     # The sums hold the contraction of a row with each state.
     sums = 8 * k * max(prod(shape[1:]) for shape in foundation.shapes(RowBlock()).values())

@@ -147,7 +147,7 @@ class OnCluster:
         return lengths
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Futures of the results."""
+        """Call the function for each block, and return futures of the results."""
         blocks = [([block], *shared) for block in self.blocks]
         return self.calls(step, OnBlocks(function, self.preparing), blocks, keep=True)
 
@@ -208,7 +208,7 @@ class OnCluster:
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> list[Any]:
-        """Futures of the results."""
+        """Call the function for each of `parts`, and return futures of the results."""
         each = [(function, part, *shared) for part in parts]
         return self.calls(step, on_aligned, each, keep=True)
 

@@ -64,7 +64,10 @@ class Run:
         calls: Sequence[tuple[Any, ...]],
         per_worker: int,
     ) -> list[Any]:
-        """Return results of `function(*call)` with few tasks on a worker; see `run_bounded`."""
+        """Return results of `function(*call)` for each of `calls`; see `run_bounded`.
+
+        At most `per_worker` tasks run on a worker at a time.
+        """
         # imported here so that jobs without computation start faster
         from streaming_moments.pipelines.cluster.tasks import run_bounded
 

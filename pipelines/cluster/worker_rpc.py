@@ -19,9 +19,9 @@ def ask_workers(
     """Run a function on each worker, and return its result or exception by worker address.
 
     Restarts a worker that the scheduler has not heard from meanwhile, and treats it as dead: others
-    run its tasks again. The remaining workers are asked again, so the function may run twice. It
-    gets `dask_worker` if it has such an argument. Raises WorkersLost if a live worker does not
-    answer.
+    run its tasks again. The remaining workers are asked again, so the function may run twice. The
+    function gets `dask_worker` if it has such an argument. Raises WorkersLost if a live worker does
+    not answer.
     """
     answers: dict[str, Any] = answered(
         client, client.run, function, *asked, workers=workers, on_error="return"

@@ -95,7 +95,8 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "Write a document for each node of the edges in SHARDS: the list of its neighbours."
         ),
         "nightly": (
-            "Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish."
+            "Run the nightly job of CONFIG (TOML): update, check drift, rebase, refit, gates, "
+            "publish."
         ),
         "plan": (
             "Estimate what a store of SHARDS costs: time, memory, disk. Reads a few megabytes."

@@ -229,9 +229,9 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> None:
         )
     histogram = store.length_histogram()
     console.print(
-        f"statistics: {of_number(histogram.n_documents, 'passage')}, "
-        f"{histogram.effective_documents:,.0f} "
-        f"effective, {store.vocabulary.n_words:,} words; the texts are not needed any more\n"
+        f"statistics: {of_number(histogram.n_documents, 'passage')} (effective number "
+        f"{histogram.effective_documents:,.0f}), "
+        f"{store.vocabulary.n_words:,} words; the texts are not needed any more\n"
     )
 
     table = Table(title="Coherence by number of topics", title_justify="left", show_edge=False)

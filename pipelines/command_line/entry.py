@@ -1,4 +1,4 @@
-"""Entry point of the command line: runs a command, turns errors into one line and a code."""
+"""Entry point of the command line: runs a command, turns errors into a line and an exit code."""
 
 from __future__ import annotations
 

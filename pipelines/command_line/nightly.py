@@ -67,11 +67,11 @@ def nightly(
     shards: tuple[str, ...],
     results: str | None,
 ) -> int:
-    """Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish.
+    """Run the nightly job of CONFIG (TOML): update, check drift, rebase, refit, gates, publish.
 
     The smallest CONFIG has the keys store, shards and output (paths or URLs), and a section
     [refit] with topics = NUMBER. A section [create] makes a store that does not exist yet.
-    With --init, the command writes a folder that a night can run in, prints the next commands
+    With --init, the command writes a folder in which the job can run, prints the next commands
     and ends.
 
     Exit codes beside those of all commands: 0 published, 10 no new data, 11 rejected by a gate.
@@ -79,7 +79,7 @@ def nightly(
     if config is not None and folder is not None and shards:
         raise InvalidInput(f"{config} does not belong to --init; {quoted_pattern('--shards')}")
     if (config is None) == (folder is None):
-        raise InvalidInput("give either CONFIG, or --init FOLDER for a new night")
+        raise InvalidInput("give either CONFIG, or --init FOLDER for a new nightly job")
     if folder is not None:
         write_night_folder(folder, shards, results, datetime.now(UTC).date())
         for pattern in shards:
@@ -120,7 +120,7 @@ def nightly(
         except Unfinished:
             raise  # this error has its own exit code, for unreadable shards
         except StreamingMomentsError as error:
-            # a night has no options, so the error names keys of the configuration file
+            # the nightly job has no options, so the error names keys of the configuration file
             raise InvalidInput(error.said(of_nights)) from error
         finally:
             if pages and report is None:

@@ -152,8 +152,8 @@ def plan(
 ) -> None:
     """Estimate what a store of SHARDS costs: time, memory, disk. Reads a few megabytes.
 
-    The first line says whether this machine has the memory. --verbose prints sizes, and times by
-    number of workers.
+    The first line says whether this machine has enough memory. --verbose prints sizes, and times
+    by number of workers.
     """
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
     shape, counting, _ = with_kind(listed, shape, counting, storage_options, json_output)

@@ -200,7 +200,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for days to use; the command gets them as `window`."""
+    """Add the options for the days whose documents are used; the command gets them as `window`."""
 
     @in_section(_WINDOW, "--since", type=_DAY, help="Use documents from this day on, YYYY-MM-DD.")
     @in_section(_WINDOW, "--until", type=_DAY, help="Use documents up to this day, YYYY-MM-DD.")

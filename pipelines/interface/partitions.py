@@ -1,6 +1,6 @@
 """Partitions: documents given as Python values, as shards with a name and a content hash.
 
-The process of the caller cuts an iterable into partitions, a window of a few at a time. The
+The process of the caller cuts an iterable into partitions, a few (a window) at a time. The
 partitions of a Dask collection stay on the workers.
 """
 

@@ -128,8 +128,8 @@ def lines_of(documents: Any, fields: Fields, name: str) -> Iterator[Line]:
 
     Documents are texts, (id, text) pairs or mappings, a frame of pandas, or a table or record batch
     of Arrow. `name` is the name of the partition or source. Raises ShardError for a bad record,
-    text or date, a missing column, or no documents at all. It gives the place of a document,
-    counted from 1.
+    text or date, a missing column, or no documents at all. The error gives the place of the
+    document, counted from 1.
 
     Examples
     --------

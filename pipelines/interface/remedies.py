@@ -89,7 +89,7 @@ def _named() -> Mapping[str, str]:
             named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
     # give a name in the remedy, because without a name the model is not saved in the store
     named["refit"] = "store.refit(..., name='first')"
-    # `update` returns a new store; whoever does not keep it still has the empty one
+    # assign the new store that `update` returns, because the old variable is still the empty store
     named["update"] = "store = store.update(...)"
     return named
 

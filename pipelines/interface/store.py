@@ -386,7 +386,7 @@ class Store:
             The store that fitted the model, or its URL; it does not change.
         model : str, optional
             Name or tag in the hub; by default the tag "published", or the latest model if there is
-            no such tag. A tag also moves in this store, to the copy.
+            no such tag. If it is a tag, the tag of this name in this store moves to the copy.
         name : str, optional
             Name of the copy; by default the name in the hub.
 
@@ -653,7 +653,7 @@ class Store:
         Parameters
         ----------
         model, client, memory, verbose, **options
-            As in `refit_as`; `n_topics` are numbers of states.
+            As in `refit_as`; `n_topics` lists the numbers of states to compare.
 
         Raises
         ------
@@ -700,8 +700,8 @@ class Store:
         model : str, optional
             Name or tag of a stored model; by default the latest.
         id_column : str, optional
-            Column or key of the ids in tables, mappings and shards. Without one the id is the first
-            of a pair, or the index in pandas.
+            Column or key of the ids in tables, mappings and shards. Without it, the id is the first
+            item of a pair, or the index in pandas.
         passages, top_documents, foreign_below, replace
             As in `pipelines.transform`.
 
@@ -903,7 +903,7 @@ class Store:
         return running(client, memory, self.storage_options, reporter("Store", verbose, PACKAGE))
 
     def _kept(self, name: str | None, model: Model) -> Mapping[int, str]:
-        """Save a model and return its labels; without a name, save nothing and return none."""
+        """Save a model and return its labels; without a name, do not save it and return {}."""
         if name is None:
             return {}
         after = succession(self.snapshot.latest(), model)

@@ -48,7 +48,7 @@ class Candidate:
 
     alpha0 : sum of the Dirichlet parameters
     npmi, umass : mean coherence over the top 10 words; None without co-document counts
-    umass_20 : mean UMass over the top 20 words, as in the paper
+    umass_20 : mean UMass over the top 20 words, as in the paper of the method
     captured : smallest share of an eigenvalue that the basis captures
     smallest_weight : share of the corpus that belongs to the smallest topic
     seconds : seconds of the tasks that only this candidate needed, and of its refinement
@@ -99,7 +99,7 @@ def larger_basis(most: int, limit: int | None, core: int | None) -> str:
 
 
 def needs_single(numbers: Sequence[int], alphas: Sequence[object]) -> bool:
-    """Whether the score of one topic is needed as well, to say how many topics are separable.
+    """Whether the score of a model with one topic is needed to say how many are separable.
 
     Examples
     --------
@@ -451,7 +451,7 @@ def leading_evidence(
 
 
 def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed: int) -> Solved:
-    """Compute the directions of topics from evidence for at least that many topics."""
+    """Compute the directions of topics from evidence for at least `n_topics` topics."""
     started = time.perf_counter()
     if evidence.n_topics > n_topics:
         evidence = evidence.leading(n_topics)

@@ -78,7 +78,7 @@ class Pilot:
     """Result of a pilot sample.
 
     vocabulary : its terms by decreasing frequency
-    basis : Q from the same passages
+    basis : matrix Q from the same passages
     documents, shards : number of sampled passages, and of their shards
     room : number of such documents that the store can hold
     rare : number of categories of a table that are too rare to count
@@ -230,9 +230,9 @@ def draw_pilot(
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Passages of a pilot, the number of their shards, and why there are no more.
+    """Passages of a pilot, the number of their shards, and why no more passages were sampled.
 
-    policy : how they became tokens, with the languages that were found
+    policy : how the passages became tokens, with the languages that were found
     """
 
     sample: TermSample

@@ -389,7 +389,7 @@ def _recovered(
 
 
 def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]:
-    """Return the sizes of the vocabularies with which a shard was counted, as in segments."""
+    """Return the sizes of the vocabularies with which a shard was counted: `words` of segments."""
     ledger, parts = store.ledger(), store.commit.segments
     return tuple(
         words

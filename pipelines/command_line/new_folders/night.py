@@ -20,7 +20,7 @@ from streaming_moments.storage.files.backends import require_bucket_name
 UNIT = "streaming-moments-night"
 _EXAMPLES = ("documents/*.jsonl", "examples; the name of a file is its day")
 _NIGHT = """\
-# A night: streaming-moments nightly night.toml
+# The nightly job: streaming-moments nightly night.toml
 # Relative paths start at the folder in which the command runs. Other sections and all keys:
 # "A night in detail" and "Configuration" of the documentation.
 store = {store}              # the first night creates it

@@ -35,7 +35,7 @@ This folder was written by `streaming-moments serve --init`. Run all commands in
 | file | what it holds |
 | --- | --- |
 | `service.toml` | the configuration of the service: store, tokens, port, and when to count |
-| `night.toml` | the night: how to create the store, fit a model and publish it |
+| `night.toml` | the nightly job: how to create the store, fit a model and publish it |
 | `tokens.json` | hashes of the tokens of the callers |
 | `documents` | 300 example documents of four days |
 

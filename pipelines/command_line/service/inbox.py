@@ -1,4 +1,4 @@
-"""Commands of the inbox of the service."""
+"""Commands for the inbox of a service."""
 
 from __future__ import annotations
 

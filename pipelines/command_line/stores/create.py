@@ -102,7 +102,7 @@ def create(
     shards that fit several kinds, and prints the options that decide.
 
     With --like, STORE counts the same words by the same rules as another store, so that `merge` can
-    add it up. Only the format of SHARDS and the place of texts and dates may differ.
+    add up the two stores. Only the format of SHARDS and the place of texts and dates may differ.
     """
     if like is not None:
         given = options_given(KindOptions, CountingOptions, PilotOptions)

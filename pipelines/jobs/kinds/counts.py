@@ -114,7 +114,7 @@ def _misfit(options: PilotOptions) -> str:
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
-    """Find texts by the usual name, or else any texts, token ids, or three categories."""
+    """Find a column of texts with the usual name, or else any texts, token ids or categories."""
     if columns.get(text_column) in ("text", "word"):
         return [Sight(f"documents in column {text_column}", usual=True)]
     found = [
