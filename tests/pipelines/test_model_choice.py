@@ -138,7 +138,7 @@ def test_on_a_terminal_it_asks_what_is_not_given(run, monkeypatch):
     ("arguments", "expected"),
     [
         ((), "What is your data? Give --data with one of: text, sequences, "),
-        (("--data", "text"), "What do you want to find? Give --want topics, groups"),
+        (("--data", "text"), "What do you want to find? Give --want with one of: topics, groups"),
         (("--data", "text", "--want", "states"), "no model finds 'states' in text; give --want"),
         (("--data", "sound"), "'sound' is not one of 'text', "),
     ],
