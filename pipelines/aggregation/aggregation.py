@@ -62,12 +62,12 @@ class Gathering:
 
     store : defines the foundation of the counts
     context : future of the `ReadingContext` that the tasks share
-    owner : owner of the sums on the workers: the name of the client and a unique name
-    numbers : counters of groups and tasks
+    owner : name of the job that owns the sums on the workers: id of the client and a unique name
+    numbers : source of the numbers of groups and tasks
     keep_going : leave out unreadable shards; otherwise they are an error
     names : maps the URL from which a shard is read to the URL under which it is recorded, if the
         two differ
-    dates : known days of the documents of a shard, by its URL; a group has one range of days
+    dates : known days of the documents of a shard, by its URL; all shards of a group have the same
     unique : known contents, as `Ledger.contents`. A shard with one of these contents is bad, and so
         is the second shard with the same content. If None, duplicates are counted
     """

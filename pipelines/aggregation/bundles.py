@@ -45,8 +45,8 @@ class Bundle:
 class Counted:
     """Shard that was counted completely.
 
-    `mark` is its fingerprint. `documents` and `tokens` count its records and counted tokens.
-    `outside` is the number of tokens outside the vocabulary.
+    `mark` is its fingerprint. `documents` and `tokens` are the numbers of its records and of its
+    counted tokens. `outside` is the number of its tokens outside the vocabulary.
     """
 
     url: str
@@ -60,10 +60,10 @@ class Counted:
 class Spoilt:
     """Shard that cannot be counted, and the part of it that was already added to the sums.
 
-    error : reason; it may name a file of the shard, or the URL it is read from
+    error : why it cannot be counted; names the shard, a file of it, or the URL that was read
     batches : number of its first batches that were added; None for all
     mark : fingerprint of the content of these batches
-    numbers : records and tokens of these batches
+    numbers : number of records and number of tokens in these batches
     """
 
     url: str
@@ -81,7 +81,7 @@ class Receipt:
     counted : a row for each shard
     spoilt : shards that could not be counted
     totals : totals of all records that the task added
-    seconds : time of the tokeniser, and of all reading including the tokeniser
+    seconds : time spent in the tokeniser, and in all reading including the tokeniser
     """
 
     nonce: str

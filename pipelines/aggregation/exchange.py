@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 TAKE = "streaming_moments_take"
 REDUCE = "streaming_moments_reduce"
-MESSAGE_BYTES = 16 << 20  # bytes of rows in one message
+MESSAGE_BYTES = 16 << 20  # most bytes of rows in one message
 # Seconds of the first attempt to connect. Within this time a live worker usually answers, or the
 # operating system reports a closed port.
 _SOON_SECONDS = 0.2

@@ -39,8 +39,8 @@ class Gathered:
 
     segment : segment with the counts of the shards; None if no shard could be read
     shards : shards of the segment
-    bad : shards left out
-    seconds : thread time of the tokeniser, and of all reading including the tokeniser
+    bad : errors of the shards that were left out
+    seconds : time that threads spent in the tokeniser, and in all reading including the tokeniser
     """
 
     segment: Segment | None
@@ -144,7 +144,7 @@ def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
     # Dask prefers a worker that already has the context. At first that is a single worker, so the
     # first tasks are given to the workers in turn.
     turns: Iterator[str] = islice(cycle(known), slots)
-    # a frozen group accepts no more shards
+    # a frozen group accepts no new shards
     open_to_new = not group.closed
     try:
         while True:

@@ -43,7 +43,7 @@ class Group:
     opening: Opening
     contents: dict[tuple[str, int], str] | None
     begun: float = field(default_factory=time.monotonic)
-    closed: bool = False  # whether the group accepts no more new shards
+    closed: bool = False  # whether the group accepts no new shards any more
     rows: dict[str, Counted] = field(default_factory=dict)
     shards: dict[str, Shard] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
@@ -53,7 +53,7 @@ class Group:
     alone: bool = False  # whether the group has only shards that may have killed a worker
     dates: DateRange | None = None
     context_deaths: int = 0
-    # thread time of the tokeniser, and of all reading including the tokeniser
+    # time that threads spent in the tokeniser, and in all reading including the tokeniser
     seconds: tuple[float, float] = (0.0, 0.0)
 
     def may_take(self, bundle: Bundle, running: Sized) -> bool:

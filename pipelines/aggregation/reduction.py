@@ -43,8 +43,8 @@ from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-# The job fails if one row block causes more deaths of workers than this. It also fails if more
-# exchanges in a row fail although no worker died.
+# The job fails if one row block causes more deaths of workers than this. It also fails if workers
+# cannot fetch sums from each other more often than this in a row, although no worker died.
 _LOSSES = 10
 _DEATHS = 20  # the job fails after more deaths than this since a further row block was written
 _UNEVEN = 1.05  # a worker adds up at most this many times the rows of an equal share
@@ -171,7 +171,10 @@ class Reduction:
     def seal(
         self, run: Run, totals: Any, shards: Sequence[ShardRecord], dates: DateRange | None
     ) -> Segment:
-        """Seal the segment with the blocks of earlier passes; errors as in `SegmentWriter.seal`."""
+        """Copy blocks of earlier passes into the segment if they are elsewhere, and seal it.
+
+        Errors as in `SegmentWriter.seal`.
+        """
         elsewhere = [part for part in self.written.values() if part[0] != self.writer.id]
         calls = [(self.writer, *part) for part in elsewhere]
         run.calls("copying row blocks", SegmentWriter.take_over, calls, run.cluster.threads)

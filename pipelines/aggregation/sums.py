@@ -30,7 +30,7 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 NAME = "streaming-moments-sums"
 _INT32 = np.iinfo(np.int32)
-_ROWS = 1024  # rows that are read together to find the largest entry
+_ROWS = 1024  # read this many rows at a time to find the largest entry
 
 
 class SumsAstray(Exception):
@@ -286,7 +286,7 @@ class ProcessSums(WorkerPlugin):
     ) -> dict[str, Any] | None:
         """Return the result of `rows` for another worker.
 
-        An array is sent with 4 bytes for each entry if all its entries fit.
+        An array is sent with 4 bytes for each entry if every entry fits into them.
         """
         found = self.rows(owner, token, index, slice(start, stop))
         return None if found is None else _sent(found)

@@ -98,8 +98,8 @@ def largest(memory: int, *budgets: Budget) -> int:
 class UpdatePlan:
     """Bounds of an update on one worker.
 
-    lump_bytes : prepared batches that a thread adds at a time
-    batch_bytes : text read at a time
+    lump_bytes : bytes of prepared batches that a thread adds at a time
+    batch_bytes : bytes of text that a task reads at a time
     reads_in_flight : tasks of one worker that run or wait for a thread
     peak_bytes : largest memory of a worker process
     row_group_bytes : largest row group, or page of a larger row group, that a task decodes
@@ -142,8 +142,8 @@ class UpdatePlan:
 class ReadingPlan:
     """Bounds on one worker of a job that only reads shards.
 
-    batch_bytes : text read at a time
-    in_flight : read tasks of one worker at a time
+    batch_bytes : bytes of text that a task reads at a time
+    in_flight : most read tasks of one worker at a time
     row_group_bytes : largest row group, or page of a larger row group, that a task decodes
     peak_bytes : largest memory of a worker process
     """
@@ -288,8 +288,8 @@ def blocks_in_flight(
 ) -> int:
     """Return how many tasks of one row block a worker of `memory` bytes may run at a time.
 
-    Each task holds `copies` of the block, and `joining` bytes to join the segments. Raises
-    BoundExceeded if one task does not fit.
+    Each task holds `copies` copies of the block, and needs `joining` bytes to join the segments.
+    Raises BoundExceeded if one task does not fit.
 
     Examples
     --------

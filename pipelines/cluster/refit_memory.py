@@ -37,7 +37,7 @@ class RefitPlan:
     kept_pairs : number of arrays of pair counts that stay in memory between rounds of refinement:
         first the array of all documents, then the array of each half. In each round, the other
         arrays are computed again from the row blocks
-    in_flight : block tasks of one worker at a time
+    in_flight : most tasks on row blocks that one worker runs at a time
     solves_in_flight : decompositions that one worker computes at a time, if there are many
     peak_bytes : largest memory of a worker process
     whole_core : whether a worker holds the pair counts of all core words; otherwise each worker

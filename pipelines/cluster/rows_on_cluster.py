@@ -38,7 +38,7 @@ _READ_COPIES = 2
 
 @dataclass(frozen=True, eq=False)
 class BlockAddress:
-    """Row block of a version of a store, for tasks that read it themselves.
+    """Place of a row block in a version of a store, for tasks that read the block themselves.
 
     `halves` decides whether the statistics of one half of the documents are read as well.
     """
@@ -122,7 +122,7 @@ class OnCluster:
 
     @staticmethod
     def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
-        """Read each block on a worker, where it stays."""
+        """Read each block on a worker, which keeps it in memory."""
         submit, step = run.cluster.client.submit, "loading row blocks"
         return [submit(load_block, one, pure=False, key=task_key(step)) for one in blocks]
 

@@ -60,7 +60,7 @@ _WINDOW = "Days and weights"
 
 
 def _topic_numbers(value: str) -> tuple[int, ...]:
-    """Parse a text such as 2-32, 2-32:5 or 5,10,20 to increasing, distinct numbers of topics."""
+    """Parse a text such as 2-32, 2-32:5 or 5,10,20 into increasing, distinct numbers of topics."""
     numbers: set[int] = set()
     for part in value.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
@@ -79,7 +79,7 @@ def _topic_numbers(value: str) -> tuple[int, ...]:
 
 
 def _alphas(value: str) -> tuple[float | Literal["auto"], ...]:
-    """Parse a text such as auto, 0.1 or 0,0.1,1 to values of alpha0, in their order."""
+    """Parse a text such as auto, 0.1 or 0,0.1,1 into values of alpha0, in the same order."""
     return tuple(map(alpha0_of, value.split(",")))
 
 

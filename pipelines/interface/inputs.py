@@ -74,7 +74,7 @@ class Given:
         return replace(result, own_index=Whole.of_values(called) if called else None)
 
     def on(self, run: Run) -> Run:
-        """Return the run with a client that sends partitions to their tasks."""
+        """Return the run with a client that sends partitions to the tasks that read them."""
         if not self.parts:
             return run
         partitions = cast("Mapping[str, Partition]", {one.shard.url: one for one in self.parts})

@@ -167,7 +167,7 @@ class Store:
         Parameters
         ----------
         documents, source
-            As in the class. An iterable above 128 MiB needs several commits.
+            As described for the class. An iterable above 128 MiB needs several commits.
         by : {"day", "week", "month"}, optional
             Cut an iterable with dates into partitions of one such period each, so that shares over
             time and ranges of days can use these periods. A later call with more periods counts
@@ -195,7 +195,7 @@ class Store:
         ShardError
             A document is not a text, or a shard is unreadable; the message names the place.
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
-            As `pipelines.update`.
+            As in `pipelines.update`.
         """
         if compact_after < 0:
             raise InvalidInput(f"compact_after is {compact_after}; give at least 0")
@@ -295,7 +295,7 @@ class Store:
         Raises
         ------
         InvalidInput, BoundExceeded, StoreError
-            As `pipelines.rename`.
+            As in `pipelines.rename`.
         """
         at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         with self._running(client, memory, verbose) as run:
@@ -686,8 +686,8 @@ class Store:
     ) -> TransformResult | Written:
         """Write topic proportions as Parquet: a file for each shard, with a row for each document.
 
-        Records in three views get their states, sequences the states of all symbols, and rows of a
-        table are completed. `id_column` and the options after it apply to documents only.
+        For records in three views, write their states; for sequences, the states of all symbols;
+        for tables, completed rows. `id_column` and the options after it apply to documents only.
 
         To read a list of texts at once without files, use `topics().transform`.
 
@@ -710,7 +710,7 @@ class Store:
         StoreError
             There is no such model, or the output cannot be written.
         InvalidInput, ShardError, BoundExceeded
-            As `pipelines.transform`.
+            As in `pipelines.transform`.
         """
         told: dict[str, object] = {"output": output, "source": source, "model": model}
         told |= {"id_column": id_column, "passages": passages, "top_documents": top_documents}

@@ -80,7 +80,7 @@ class Pilot:
     vocabulary : its terms by decreasing frequency
     basis : matrix Q from the same passages
     documents, shards : number of sampled passages, and of their shards
-    room : number of such documents that the store can hold
+    room : number of documents like these that the store can hold
     rare : number of categories of a table that are too rare to count
     outside : shares of its tokens outside the vocabulary, by reason
     stopped : why no further passages were sampled

@@ -1,4 +1,4 @@
-"""Example documents of new folders: short texts about three themes, as shards of days."""
+"""Example documents of new folders: short texts about three themes, in one shard for each day."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def with_kind(
     storage_options: Mapping[str, object] | None,
     json_output: bool,
 ) -> tuple[KindOptions, CountingOptions, str]:
-    """Return the options of a command; without `--kind` add those that its first shards imply.
+    """Return the options of a command; without `--kind`, change them as its first shards imply.
 
     The last value is a line that says how the shards are read. If the options change, this function
     prints the line itself, unless the command answers in JSON, and returns "".

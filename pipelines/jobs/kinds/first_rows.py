@@ -25,8 +25,8 @@ def first_rows(
 ) -> pa.Table | None:
     """Read up to 100 rows of a shard with columns; return None for another format.
 
-    A Parquet file with a large first row group gives its columns without rows. On any read error it
-    returns None, because the job that reads the whole shard reports it.
+    A Parquet file with a large first row group gives its columns without rows. If reading fails,
+    return None, because the job that reads the whole shard reports the error.
     """
     kind = form.kind_of(shard.url)
     try:

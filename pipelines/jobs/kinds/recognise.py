@@ -44,7 +44,7 @@ def recognised(
     given: Set[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> Recognised:
-    """Return how to read shards, by the options in `given` and the columns of three shards.
+    """Return how to read shards, by the options in `given` and the columns of the first shards.
 
     Shards that fit no kind, or cannot be read, are read as the kind of `shape`. Raises InvalidInput
     if the shards fit several kinds; the message lists the options that decide.
