@@ -215,8 +215,8 @@ def write_block(
 ) -> tuple[FileRecord, ...]:
     """Add up the sums of all workers for one row block, and write the block to the segment.
 
-    If there are several pieces, a different worker adds up each piece, and this one collects them.
-    Raises SumsLost if a worker or its sums are lost.
+    If there are several pieces, a different worker adds up each piece, and this worker collects
+    the pieces. Raises SumsLost if a worker or its sums are lost.
     """
     worker, foundation, block = get_worker(), writer.layout.foundation, writer.layout.block(index)
     here, others = ring_from(sources, worker.address)

@@ -359,7 +359,7 @@ def _watched(client: Client, scheduler: str) -> Iterator[None]:
         # CommClosedError means a lost scheduler, whatever the status of the client.
         if client.status == "running" and not isinstance(error, CommClosedError):
             raise
-        # a client that loses its scheduler raises different errors in different calls
+        # raise one error, because a client without its scheduler raises different ones in each call
         raise SchedulerLost(scheduler) from error
 
 

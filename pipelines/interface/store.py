@@ -610,8 +610,9 @@ class Store:
         name : str, optional
             Save the model in the store under this new name.
         **options : object
-            `n_topics`, the number of states, and other fields of `model.Options`. If numbers of the
-            model are compared, `n_topics` may be "auto" or "predict", as in the command `refit`.
+            `n_topics`, the number of states, and other fields of `model.Options`. For models whose
+            numbers of states can be compared, `n_topics` may be "auto" or "predict", as in the
+            command `refit`.
 
         Raises
         ------

@@ -99,7 +99,7 @@ def larger_basis(most: int, limit: int | None, core: int | None) -> str:
 
 
 def needs_single(numbers: Sequence[int], alphas: Sequence[object]) -> bool:
-    """Whether the score of a model with one topic is needed to say how many are separable.
+    """Whether one topic must be scored, too, to find out how many topics are separable.
 
     Examples
     --------

@@ -252,7 +252,8 @@ def _sums_of(
 ) -> tuple[Gathering, tuple[SegmentReference, ...]]:
     """Find the segments that hold these records.
 
-    If one segment subtracts shards of another, their group is first replaced by its sum.
+    Segments that subtract shards of one another form a group. A group that holds records is first
+    replaced by its sum.
     """
     store, urls = gathering.store, [record.url for record in records]
     mine = [part for part in store.commit.segments if part.origin is None]

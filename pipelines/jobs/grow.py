@@ -37,7 +37,7 @@ class GrowthResult:
 def grow(
     store: MomentStore, shards: Sequence[Shard], run: Run, words: int = WORDS, message: str = ""
 ) -> GrowthResult:
-    """Add the words that a new pilot of some shards would choose and the vocabulary lacks.
+    """Add words that the vocabulary lacks, but that a new pilot of some shards would choose.
 
     These words are outside the core. They are counted in documents from this commit on, and no
     shard is counted again. Without such words there is no commit.

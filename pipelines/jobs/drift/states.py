@@ -85,7 +85,10 @@ class DriftStates:
         return outside_of([record for record in records if record.url not in old] or records)
 
     def pair_distance(self) -> float | None:
-        """Return the total variation between the pair distributions, if the cores are the same."""
+        """Return the total variation between the pair distributions of the two versions.
+
+        None if they have different core words, or if there is no earlier version.
+        """
         before, rows = self.before, self.rows
         if before is None or not _same_core(before, self.store):
             return None

@@ -30,7 +30,7 @@ _SKETCH = (
     "Columns of the sketch, at least twice the number of states plus 2 [22; one for each of up to "
     "{}]"
 )
-# Options of `create` for kinds with a vocabulary only, and for kinds of texts only.
+# Options of `create` that apply only to kinds with a vocabulary, and only to kinds with texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
 OF_TEXTS = frozenset(
     {"languages", "tokeniser", "stop_words", "phrases", "min_length", "max_document_fraction"}

@@ -73,7 +73,7 @@ def recognised(
 
 
 def _kinds_with(given: Set[str]) -> set[str]:
-    """Return the kinds that accept all given options that not every kind accepts."""
+    """Return the kinds that accept every given option, apart from options that all kinds accept."""
     asked = given & frozenset[str]().union(*(one.takes for one in KIND_JOBS.values()))
     kinds = {kind for kind, one in KIND_JOBS.items() if asked <= one.takes}
     return kinds & {KindOptions().kind} if given & _OF_DOCUMENTS else kinds

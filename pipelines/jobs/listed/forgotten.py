@@ -25,8 +25,9 @@ def without_forgotten(
 ) -> tuple[ShardTable, Reasons]:
     """Return new shards without forgotten and purged ones, and why each of these is skipped.
 
-    Content without a mark of the storage is read if a forgotten shard has the same size. The commit
-    refuses the remaining cases: shards forgotten meanwhile, and shards recorded only by a hash.
+    If the storage has no mark of the content of a shard, the shard is read if a forgotten shard has
+    the same size. The commit refuses the remaining cases: shards forgotten meanwhile, and shards
+    recorded only by a hash.
     `forgotten` is the list of the latest version.
     """
     if not forgotten:
