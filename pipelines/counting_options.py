@@ -175,9 +175,11 @@ class PilotOptions:
 
     __repr__ = short_repr
 
-    vocabulary_size: Count = option("Most words of the vocabulary.", 10_000, sections=_WORDS)
+    vocabulary_size: Count = option(
+        "Largest number of words in the vocabulary.", 10_000, sections=_WORDS
+    )
     core: Count = option(
-        "Most core words, whose pairs are stored exactly.",
+        "Largest number of core words, whose pairs are stored exactly.",
         DEFAULT_CORE,
         sections=_WORDS,
     )
@@ -190,14 +192,14 @@ class PilotOptions:
         sections=_WORDS,
     )
     max_topics: Count | None = option(
-        f"Most topics that later fits can have [{MOST_TOPICS}, or as many as there are core "
-        "words].",
+        f"Largest number of topics that later fits can have [{MOST_TOPICS}, or as many as there "
+        "are core words].",
         None,
         sections=_SAMPLE,
     )
     pilot_documents: Count = option(
-        f"Passages in the sample. Without this option, it grows up to {MOST_TIMES} times until it "
-        "has enough words.",
+        f"Passages in the sample. Without this option, the sample grows up to {MOST_TIMES} times, "
+        "until it has enough words.",
         PILOT_DOCUMENTS,
         sections=_SAMPLE,
     )

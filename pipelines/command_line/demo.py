@@ -116,7 +116,7 @@ class CostTable:
 @click.option(
     "--folder",
     metavar="FOLDER",
-    help="Folder for shards, store and proportions [a temporary folder].",
+    help="Folder in which to write shards, store and proportions [a temporary folder].",
 )
 @click.option(
     "--shards",

@@ -174,7 +174,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--worker-timeout",
         type=Duration(),
         default=timedelta(seconds=WORKER_TIMEOUT),
-        help="Stop if there is no worker for this long [5m].",
+        help="Stop after this time without a worker [5m].",
     )
     @in_section(RUNNING, "--dashboard", is_flag=True, help="Print the link of Dask's dashboard.")
     @in_section(
@@ -203,7 +203,12 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for the days whose documents are used; the command gets them as `window`."""
 
     @in_section(_WINDOW, "--since", type=_DAY, help="Use documents from this day on, YYYY-MM-DD.")
-    @in_section(_WINDOW, "--until", type=_DAY, help="Use documents up to this day, YYYY-MM-DD.")
+    @in_section(
+        _WINDOW,
+        "--until",
+        type=_DAY,
+        help="Use documents up to and including this day, YYYY-MM-DD.",
+    )
     @in_section(
         _WINDOW,
         "--half-life",

@@ -89,7 +89,7 @@ def _named() -> Mapping[str, str]:
             named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
     # give a name in the remedy, because without a name the model is not saved in the store
     named["refit"] = "store.refit(..., name='first')"
-    # assign the new store that `update` returns, because the old variable is still the empty store
+    # assign the new store that `update` returns, because the old variable still has the empty one
     named["update"] = "store = store.update(...)"
     return named
 

@@ -246,7 +246,7 @@ class Store:
         documents, source, by, client, memory, verbose
             As in `update`; all partitions of an iterable are in memory at once.
         origin : str, optional
-            Subtract all that `merge` took over from this origin, instead of documents.
+            Subtract all that `merge` copied from this origin, instead of documents.
         allow_again : bool
             Let updates count the documents again; also accepts documents that are forgotten
             already.

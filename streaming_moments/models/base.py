@@ -85,8 +85,8 @@ class FitOptions:
     """
 
     topics: int = option(
-        "Number of topics, states or components; auto: as many as are found in both halves of the "
-        "records; predict: the fewest with the best held-out log-likelihood.",
+        "Number of topics, states or components; auto: as many as are separable in the data; "
+        "predict: the fewest with the best held-out log-likelihood.",
         check=require_topics,
         auto=("auto", "predict"),
         also=("components",),

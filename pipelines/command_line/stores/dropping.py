@@ -17,7 +17,7 @@ _HOLDS = timedelta(minutes=5)  # expiry of the lock, which the command renews wh
 
 
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Show what would be deleted, change nothing."
+    "--dry-run", is_flag=True, help="Show what would be deleted, but change nothing."
 )
 
 

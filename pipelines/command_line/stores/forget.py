@@ -37,7 +37,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--origin",
     metavar="NAME",
-    help="Subtract all that `merge` took over from this origin, instead of SHARDS.",
+    help="Subtract all that `merge` copied from this origin, instead of SHARDS.",
 )
 @click.option(
     "--allow-again",

@@ -37,7 +37,7 @@ _SHOWN = 10
     type=COUNT,
     default=WORDS,
     show_default=True,
-    help="Most words to add; the most frequent ones come first.",
+    help="Add at most this many words; the most frequent ones come first.",
 )
 @click.option("--message", default="", help="Message for the log.")
 @job_options

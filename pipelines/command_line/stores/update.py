@@ -90,7 +90,7 @@ _SHOWN = 20
     type=Duration(),
     default=timedelta(seconds=COMMIT_EVERY),
     help="Time between commits, at least 1m. If commits are slow, it grows to 20 times the time "
-    "that one takes [10m].",
+    "that a commit takes [10m].",
 )
 @job_options
 def update(

@@ -27,8 +27,8 @@ _HOLD = (
     f"{', '.join(kind for kind in KINDS if kind != CountsFoundation.kind)}"
 )
 _SKETCH = (
-    "Columns of the sketch, at least twice the number of states plus 2 [22; one for each of up to "
-    "{}]"
+    "Columns of the sketch, at least twice the number of states plus 2 [22, or one for each of "
+    "up to {}]"
 )
 # Options of `create` that apply only to kinds with a vocabulary, and only to kinds with texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
@@ -89,7 +89,7 @@ class KindOptions:
                 "views": _SKETCH.format("128 words"),
                 "sequences": _SKETCH.format("128 symbols"),
                 "vectors": "Columns of the sketch, at least 1.5 times the number of components "
-                "[50; one for each of up to 64 numbers]",
+                "[50, or one for each of up to 64 numbers]",
                 "edges": _SKETCH.format(f"{WHOLE_NODES:,} nodes"),
                 "sets": _SKETCH.format("128 features"),
             }
