@@ -149,8 +149,9 @@ class GroupSums:
                 foundation.require_bounded(self.bound + gain)
             except SumExceeded:
                 foundation.require_bounded(gain)
-                # Find a lower bound from the true sums. The bounds of batches are far too high when
-                # added up: they assume, for example, that all tokens of a document are one word.
+                # Replace the bound by a smaller one, from the true sums. Added up, the bounds of
+                # batches are far too high: they assume, for example, that all tokens of a document
+                # are one word.
                 self.bound = self._adding + self._largest()
                 foundation.require_bounded(self.bound + gain)
             self.bound += gain
