@@ -62,9 +62,9 @@ def segments_to_replace(
     """Return the next segments to replace by their sum; empty if there is nothing to merge.
 
     The returned segments have the same vocabulary and the same day. On the latest day, `after`
-    segments of the same level are merged at once. On earlier days, two are, and levels have base 2.
-    A segment that subtracts shards is merged with the segments that hold these shards. If these are
-    of several days, they are not merged.
+    segments of the same level are merged at once. On each earlier day, two segments are merged at
+    once, so levels have base 2. A segment that subtracts shards is merged with the segments that
+    hold these shards, unless this group contains segments of several days.
 
     references : segments of a version. Segments of origins are never merged. If there are fewer
         than `after` other segments, nothing is merged.
@@ -120,7 +120,7 @@ def parts_of_whole(
 
     These are all parts of the same vocabulary and sign, except those of the latest day, as in
     `parts_to_sum`. The result is empty unless a fit now reads more than `after` / 2 (and more than
-    two) segments and sums for them.
+    two) segments and sums in their place.
     """
     read = Counter(map(_era, _days_gone_by(commit, _kept(commit.sums, gone), by)))
     for era, number in read.items():

@@ -71,8 +71,8 @@ def segments_to_rename(
     away = set(names)
     if twice := [url for url in ledger.counted(after) if url not in away]:
         raise InvalidInput(
-            f"{twice[0]} is already counted under this new name, so its documents are counted "
-            "twice",
+            f"a shard to be renamed {twice[0]} is already counted under this new name, so its "
+            "documents are counted twice",
             "first subtract the shard under one of the two names, by {forget.allow_again}",
         )
     require_apart(ledger, after, away)

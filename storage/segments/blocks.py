@@ -214,7 +214,7 @@ def _accumulated(
     The sum cannot overflow, because commits refuse sums of 2^62 or more.
     """
     if total is None and sign > 0 and part.shape == shape:
-        return part  # avoids a copy, because most sums have one segment
+        return part  # the first segment needs no copy, and most sums have only one
     if total is None:
         total = np.zeros(shape, dtype=np.int64)
     leading = total[: len(part)]

@@ -91,7 +91,7 @@ class Snapshot:
 
     @property
     def halves(self) -> bool:
-        """Whether sums of half of the documents are stored separately."""
+        """Whether sums of one half of the documents are stored separately."""
         return bool(self.foundation.halves)
 
     @property
@@ -118,7 +118,7 @@ class Snapshot:
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """Options for reading the shards of a kind other than counts, as JSON."""
+        """Options for reading the shards, as JSON, for a store of another kind than counts."""
         return dict(self.commit.lineage.form[READING])
 
     @property
