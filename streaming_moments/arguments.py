@@ -44,7 +44,8 @@ def checked(door: D, spell: Spell = of_arguments) -> D:
 
     An error caused by a wrong type becomes an `InvalidInput`. An unknown argument becomes a
     `TypeError` that names the closest argument. Arguments are checked only after a failure, so a
-    function accepts every value that its code can handle. `spell` writes options into messages.
+    function accepts every value that its code can handle. `spell` writes the options that messages
+    name, by default as arguments in Python.
 
     Examples
     --------
@@ -189,7 +190,10 @@ def _each(value: object) -> Iterable[object]:
 
 
 def _refused_field(one: Any) -> str | None:
-    """Return the message for a field of the wrong type, or None if `one` is not a dataclass."""
+    """Return the message for the first field of a dataclass that has a value of the wrong type.
+
+    Returns None if there is no such field, or if `one` is not a dataclass.
+    """
     if isinstance(one, type) or not is_dataclass(one):
         return None
     kind = type(one).__name__

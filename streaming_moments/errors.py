@@ -74,7 +74,7 @@ class NoRoom(ShardError):
 
 
 class KillsWorkers(ShardError):
-    """A shard cannot be read because every worker that reads it alone crashes."""
+    """A shard cannot be read, because a worker crashes even if it reads no other shard."""
 
 
 class PiecesOverlap(InvalidInput):

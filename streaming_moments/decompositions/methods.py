@@ -84,7 +84,7 @@ class OfTensor:
     def of_moments(self, moments: Moments, k: int, rng: np.random.Generator) -> Recovered:
         whitened, W = whiten_moments(moments, k)
         found = self.solve(whitened, rng)
-        # equals U L^1/2, the pseudo-inverse of W'
+        # `back` is U L^1/2, the pseudo-inverse of W'
         back = W * whitened.spectrum
         shares = (found.vectors.T @ (W.T @ moments.M1)) ** 2
         return recover(back @ found.vectors * found.values, shares)

@@ -147,9 +147,9 @@ def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered
         )
     topics = nearest_distributions(raw)
     total = shares.sum()
-    # all shares can be 0 for documents that repeat a few texts: their mean is orthogonal to topics
+    # if documents repeat a few texts, their mean can be orthogonal to topics, so all shares are 0
     weights = shares / total if total else np.full_like(shares, 1 / shares.size)
-    # equal weights can differ by rounding, so round them, and order equal ones by their top words
+    # equal weights can differ by rounding, so round them; order topics of equal weight by top words
     order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
     return Recovered(
         np.ascontiguousarray(topics[:, order]),

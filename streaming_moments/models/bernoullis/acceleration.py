@@ -82,9 +82,9 @@ def _missing_information(
 ) -> NDArray[np.float64] | None:
     """Compute the missing information from drawn rows; None if components are well separated.
 
-    Take the log-likelihood of a row and its component. The missing information is the covariance of
-    its derivatives, given the row. Its rows and columns are the features of each component, and
-    then the weights.
+    The missing information is the covariance, given a row, of the derivatives of the log-likelihood
+    of the row and its component. The matrix has a row and a column for each feature of each
+    component, and then for each weight.
     """
     P, (n, k) = model.smoothed, (chosen.size, model.n_topics)
     size = n * k + k

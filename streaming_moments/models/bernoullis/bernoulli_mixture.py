@@ -25,9 +25,8 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-_SMOOTHING = (
-    1e-3  # share of the mean of all rows that is mixed into the probabilities when rows are read
-)
+# When rows are read, this share of the mean of all rows is mixed into the probabilities.
+_SMOOTHING = 1e-3
 _LEAST = 1e-9
 _COPIES = 4  # a fit holds this many copies of pairs and slices, as floats
 
@@ -64,8 +63,8 @@ class BernoulliMixture(StoredModel):
         Variance between components, divided by the variance within components, along each
         direction. Values are decreasing.
     rounds : int
-        Number of rounds that estimated moments of equal features. 60 means that they did not
-        converge.
+        Number of rounds that estimated the moments of each feature with itself. 60 means that they
+        did not converge.
     bars, probability_bars : (k,) and (n, k) float64, optional
         Expected L1 error of the features of each component, as shares with sum 1, and standard
         errors of the probabilities. They need statistics with halves of the rows. A polished model

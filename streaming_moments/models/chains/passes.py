@@ -37,7 +37,7 @@ class ExpectedStates(IntegerSums):
     symbols : (n, k) int64, expected number of places with each state and symbol
     moves : (k, k) int64, transitions within stretches, with a row for each next state
     first, places : (k,) int64, first places of sequences, and all places, in each state
-    documents, tokens : number of sequences read, and of their symbols, with unobserved ones
+    documents, tokens : number of sequences read, and of their symbols, including unobserved ones
     """
 
     counted = "symbols"

@@ -201,7 +201,7 @@ class Blockmodel(StoredModel):
         The index -1 is an unknown node. A node without an edge has no community.
         """
         none, own, degrees = batch < 0, self.memberships[batch], self.degrees[batch]
-        # a model that was read from a store has its degrees as floats
+        # convert degrees, because a model that was read from a store has them as floats
         degrees = degrees.astype(np.int64)
         bars = np.zeros(len(batch)) if self.node_bars is None else self.node_bars[batch]
         return Columns.of(
