@@ -1,4 +1,4 @@
-"""Passes: maximum likelihood of independent factors over rows, with sums exact in any order."""
+"""Passes over rows, which raise the likelihood of independent factors; sums are exact integers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from streaming_moments.statistics.vectors.grid import Grid, rounded_for_sums
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
 FACTOR = 1 << 8
-"""Integer units of a standard deviation of a factor as it is read."""
-_FURTHEST = 1 << 5  # standard deviations at which values are clipped
-# Ends of the intervals between which a score is linear, in standard deviations.
+"""Number of integer units in a standard deviation of a factor, when a pass reads it."""
+_FURTHEST = 1 << 5  # values are clipped to this many standard deviations
+# A score is linear in each interval between two of these ends, in standard deviations.
 _ENDS = (-4.0, -3.0, -2.25, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.25, 3.0, 4.0)
 _POWER = 1 << 6  # integer units in which third and fourth powers are summed
 _ROUNDING = 1 / 12  # variance added by rounding to the grid
@@ -28,8 +28,8 @@ _LARGEST = (FACTOR * _FURTHEST) ** 2  # largest value that a row adds to a sum
 # weight fits the noise of 1,000 rows, a larger one misses the edges of uniform and exponential
 # factors.
 _SMOOTH = 10.0
-# Fewest rows that show a score to be non-linear; with a linear score the likelihood cannot separate
-# two factors.
+# Number of rows that must support a non-linear score. If the scores of two factors are linear, the
+# likelihood cannot separate these factors.
 _LINEAR = 50.0
 _LONGEST = 0.3  # largest step by which a pass moves a factor towards another
 _LEAST_SHARE = 0.01  # least share of a factor in the variance of its values; the rest is noise
@@ -40,13 +40,14 @@ RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)  # version of the rules by which pas
 class FactorSums(IntegerSums):
     """Sums of a pass over rows, in integers, so that they are exact in any order.
 
-    Each factor j has intervals b; values of factors are in units of 2^-8 standard deviations.
+    The values of each factor are split into b intervals. Sums are kept for each interval of each
+    factor j. Values are in units of 2^-8 standard deviations.
 
-    rows : (k, b) int64, rows in each interval
-    first : (k, b, k) int64, sums of all factors over them
-    products : (k, b, k) int64, sums of their products with factor j
-    powers : (2, k) int64, sums of third and fourth powers, in units of 2^-6
-    documents, tokens : rows read
+    rows : (k, b) int64, number of rows for which factor j is in the interval
+    first : (k, b, k) int64, sums of all factors over these rows
+    products : (k, b, k) int64, sums of the products of factor j and all factors over these rows
+    powers : (2, k) int64, sums of third and fourth powers over all rows, in units of 2^-6
+    documents, tokens : both the number of rows read
     """
 
     counted = "rows"
@@ -67,10 +68,10 @@ class FactorSums(IntegerSums):
 
 @dataclass(frozen=True, eq=False)
 class FactorReader:
-    """Unmixing prepared for reading rows of a grid.
+    """Unmixing matrix, prepared to read rows that are integers of a grid.
 
-    What a row adds depends on its integers only, not on other rows of the batch: the parameters are
-    rounded so that float64 multiplies and adds them without further rounding.
+    What a row adds to the sums does not depend on other rows of its batch. For this, the parameters
+    are rounded so that float64 multiplies and adds them without further rounding.
     """
 
     model: IndependentFactors
