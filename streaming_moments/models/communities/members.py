@@ -89,7 +89,7 @@ def _of_lists(
     model = Communities.fit(InMemory((statistics,)), topical)
     memberships, M = model.transform(batch), model.topics
     memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
-    # The expected edges of a community to each node are its column of M times an unknown factor c.
+    # The expected edges of a community to all nodes are its column of M times an unknown factor c.
     # Least squares coefficients of the lists, divided by c, are memberships that sum to 1. B is
     # estimated from these, because projection onto the simplex shrinks `memberships`.
     gram = M.T @ M

@@ -14,7 +14,7 @@ from streaming_moments.printing.short_repr import short_repr
 
 @dataclass(frozen=True, eq=False)
 class DirectedTree:
-    """Nodes ordered so that each comes after its parent.
+    """Tree of nodes, in an order in which each comes after its parent.
 
     parents : index of each node's parent; -1 for the root, which is first
     columns : column of each node; -1 for hidden nodes
@@ -57,21 +57,24 @@ class DirectedTree:
             if parent < 0:
                 own = beliefs[node] * self.tables[node][0]
             else:
-                # the parent's distribution without the message of this node
+                # divide this node's message out of the parent's distribution
                 told = np.maximum(messages[node], 1e-300)
                 own = (found[parent] / told) @ self.tables[node] * beliefs[node]
             found.append(own / own.sum(axis=1, keepdims=True))
         return tuple(found)
 
     def conditionals(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
-        """(N, c) distribution of each column given the known values of each row; 1 where known."""
+        """Return the (N, c) distribution of each column given the known values of each row.
+
+        A known value has probability 1.
+        """
         found = self.posteriors(rows)
         return tuple(found[node] for node in self.node_of)
 
     def expected(
         self, rows: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], ...]:
-        """Expected rows in each cell of the table of each node, given (N,) weights of rows."""
+        """Return the expected rows in each cell of each node's table; `weights` are of the rows."""
         beliefs, messages, _ = self._upward(rows)
         shares: list[NDArray[np.float64]] = []
         found = []
@@ -83,7 +86,7 @@ class DirectedTree:
         return tuple(found)
 
     def completed(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Rows with the most likely category in each column, and (N, V) its probability."""
+        """Fill in the most likely category of each unknown value; return also the probabilities."""
         given = self.conditionals(rows)
         likeliest = np.stack([one.argmax(axis=1) for one in given], axis=1)
         sure = np.stack([one.max(axis=1) for one in given], axis=1)
@@ -132,7 +135,7 @@ class DirectedTree:
     def _upward(
         self, rows: NDArray[np.int64]
     ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]], NDArray[np.float64]]:
-        """Messages from each node and to its parent, scaled; log-probability of all rows."""
+        """Return scaled messages of each node, and to its parent, and log-probabilities of rows."""
         N, logs = len(rows), np.zeros(len(rows))
         beliefs = [np.ones((N, table.shape[1])) for table in self.tables]
         messages: list[NDArray[np.float64]] = [np.empty(0)] * len(self.tables)

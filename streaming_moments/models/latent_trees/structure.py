@@ -15,7 +15,7 @@ class Structure:
     """Unrooted tree: nodes 0 to V - 1 are the columns, mostly leaves; those from V on are hidden.
 
     leaves : V, at least 3
-    edges : nodes and length of each edge
+    edges : both nodes and the length of each edge
 
     Examples
     --------
@@ -68,9 +68,10 @@ class Structure:
 
 
 def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
-    """Tree of a distance matrix (Saitou, Nei 1987), exact for the distances of a tree.
+    """Return the tree of a distance matrix by neighbour joining (Saitou, Nei 1987).
 
-    The distances are (V, V) float64 and symmetric, with V at least 3.
+    The tree is exact if the distances are those of a tree. They are (V, V) float64 and symmetric,
+    with V at least 3.
 
     Examples
     --------
@@ -107,10 +108,10 @@ def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
 
 
 def contracted(structure: Structure, shortest: float, columns: bool = False) -> Structure:
-    """Tree with hidden nodes merged that are closer than `shortest`; hidden nodes are renumbered.
+    """Merge hidden nodes that are closer to each other than `shortest`, and renumber them.
 
-    With `columns` a column also takes the place of a hidden node that is as close (Choi, Tan,
-    Anandkumar, Willsky 2011), the closest one first.
+    If `columns` is true, columns also take the place of hidden nodes that they are so close to,
+    beginning with the closest (Choi, Tan, Anandkumar, Willsky 2011).
 
     Examples
     --------
@@ -141,7 +142,7 @@ def contracted(structure: Structure, shortest: float, columns: bool = False) -> 
 
 
 def splits(structure: Structure) -> frozenset[frozenset[int]]:
-    """Splits of the leaves by inner edges, each as the side without leaf 0."""
+    """Return the leaves on one side of each inner edge: on the side without leaf 0."""
     found = set()
     for one, other in structure.inner_edges():
         side = frozenset(structure.beyond(one, other))
