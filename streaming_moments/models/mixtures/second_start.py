@@ -107,7 +107,7 @@ def _elsewhere(means: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
 
 
 def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
-    """Select rows that the grid does not clip; all if it clips many or leaves fewer than `least`."""
+    """Select rows that the grid does not clip; all rows if it clips many, or too few remain."""
     away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
     kept = away <= grid.radius
     return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows

@@ -174,13 +174,11 @@ class NumberSearch:
         return numbers[places[0]] if places else None
 
     def found(self, how: str) -> int:
-        """Return the number that "auto" or "predict" chooses; raises InvalidInput without scores."""
+        """Return the number that "auto" or "predict" chooses; raise InvalidInput without scores."""
         require_search(how)
         found = self.predicting if how == "predict" else self.separable
         if found is None:
-            raise InvalidInput(
-                f"none of the numbers of {self.of} that were tried could be fitted; give a number"
-            )
+            raise InvalidInput(f"none of the numbers of {self.of} could be fitted; give a number")
         return found
 
     def sentence(self, how: str = "auto") -> str:
