@@ -221,10 +221,11 @@ def both_rows(statistics: Statistics, whitening: Whitening, directions: Directio
 
 
 def mean_columns(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, k) means of the two estimates of each topic in `both_rows`, each scaled to sum 1.
+    """Return the (n, k) means of the two estimates of each topic in `both_rows`.
 
-    The second moment gives topics up to a factor, with other errors than the third. Measured on
-    planted topics, the error of the mean is 2 to 12% smaller than that of the third moment alone.
+    Each estimate is first scaled to sum 1, because the second moment gives topics up to a factor.
+    Its errors differ from those of the third moment. Measured on planted topics, the error of the
+    mean is 2 to 12% smaller than that of the third moment alone.
 
     Examples
     --------
@@ -242,10 +243,10 @@ def fitted_on(
     basis: Basis,
     method: str,
 ) -> dict[str, Any]:
-    """Arguments of a fitted model that describe its statistics; no coherence yet.
+    """Return the arguments of a fitted model that describe its statistics; no coherence yet.
 
-    The share of a word that was added later is of the tokens since then; shares are scaled to sum
-    1.
+    The share of a word that was added to the vocabulary later is its share of the tokens since
+    then. All shares are scaled to sum 1.
     """
     word_counts = interleaved([counts for _, counts in parts]).astype(np.float64)
     C1, _, _ = lengths.constants(np.arange(basis.n_words))
