@@ -25,7 +25,7 @@ LOG_LIKELIHOOD = "held-out log-likelihood"
 _ACROSS = 3  # number of panels in a row
 _WIDTH = 9.6  # width of a figure, in inches
 _SMALL = 8  # size of small text, in points
-_MOST_NUMBERS = 8  # transitions are also written as numbers if there are at most so many states
+_MOST_NUMBERS = 8  # transitions between at most this many states are also written as numbers
 # widths of a map to try, in multiples of the width that the centres of the circles take
 _ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}

@@ -253,9 +253,9 @@ def strips(blocks: Sequence[_Item], nbytes: int) -> list[list[_Item]]:
 def number_of_strips(blocks: int, nbytes: int) -> int:
     """Return the number of strips for row blocks whose sums have `nbytes` bytes each.
 
-    It is at least 64 if there are so many blocks, so that up to 64 workers share the work even if
-    sums are large. It is larger if the sums of all strips together stay small. It depends on
-    nothing else, so the order of summation is also fixed.
+    It is at least 64, unless there are fewer blocks, so that 64 workers share the work even if sums
+    are large. It is larger if the sums of all strips together stay small. It depends on nothing
+    else, so the order of summation is also fixed.
 
     Examples
     --------

@@ -534,7 +534,7 @@ class TopicModel(StoredModel):
             facts["implied_alpha0"] = self.implied_alpha0
             sentence += f"; refined in {of_number(self.refined, 'round')} by word pairs"
             # Do not show the implied alpha0 beside one that a search found. A few rounds hardly
-            # change Omega, so the two would contradict one another.
+            # change Omega, so the two numbers would contradict each other.
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
         columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}

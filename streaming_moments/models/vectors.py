@@ -68,8 +68,8 @@ def fits_of_halves(
 def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
     """Return the mean log density of rows of each half under signal and noise of the other half.
 
-    The signal has r directions. The distributions are taken as normal, because only moments of the
-    rows are known. Raises InvalidInput without halves, or if a half has no rows. Raises
+    The signal has r directions. The distributions are assumed to be normal, because only moments of
+    the rows are known. Raises InvalidInput without halves, or if a half has no rows. Raises
     NotIdentifiable for too many directions.
     """
     if not whole.foundation.halves:

@@ -163,7 +163,7 @@ def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) ->
 
 
 def _lone(clusters: Clusters) -> NDArray[np.float64]:
-    """Return the (k,) distances of means from the nearest other mean; infinite if there is none."""
+    """Return the (k,) distances of means to the nearest other mean; infinite for a single mean."""
     lengths = np.array([np.linalg.norm(clusters.means - mean, axis=1) for mean in clusters.means])
     np.fill_diagonal(lengths, np.inf)
     return np.asarray(lengths.min(axis=1))

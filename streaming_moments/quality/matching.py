@@ -112,9 +112,9 @@ class TopicMatching:
     gone, born : tuple of LoneTopic
         Earlier topics without a pair, and later topics without a pair.
     split : tuple of MixedTopic
-        Earlier topics that are a mix of two later topics, at least one of which has no match.
+        Earlier topics that are a mix of two later topics; one of these, or both, have no match.
     merged : tuple of MixedTopic
-        Later topics that are a mix of two earlier topics, at least one of which has no match.
+        Later topics that are a mix of two earlier topics; one of these, or both, have no match.
     """
 
     kept: tuple[KeptTopic, ...]
@@ -348,7 +348,7 @@ def _mixed(
     distances: NDArray[np.float64],
     rule: MatchingRule,
 ) -> tuple[MixedTopic, ...]:
-    """Find topics that are a mix of two others, at least one of which has no match."""
+    """Find topics that are a mix of two others, if one of these, or both, have no match."""
     found = []
     for whole, topic in enumerate(wholes.T):
         own = [partners[whole]] if whole in partners else []

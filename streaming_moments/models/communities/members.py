@@ -77,7 +77,7 @@ def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
 def _of_lists(
     parts: Sequence[tuple[NDArray[np.bool_], int]], directed: bool, options: Any
 ) -> Members:
-    """Fit communities to complete lists of neighbours, each of which is read as a document."""
+    """Fit communities to complete lists of neighbours, and read each list as a document."""
     there = sp.csr_array(interleaved([part for part, _ in parts]), dtype=np.int32)
     batch = CountBatch.from_csr(there)
     degrees = np.asarray(np.diff(batch.indptr), dtype=np.int64)

@@ -197,7 +197,7 @@ class IndependentFactors(StoredModel):
         Raises
         ------
         NotIdentifiable
-            The statistics do not separate so many factors; the message says why.
+            The statistics separate fewer factors than the options ask for; the message says why.
         InvalidInput
             Fourth moments are needed, but the statistics have none.
         """

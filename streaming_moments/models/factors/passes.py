@@ -40,8 +40,8 @@ RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)  # version of the rules by which pas
 class FactorSums(IntegerSums):
     """Sums of a pass over rows, in integers, so that they are exact in any order.
 
-    The values of each factor are split into b intervals. Sums are kept for each interval of each
-    factor j. Values are in units of 2^-8 standard deviations.
+    The values of each factor j are split into b intervals, and each interval has sums of its own.
+    Values are in units of 2^-8 standard deviations.
 
     rows : (k, b) int64, number of rows for which factor j is in the interval
     first : (k, b, k) int64, sums of all factors over these rows

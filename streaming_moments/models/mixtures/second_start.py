@@ -153,7 +153,7 @@ def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[G
 def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
     """Split wide components of a mixture, and remove a hardly needed component for each split.
 
-    A split is kept only if it makes the rows more likely.
+    A split that does not make the rows more likely is undone.
     """
     k, before = model.n_topics, float(model.log_likelihoods(rows).sum())
     moves = 0
@@ -192,7 +192,7 @@ def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArr
     """Return components that spread wider along an axis than normal rows would, and that spread.
 
     The components are ordered by the gain in likelihood from their split. A component is wide if it
-    exceeds the largest spread that noise gives so many rows (Marchenko and Pastur 1967).
+    exceeds the largest spread that noise gives the same number of rows (Marchenko and Pastur 1967).
     """
     shares, d = model.posterior(rows), model.dimension
     found = []

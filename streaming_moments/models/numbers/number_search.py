@@ -331,10 +331,10 @@ def searched(
 ) -> NumberSearch:
     """Try increasing numbers of topics or states; for "auto", then try numbers between them.
 
-    The search stops after `worse` numbers in succession without improvement. A number is no
-    improvement if it cannot be fitted. It is none, either, if its score is not better and not all
-    of its states are found in both halves. "auto" then halves the gaps between its choice and the
-    neighbouring numbers until they are a twentieth of its choice.
+    The search stops after `worse` numbers in succession without improvement. A number is an
+    improvement if its score is better, or if all of its states are found in both halves. "auto"
+    then halves the gaps between its choice and the neighbouring numbers until they are a twentieth
+    of its choice.
 
     trial_of : returns the trial of a number, or None if it cannot be fitted
     worse : number of numbers in succession without improvement; if 0, all numbers are tried
@@ -465,6 +465,6 @@ def numbers_of_topics(basis: Basis, documents: int) -> tuple[int, ...]:
     >>> numbers_of_topics(basis, 1000), numbers_of_topics(basis, 35)
     ((1, 2, 3, 5, 7, 10), (1, 2, 3))
     """
-    # a basis for so many topics has one and a half columns per topic, and a few more
+    # `Basis.from_pilot` makes three columns for every two topics, and a few more
     most = min(basis.columns / 1.5, documents / DOCUMENTS_EACH)
     return tuple(number for number in TRIED_TOPICS if number <= most) or (1,)

@@ -99,8 +99,8 @@ class Passes:
     lasting : whether "auto" compares the expected change by all later passes, not that by one pass
     of_rows : whether records are rows of numbers, which need the grid of a foundation
     states : `states(model)` returns the values whose change decides when "auto" stops
-    cut : `cut(batches)` divides the records anew into batches for `reader`; the result does not
-        depend on the boundaries of the given batches
+    cut : `cut(batches)` divides the records into other batches for `reader`, which do not depend
+        on the boundaries of the given batches
     begun : `begun(model)` returns the model with which the first pass after a fit reads records
     most : largest number of passes of "auto"
     accelerated : `accelerated(before, after)` returns the model that replaces `after` in the first

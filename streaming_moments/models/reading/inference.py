@@ -162,7 +162,7 @@ def completing_alpha(
 
 
 def _typical_lengths(lengths: Lengths) -> NDArray[np.int64]:
-    """Return evenly spaced quantiles of the lengths above one token; empty if there are none."""
+    """Return evenly spaced quantiles of the lengths above one token; empty without such lengths."""
     parts = lengths.parts if isinstance(lengths, WeightedLengths) else ((1.0, lengths),)
     values = np.concatenate([part.lengths for _, part in parts])
     documents = np.concatenate([weight * part.documents for weight, part in parts])
