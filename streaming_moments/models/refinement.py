@@ -147,7 +147,7 @@ def dirichlet_pair_weights(weights: NDArray[np.float64], alpha0: float) -> NDArr
 
 
 def implied_alpha0(pair_weights: NDArray[np.float64]) -> float | None:
-    """Return alpha0 of the Dirichlet distribution nearest to this Omega; None if none is near.
+    """Return alpha0 of the Dirichlet distribution nearest to this Omega; None if it has no spread.
 
     It solves `Omega - w w' ~ (diag(w) - w w') / (alpha0 + 1)` by least squares.
 
