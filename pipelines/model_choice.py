@@ -25,14 +25,14 @@ DATA: Mapping[str, str] = MappingProxyType(
 class Choice:
     """A model for some data and a question about it.
 
-    data, want : words of `--data` and `--want`; `want` is unique among those of its data
+    data, want : values of `--data` and `--want`; for each data, every `want` occurs once
     answer : what the model finds, as part of a sentence
-    model : its name in the registry
-    shards, create : arguments of `create` behind the store, the pattern of shards first
+    model : name of the model in the registry
+    shards, create : arguments of `create` after the store: the pattern of shards, and options
     refit : options of `refit`
     estimator : call in Python with data in memory; empty where there is none
     guide : page of the documentation, without its suffix
-    before : a command that makes the shards from others; empty where none is needed
+    before : command that makes the shards from other files; empty if none is needed
     """
 
     data: str
@@ -48,7 +48,7 @@ class Choice:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """Commands from the data to the model, as one writes them."""
+        """Commands that lead from the data to the model, as one types them."""
         every = (
             self.before,
             f"create store '{self.shards}' {self.create}".rstrip(),
@@ -182,14 +182,15 @@ CHOICES: tuple[Choice, ...] = (
 
 
 def wants_of(data: str) -> dict[str, Choice]:
-    """Choices for some data, by the word of `--want`; the first is the usual one."""
+    """Return the choices for some data by the value of `--want`, the usual one first."""
     return {one.want: one for one in CHOICES if one.data == data}
 
 
 def choice_of(data: str, want: str) -> Choice:
     """Return the choice for some data and a question.
 
-    Raises InvalidInput if the data has no such question; the message lists those that it has.
+    Raises InvalidInput if no model answers this question for the data; the message lists the
+    questions that models answer.
 
     Examples
     --------
@@ -204,7 +205,7 @@ def choice_of(data: str, want: str) -> Choice:
 
 
 def page_table() -> str:
-    """The table of the page, in Markdown."""
+    """Return the table for the page of the documentation, in Markdown."""
     head = "| your data | you want | model | `--data`, `--want` |\n| --- | --- | --- | --- |\n"
     return head + "".join(
         f"| {DATA[one.data]} | {one.answer} | `{one.model}` | `{one.data}`, `{one.want}` |\n"

@@ -1,4 +1,4 @@
-"""Options of a refit, made from the options of all models, and their table."""
+"""Options of the command `refit`, made from the options of all models, and a table of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, 
 class FitRequest:
     """The model of `MODELS` that a refit fits, with its options.
 
-    `auto` has the options to choose from the data, with the way: "auto" or "predict".
+    `auto` maps each option whose value the data decide to the given word: "auto" or "predict".
     """
 
     model: Any
@@ -53,9 +53,9 @@ class FitRequest:
     def on(self, kind: str) -> FitRequest:
         """Return the request for a store of this kind.
 
-        The same name can mean another model there.
+        On such a store, the same name can mean another model.
 
-        Raises UsageError for an option that this model lacks.
+        Raises UsageError if an option is given that this other model lacks.
         """
         other = COUNTERPARTS.get((self.model.name, kind))
         if other is None:
@@ -77,16 +77,16 @@ class FitRequest:
 
 
 class OptionOf(click.ParamType[Any]):
-    """Values of one field of the options of a model, or a word such as `auto`."""
+    """Type of an option: a value of one field of a model's options, or a word such as `auto`."""
 
     def __init__(self, one: Field[Any], kind: type, auto: Sequence[str] = ()) -> None:
-        # the first part of the text is the number, or "auto"
+        # of several types, such as a number or "auto", the first is that of the number
         plain = next(iter(get_args(kind)), kind)
         self._plain, self._check, self._auto = _PLAIN[plain], one.metadata["check"], auto
         self.name = self._plain.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the type of the values of a field."""
+        """Convert a text to a value of the field."""
         if value in self._auto:
             return value
         try:
@@ -127,7 +127,7 @@ def field_option(
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of the decomposition, and the seed of its random starts."""
+    """Add the options of the decomposition to a command, and the seed of its random starts."""
     for one in reversed(fields(FitOptions)):
         if one.default is not MISSING:
             command = field_option(one, default=one.default, show_default=True)(command)
@@ -135,7 +135,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Option of the rounds of refinement, possibly `auto`."""
+    """Add the option of the rounds of refinement, which may be `auto`, to a command."""
     [one] = (one for one in fields(TopicOptions) if one.name == "refine")
     words = one.metadata[AUTO]
     shown = field_option(one, TopicOptions, words, default=one.default, show_default=True)
@@ -143,7 +143,10 @@ def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--model` and the options of every model to a command; it gets `asked`."""
+    """Add the option `--model` and the options of every model to a command.
+
+    The command receives them as one argument, `asked`, which is a FitRequest.
+    """
     known = _every_option()
 
     @functools.wraps(command)
@@ -175,7 +178,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sections(holders: dict[str, Field[Any]]) -> dict[str, str | None]:
-    """Help of an option in each model that has it, by the heading of the model."""
+    """Return the help of an option for each model that has it, by the heading of the model."""
     if len(holders) == len(MODELS):
         return {_MODEL: None}
     return {
@@ -185,7 +188,7 @@ def _sections(holders: dict[str, Field[Any]]) -> dict[str, str | None]:
 
 
 def requested(model: str, given: dict[str, Any]) -> FitRequest:
-    """Return the fit of the model of that name with these options.
+    """Return the request to fit the model of that name with these options.
 
     Raises UsageError for an option that the model lacks, and for a missing option.
     """
@@ -202,10 +205,10 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     for name, one in own.items():
         if one.default is MISSING and name not in given:
             raise click.UsageError(f"model {model} needs {_flag(name)}.")
-    # options that the fit itself finds
+    # if the fit itself can find an option, replace `auto` by the value that requests this
     found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
-    # options with `auto` that the fit does not find itself
+    # collect the other options with `auto`, whose values the command chooses and not the fit
     auto = {
         name: str(value)
         for name, value in given.items()
@@ -218,13 +221,13 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
         raise click.UsageError(
             f"{_flag(name)} {auto[name]} works only for models {', '.join(known)}."
         )
-    # these values are placeholders until the fit finds its own
+    # put placeholders for these options until the command has chosen their values
     given |= {name: own[name].default if name != "topics" else 1 for name in auto}
     return FitRequest(chosen, chosen.Options(**given), auto)
 
 
 def finds_number(model: Any, option: str) -> bool:
-    """Whether a refit finds an option of a model by halves if it is not given."""
+    """Whether a refit can choose a value for an option of a model by comparing the halves."""
     return bool(model.finds_topics or (option == "topics" and compares_states(model)))
 
 
@@ -243,7 +246,7 @@ def options_table() -> str:
 
 
 def _every_option() -> dict[str, dict[str, Field[Any]]]:
-    """For each name, the field of every model that has one."""
+    """Return, for each name of an option, its field in every model that has it."""
     known: dict[str, dict[str, Field[Any]]] = {}
     for model, one in MODELS.items():
         for own in fields(one.Options):
@@ -252,7 +255,7 @@ def _every_option() -> dict[str, dict[str, Field[Any]]]:
 
 
 def _default(holders: dict[str, Field[Any]]) -> str:
-    """Describe the default of all models, with those that differ from the first."""
+    """Describe the default of an option: that of the first model, and those that differ from it."""
     known = {model: one.default for model, one in holders.items() if one.default is not MISSING}
     if not known:
         return f"{AUTO}, of {DEFAULT_MODEL}"

@@ -1,4 +1,4 @@
-"""Types of options: invalid values are refused where they are read."""
+"""Types of options; they refuse invalid values when the command line is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _Value = TypeVar("_Value")
 
 
 class Parsed(click.ParamType[_Value]):
-    """Type of option with a function that parses values, and raises InvalidInput."""
+    """Type of option that a function parses; the function raises InvalidInput for bad values."""
 
     def __init__(self, name: str, parse: Callable[[Any], _Value]) -> None:
         self.name, self._parse = name, parse
@@ -53,7 +53,7 @@ class Parsed(click.ParamType[_Value]):
 
 
 class Whole(click.ParamType[int]):
-    """Type of option: whole numbers in a range. Help shows no bounds; an error names the bound."""
+    """Type of option: whole numbers in a range. Help does not show the range, but errors do."""
 
     name = "number"
 
@@ -115,8 +115,8 @@ def _version(value: Any) -> int:
         return -1
     if not re.fullmatch(r"-?[0-9]+", text):
         raise InvalidInput(
-            f"{text!r} is not a version; give a number, `latest`, or -1 for the latest and -2 for "
-            "the one before it"
+            f"{text!r} is not a version; give a number, `latest`, or -1 for the latest version and "
+            "-2 for the one before it"
         )
     return int(text)
 
@@ -126,10 +126,10 @@ _BEHIND = "version "
 
 
 class VersionsCommand(GroupedCommand):
-    """Command with versions as arguments; -1 is a version and not an option."""
+    """Command that takes versions as arguments, so that -1 is read as a version, not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; a number after an option that needs a value is its value."""
+        """Read the arguments; a number that follows an option with a value is that value."""
         taking = {
             name
             for param in self.params
@@ -190,7 +190,7 @@ def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
 
 
 def options_given(*kinds: type[Any]) -> set[str]:
-    """Return the fields of some dataclasses whose options the user gave on the command line."""
+    """Return the names of fields of `kinds` whose options the user gave on the command line."""
     source = click.get_current_context().get_parameter_source
     names = {one.name for kind in kinds for one in fields(kind)}
     return {name for name in names if source(name) is ParameterSource.COMMANDLINE}
@@ -204,11 +204,11 @@ def declared_options(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make command options from the fields of a frozen dataclass; the command gets an instance.
 
-    kind : dataclass with fields by `models.base.option`
-    name : argument of the command
-    without : fields without an option, which have their defaults
+    kind : dataclass whose fields are made by `models.base.option`
+    name : argument of the command that receives the instance
+    without : fields that get no option and so have their defaults
     changes : whether the options change an earlier choice; the command then gets a dictionary of
-        the given ones
+        the options that the user gave
     """
     hints = get_type_hints(kind, include_extras=True)
     declared = [one for one in fields(kind) if one.name not in without]
@@ -257,7 +257,7 @@ def _option(
 
 
 def long_choice(name: str, choices: Sequence[str]) -> str | None:
-    """Placeholder for an option of many choices, which its help lists; None for few choices.
+    """Return a placeholder for an option of many choices; None for few choices.
 
     Examples
     --------
@@ -267,5 +267,5 @@ def long_choice(name: str, choices: Sequence[str]) -> str | None:
     return name.upper() if len(choices) > _FEW else None
 
 
-_LONG = 10**12  # larger numbers are written as powers
-_FEW = 4  # most choices that fit into the column of an option in the help
+_LONG = 10**12  # write a larger bound, such as 2^64 - 1, by a power of 2
+_FEW = 4  # at most this many choices fit into the column of an option in the help

@@ -42,12 +42,15 @@ def require_ranges(options: Any) -> None:
 
 
 def size_of(value: Any) -> int:
-    """Parse bytes as Dask does: 512MB are 512 * 10^6, 2GiB 2 * 2^30; from 1 to 2^63 - 1."""
+    """Parse a size as Dask does, from 1 to 2^63 - 1 bytes.
+
+    For example, 512MB are 512 * 10^6 bytes, and 2GiB are 2 * 2^30 bytes.
+    """
     size = _read(_parse_size, value)
     if size is None or not 1 <= size < _TOO_LARGE:
         raise InvalidInput(
             f"{_shown(value)} is not a size above 0 and below 8 EiB; write for example 512MB "
-            "(10^6 bytes each) or 2GiB (2^30)"
+            "(512 * 10^6 bytes) or 2GiB (2 * 2^30 bytes)"
         )
     return int(size)
 
@@ -87,7 +90,7 @@ def alpha0_of(value: Any) -> float | Literal["auto"]:
 
 
 def size_text(nbytes: int) -> str:
-    """Format a size of up to 2^53 bytes so that `size_of` reads it to the byte.
+    """Format a size of up to 2^53 bytes so that `size_of` reads the same number of bytes.
 
     Examples
     --------
@@ -122,9 +125,8 @@ def local_time(time: str) -> str:
 def _parse_size(value: int | str) -> int:
     if isinstance(value, int):
         return value
-    from dask.utils import (
-        parse_bytes,
-    )  # imported here, because commands with default sizes do not need Dask
+    # imported here, because commands with default sizes do not need Dask
+    from dask.utils import parse_bytes
 
     return int(parse_bytes(value))
 
@@ -143,10 +145,10 @@ def _lacks_unit(value: Any) -> bool:
 
 
 def _read(parse: Callable[[Any], float], value: Any) -> float | None:
-    """Let Dask parse a size or a time; None for other texts."""
+    """Let Dask parse a size or a time; return None for other texts."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
-    # Dask would put a 1 before a text that does not begin with a digit
+    # refuse a text that does not begin with a digit, because Dask would put a 1 before it
     if isinstance(value, str) and not value.strip()[:1].isdigit():
         return None
     try:

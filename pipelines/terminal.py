@@ -122,7 +122,7 @@ def event_logger() -> structlog.stdlib.BoundLogger:
 
 
 def _shown_values(logger: Any, method: str, event: Any) -> Any:
-    """Return values that a terminal may show; JSON escapes them itself."""
+    """Escape the values of an event for a terminal. JSON needs no such step: it escapes values."""
     return {
         name: shown(value if isinstance(value, str) else repr(value))
         for name, value in event.items()

@@ -18,11 +18,11 @@ T = TypeVar("T")
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "missing_argument")
 _TOP = "the top level"
-_LONGEST = 40  # shown characters of a value
+_LONGEST = 40  # messages show at most this many characters of a value
 
 
 class UnknownKeys(ValueError):
-    """Unknown keys of a section; a validator of a section may raise it.
+    """Error for unknown keys of a section; the validator of a section may raise it.
 
     `meant` holds the known keys that the message suggests.
     """
@@ -59,8 +59,9 @@ class OtherFile:
 def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -> T:
     """Read a TOML file into a dataclass.
 
-    The InvalidInput names each key that is unknown, missing or has a wrong value, with its section,
-    and for an unknown key the nearest known one. A file that looks like `other` is named as such.
+    Raises InvalidInput. Its message names each key that is unknown, missing or has a wrong value,
+    with its section, and the known key nearest to an unknown one. If the file is of the kind
+    `other`, the message says only that.
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -91,7 +92,7 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 class _Misplaced:
-    """A value of a wrong type: a misplaced or a missing boolean, or a number in quotes.
+    """A value of a wrong type: a boolean, or no boolean, in a wrong place; or a number in quotes.
 
     Pydantic accepts no object of this class. Without it, pydantic would read True as a number,
     "yes" and 1 as true, and "0.05" as a number.
@@ -144,7 +145,7 @@ def _reads_text(hint: Any) -> bool:
     """Whether a type parses arbitrary texts, as a duration parses "10m"."""
     if get_origin(hint) is Annotated:
         base, *rules = get_args(hint)
-        # a validator of a tuple only turns a single value into a list
+        # ignore the validator of a tuple, which only turns a single value into a list
         several = get_origin(base) is tuple
         parsed = not several and any(isinstance(one, BeforeValidator) for one in rules)
         return parsed or _reads_text(base)
@@ -161,9 +162,9 @@ def _may_be_boolean(hint: Any) -> bool:
 
 
 def problems_of(refused: ValidationError, kind: Any) -> list[str]:
-    """Return a line for each problem of a dataclass; unknown keys first (often typos).
+    """Return a line for each problem of a dataclass, first for unknown keys (often typos).
 
-    A missing key that an unknown one stands for gets no line.
+    A missing key gets no line if the line of an unknown key suggests it.
     """
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]
@@ -195,7 +196,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             words = [inside] if section else []
             if (
                 error["type"] == "value_error"
-            ):  # our own message, which already names the value unless it is secret
+            ):  # a validator of this package wrote the text, which names the value unless secret
                 text = str(error["ctx"]["error"])
                 named = not key or text.startswith(f"{key} ")
                 others[place] = " ".join([*words, text if named else f"{key}: {text}"])
@@ -204,7 +205,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             wrong.setdefault(item, []).append(error)
             others[item] = " ".join([*words, _of_value(key, owner, wrong[item])])
     for inside, (keys, owner) in strange.items():
-        # a key that is a word of Python, such as `from`, ends with _ there
+        # a key that is a keyword of Python, such as `from`, is a field with _ at its end
         found = UnknownKeys(keys, (part.name.rstrip("_") for part in fields(owner)))
         unknown += [f"{inside} {line}" for line in found.lines]
         meant |= {(inside, name) for name in found.meant}
@@ -268,7 +269,7 @@ def _shown(value: Any) -> str:
 
 
 def _place(kind: Any, place: tuple[str | int, ...]) -> tuple[list[str], str, Any]:
-    """Return the sections, the key, and the dataclass that has the key, of the place of an error.
+    """Return the sections and the key in the place of an error, and the dataclass with this key.
 
     A place also has positions for lists and names of types for unions; positions are left out.
     """

@@ -27,7 +27,8 @@ def write_columns(
 ) -> str:
     """Write one or more parts into a file and return its URL; raises as `parquet_output`.
 
-    parts : columns by name, each a `Column` or an Arrow array; names and types are equal in all
+    parts : columns by name, each a `Column` or an Arrow array; all parts have the same names and
+        types
     end : called after all parts are written; returns further metadata
     """
     tables = map(table_of, parts)
@@ -62,7 +63,7 @@ def array_of(column: Column | pa.Array) -> pa.Array:
 def read_columns(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Read files with equal columns, at least one, into one table, without their metadata.
+    """Read one or more files with equal columns into one table, without their metadata.
 
     Raises StoreError if a file is missing or cannot be read.
     """

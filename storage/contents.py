@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 1 << 20
-# Most blocks of a file that have marks. The marks are sent with each part of a shard, so they have
-# to be small.
+# The digests of a file are of at most this many blocks. They are sent with each part of a shard, so
+# they have to be small.
 _MOST_BLOCKS = 1 << 14
 _DIGEST_BYTES = 16
 
@@ -42,9 +42,10 @@ class FileContent:
 
 @dataclass(frozen=True)
 class ShardContent:
-    """The fingerprint of a shard and its files by path.
+    """Marks of the content of a shard.
 
-    `files` is empty if `mark` is the storage's own mark of the shard.
+    mark : the fingerprint of the shard
+    files : marks of its files, sorted by path; empty if `mark` is the storage's own mark
     """
 
     mark: str
@@ -94,9 +95,10 @@ def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None
 
 @dataclass(frozen=True)
 class MarkedFiles:
-    """A file system that reads only marked content.
+    """A file system that reads only content with the expected marks.
 
-    If `content` has no `files`, any content is read, as the storage's own mark detects changes.
+    If `content` has no `files`, nothing is checked here, because the storage's own mark of the
+    shard detects changes.
     """
 
     fs: fsspec.AbstractFileSystem

@@ -166,7 +166,7 @@ class DateSource:
                 try:
                     found.append((match.start(), date(year, month, day)))
                 except ValueError:
-                    continue  # digits that are not a date, such as a part number
+                    continue  # skip digits that are not a date, such as a part number
         if not found:
             return None
         day_named = max(found)[1]

@@ -52,7 +52,7 @@ def read_chunks(
     ([b'law and sea'], Position(passed=1, offset=11))
     """
     none = True
-    # an empty shard is not opened, except a file of a folder, which is an empty document
+    # do not open an empty shard, unless it is a file of a folder: that is an empty document
     if shard.size or shard.url.endswith(DOCUMENT):
         with _read_as(shard, form, storage_options, content) as (kind, source):
             for chunk in kind.chunks(source, limits, start):
@@ -74,7 +74,7 @@ def read_tables(
 ) -> Iterator[tuple[pa.Table, Position]]:
     r"""Yield rows of some columns of a shard, with the arguments and errors of `read_chunks`.
 
-    With `even`, lists are vectors of about equal length, so row groups may have any size.
+    If `even`, lists are vectors of about equal length, so row groups may have any size.
 
     Examples
     --------

@@ -89,6 +89,8 @@ def _named() -> Mapping[str, str]:
             named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
     # the remedy gives a name, because without one the model is returned and not saved in the store
     named["refit"] = "store.refit(..., name='first')"
+    # `update` returns a new store; without it the caller still has the empty one
+    named["update"] = "store = store.update(...)"
     return named
 
 
@@ -100,7 +102,7 @@ def of_stores(command: str, option: str, value: str) -> str:
     Examples
     --------
     >>> of_stores("create", "passage_words", ""), of_stores("update", "", "")
-    ('`CountingOptions(passage_words=...)`', '`store.update(...)`')
+    ('`CountingOptions(passage_words=...)`', '`store = store.update(...)`')
     """
     if command == ANY:
         arguments = {one for own in METHODS.values() for one in own}

@@ -1,4 +1,4 @@
-"""Polish: improve a model by passes over documents, as tasks over shards."""
+"""Polish: improve a model by passes over documents; each pass runs as tasks over shards."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from streaming_moments.storage.store.model_changes import Succession, require_fr
 from streaming_moments.storage.store.store import MomentStore
 
 _SUM = "sum"
-_FEWEST_GROUPS = 16  # fewest groups for each thread, so that workers share them
-_SUMS_AT_A_TIME = 16  # sums that a task adds up
-# A group has this many bytes of documents for each byte of its stored sum.
+_FEWEST_GROUPS = 16  # make at least about this many groups, so that workers share them
+_SUMS_AT_A_TIME = 16  # a task adds up at most this many sums
+# A group has at most about this many bytes of documents for each byte of its stored sum.
 _BYTES_A_SUM = 4
 
 T = TypeVar("T", bound=Model)
@@ -56,9 +56,9 @@ class PolishResult:
 
     model : polished model with topics in the same order; without coherence
     note : how the model was polished
-    bad : shards left out because they are gone or unreadable
+    bad : shards left out because they no longer exist or are unreadable
     work : folder of the sums, which can be deleted once the model is committed
-    elsewhere : whether the passes began elsewhere than at the model, so topics may be others
+    elsewhere : whether the passes began with another start than the model; then topics may differ
     """
 
     model: Any
@@ -111,22 +111,22 @@ def polish(
     skip_bad_shards: bool = False,
     allow_missing: bool = False,
 ) -> PolishResult:
-    """Return the model after some passes over documents; the same bits on any cluster.
+    """Return the model after some passes over documents; bit for bit the same on any cluster.
 
-    As `streaming_moments.polished`. A pass reads each shard once. The store holds the sums of each
-    group of shards until the model is committed. So the same job continues after the last group if
-    it is run again after any failure. Each group counts once, however often it was read. Nothing is
-    committed.
+    Works as `streaming_moments.polished`. A pass reads each shard once. The store holds the sums
+    of each group of shards until the caller commits the model. If the same job is run again after
+    a failure, it continues after the last stored group. Each group counts once, however often it
+    was read. This function commits nothing.
 
-    The first passes of some families begin with the fit, or with another start from 8,000 records
-    that are drawn from the shards, whichever makes half of these records more likely. `start` of
-    the model says which.
+    In some families, the first polish begins with the fitted model or with another start, which
+    is made from 8,000 records drawn from the shards. It chooses the start that makes half of these
+    records more likely; `start` of the model names it.
 
     Parameters
     ----------
     source : MomentStore or WindowedStore
-        Store with the words of the model; see `storage.operations.lineages.store_for`. A window
-        reads its own shards by default.
+        Store with the words of the model; see `storage.operations.lineages.store_for`. If it is a
+        window, its own shards are read by default.
     model : Model
         Model of a family in `models.passes`.
     run : Run
@@ -136,13 +136,13 @@ def polish(
     passes : int or "auto"
         At least 1, or "auto", as for `streaming_moments.polished`.
     alpha : bool
-        Learn alpha as well.
+        Whether to learn alpha as well.
     parent : str
         Name of the model in the store.
     skip_bad_shards : bool
         Leave out unreadable shards; otherwise they stop the job.
     allow_missing : bool
-        Leave out shards of the ledger that are gone or have new content.
+        Leave out shards of the ledger that no longer exist or have new content.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def polish(
         drawn = drawn_records(
             marked, reading, family.second.joined, run, plan.in_flight, skip_bad_shards
         )
-        # one thread, so that the bits do not depend on the number of threads
+        # use one thread, so that the bits of the result do not depend on the number of threads
         with threadpool_limits(1):
             model = family.second.start(model, drawn, store.foundation, passes)
     elsewhere = model is not given
@@ -259,9 +259,10 @@ def polish_stored(
     skip_bad_shards: bool = False,
     allow_missing: bool = False,
 ) -> Polished:
-    """Polish a stored model, by name or tag, and save it under a new name; None saves nothing.
+    """Polish a stored model, given by name or tag, and save it under a new name.
 
-    Other arguments and errors as for `polish`. Raises StoreError if the name exists.
+    Without `name`, nothing is saved. Other arguments and errors as for `polish`. Raises
+    StoreError if the name exists.
     """
     begun = model_called(store.commit, parent)
     if name is not None:
@@ -271,10 +272,10 @@ def polish_stored(
     result = polish(
         source, model, run, shards, passes, alpha, begun, skip_bad_shards, allow_missing
     )
-    # the statistics that the parent was fitted on
+    # compute coherence from the statistics to which the parent was fitted
     fitted = store.at(store.models[begun].version)
     polished = with_coherence(windowed(fitted, Window.of_model(model)), result.model, run)
-    # each topic has the number of the same topic of the parent; a latent tree has no topics
+    # topics keep the numbers that they have in the parent; a latent tree has no topics
     topics = {topic: topic for topic in range(getattr(polished, "n_topics", 0))}
     if result.elsewhere and (near := states_compared((fitted, model), (fitted, polished))):
         topics = {pair.before: pair.after for pair in near.kept}
@@ -288,7 +289,10 @@ def polish_stored(
 
 
 def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> str:
-    """Store the sums of a pass over some shards, unless they are stored; return their name."""
+    """Store the sums of a pass over a group of shards, unless these sums are stored already.
+
+    Returns the name of the sums.
+    """
     part = str(place)
     if context.work.find(context.number, part) is not None:
         return part
@@ -305,7 +309,10 @@ def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> s
 
 
 def sum_parts(work: PolishingFolder, number: int, name: str, parts: Sequence[str]) -> str:
-    """Store the sum of some parts of a pass, unless it is stored; return its name."""
+    """Store the sum of some parts of a pass, unless this sum is stored already.
+
+    Returns the name of the sum.
+    """
     if work.find(number, name) is None:
         work.write(number, name, work.summed(number, parts))
     return name
@@ -314,7 +321,7 @@ def sum_parts(work: PolishingFolder, number: int, name: str, parts: Sequence[str
 def _add_up(
     work: PolishingFolder, number: int, parts: Sequence[str], run: Run, in_flight: int
 ) -> None:
-    """Store the sum of all groups of a pass; in a large corpus there are thousands."""
+    """Store the sum of all groups of a pass; add them up in levels, because they may be many."""
     step, left, level = "adding up a pass", list(parts), 0
     while len(left) > _SUMS_AT_A_TIME:
         level += 1
@@ -333,7 +340,7 @@ def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -
 
 
 def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
-    # count a shard separately from its group, because it is added whole or not at all
+    # give each shard its own sums, which are added to those of its group whole or not at all
     reading, reader = context.reading, context.reader
     total = _nothing(context.reader.model)
     content = content_of(shard, reading.storage_options)
@@ -363,7 +370,7 @@ def _marked(
     keep_going: bool,
     allow_missing: bool,
 ) -> tuple[list[_Marked], list[ShardError]]:
-    """Return shards with fingerprints of their content, and the left-out shards."""
+    """Return the shards to read with fingerprints of their content, and the left-out shards."""
     if shards is None:
         present, missing = present_shards(source, run, allow_missing)
         ledger = source.ledger()
@@ -386,9 +393,9 @@ def _marked(
 
 
 def _groups(marked: Sequence[_Marked], sum_bytes: int) -> Iterator[list[_Marked]]:
-    """Divide shards into groups, one task and one stored sum each, so that the sums stay few.
+    """Divide shards into groups; each is one task and has one stored sum, so sums stay few.
 
-    Groups depend on the shards and the model alone, so that any cluster can continue.
+    Groups depend only on the shards and the model, so that any cluster can continue the job.
     """
     whole = sum(shard.size for shard, _ in marked)
     wanted = min(_BYTES_A_SUM * sum_bytes, whole // _FEWEST_GROUPS)
@@ -411,7 +418,7 @@ def _digest(
     keep_going: bool,
     document_bytes: int,
 ) -> str:
-    """Identity of everything that the sums depend on, except the number of passes."""
+    """Return a hash of everything that the sums depend on, except the number of passes."""
     arrays = [getattr(model, name) for name in family.arrays]
     alpha0 = getattr(model, "alpha_sum", getattr(model, "alpha0", None))
     covariance = getattr(model, "covariance", None)

@@ -57,10 +57,10 @@ _SHOWN = 5
 class PurgePlan:
     """Shards of a purge, and where a store holds them.
 
-    store : at its latest version
+    store : the store at its latest version
     ledger : records of all segments that any version names
-    holdings : parts of the versions with the shards
-    before : shards that were purged before, so that no version holds them
+    holdings : parts of versions that hold the shards
+    before : shards that an earlier call purged, so that no version holds them
     read_at : signed URL at which a shard is read, by its name
     """
 
@@ -82,10 +82,11 @@ class PurgePlan:
 class PurgeResult:
     """Result of a purge.
 
-    store : at its latest version
-    recounted : other shards that were recounted because the purged ones are gone
-    erased : files with traces of the shards, in the store's folder but not its own, and in inboxes
-    before : shards purged before, of which the remaining files are deleted now
+    store : the store at its latest version
+    recounted : number of other shards that were recounted, because purged shards no longer existed
+    erased : deleted files with traces of the shards: in inboxes, and files in the store's folder
+        that do not belong to the store
+    before : shards that an earlier call purged; this call deleted their remaining files
     """
 
     store: MomentStore
@@ -101,7 +102,7 @@ class PurgedShards:
 
     names : names in the ledger
     traces : remaining or undecidable data; empty if there is none
-    unread : shards that no longer exist, so only their names were searched
+    unread : shards whose content was not read, so that only their names were searched for
     """
 
     names: tuple[str, ...]
@@ -115,7 +116,7 @@ class _Group:
 
     sources : all segments of the group, including those that are subtracted
     dropped : ids of segments that contain only shards to purge
-    `purged`, `kept` : records of the other segments: to subtract, and to keep
+    `purged`, `kept` : records of shards in the other segments: those to subtract, those to keep
     """
 
     sources: tuple[SegmentReference, ...]
@@ -131,8 +132,9 @@ def plan_purge(
 ) -> PurgePlan:
     """Find all data of some shards in all versions of a store.
 
-    `shards` are URLs, patterns or folders, which need not exist any more. Raises InvalidInput if no
-    version holds a URL that was not purged before, or if a shard has a copy that is not named.
+    `shards` are URLs, patterns or folders, which need not exist any more. Raises InvalidInput for a
+    URL that no version holds and no earlier call purged, or if `shards` names a shard but not its
+    copy.
     """
     store = store.latest()
     log, forgotten = store.log(), store.commit.forgotten
@@ -163,7 +165,7 @@ def look_for_purged(
         for name in names_among(url, known, storage_options):
             names.add(name)
             if first_byte(name) is not None:
-                # a part of a growing file is searched only by its name, not by its content
+                # search for a part of a growing file only by its name, not by its content
                 unread.append(name)
                 continue
             try:
@@ -180,18 +182,19 @@ def look_for_purged(
 def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = "") -> PurgeResult:
     """Remove some shards from a store: their counts, models, versions and files.
 
-    Those of an inbox are deleted there, too, with all traces of their documents. An inbox of
-    another store does not change, and a message names it.
+    Shards of an inbox are also deleted in the inbox, with all traces of their documents. An inbox
+    of another store does not change, and a message names it.
 
-    In segments with other shards, the counts of the purged shards are subtracted exactly, so their
-    files are read again. If these files are gone, the other shards of these segments are recounted.
-    One commit drops all versions and models with any part of the shards, and then the files are
-    deleted. An error before the commit changes nothing. If the process dies or fails after it
-    (Unfinished), the same call deletes the remaining files.
+    If a segment holds other shards, too, the counts of the purged shards are subtracted exactly,
+    so their files are read again. If these files no longer exist, the other shards of the segment
+    are recounted. One commit drops all versions and models with any part of the shards, and then
+    the files are deleted. An error before the commit changes nothing. If the process dies after
+    the commit, or fails with Unfinished, the same call deletes the remaining files.
 
-    `shards` are URLs, patterns or folders that any version counted. `message` names no shard.
-    Raises InvalidInput in three cases: no version holds a shard that was not purged before, a copy
-    of a shard is not named, or neither a shard nor the others of its segment exist unchanged.
+    `shards` are URLs, patterns or folders that any version counted. `message` must not name a
+    shard. Raises InvalidInput in three cases. The first is a shard that no version holds and no
+    earlier call purged. The second is a shard with a copy that `shards` does not name. The third
+    is a shard that is missing or changed, if other shards of its segment are, too.
     """
     plan = plan_purge(store, shards, run.storage_options)
     names, recounted, done = plan.holdings.names, 0, plan.purge
@@ -213,7 +216,7 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
 
 
 def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
-    """Names of all shards in any version."""
+    """Return the names of all shards in any version."""
     counted = {url for table in ledger.tables.values() for url in table["url"].to_pylist()}
     left_out = {url for commit in log for url, _ in commit.skipped}
     return counted | left_out | {one.url for commit in log for one in commit.forgotten.shards}
@@ -222,7 +225,7 @@ def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
 def _committed(
     plan: PurgePlan, replaced: Sequence[Replacement], message: str
 ) -> tuple[MomentStore, Purge]:
-    """Commit the purge, with a record of its names until it is finished."""
+    """Commit the purge; first write a record of its shards, which stays until it is finished."""
     names, folder = plan.holdings.names, plan.store.folder
     record = begin_purge(folder, names)
     try:
@@ -337,16 +340,16 @@ def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
     if missing:
         gone = [record.url for record in group.purged]
         raise InvalidInput(
-            f"{', '.join(gone[:_SHOWN])} must be subtracted from a group of shards, but neither "
-            f"they nor all others of the group exist unchanged: {'; '.join(missing[:_SHOWN])}. "
-            "For the purge, put back either the shards to purge or the others, or `forget` the "
-            "others as well"
+            f"the purge must subtract {', '.join(gone[:_SHOWN])} from a group of shards, but some "
+            "of these files are missing or changed, and so are other shards of the group: "
+            f"{'; '.join(missing[:_SHOWN])}. Put back either the shards to purge or the others, "
+            "or `forget` the others as well, then run the same purge again"
         )
     return [shard for shard, _ in found if shard is not None]
 
 
 def _gathered(plan: PurgePlan, shards: Sequence[Shard], run: Run) -> tuple[Segment, ...]:
-    """Segments of counted shards; each must give the same counts as before."""
+    """Count shards again and return their segments; each must give the same counts as before."""
     if not shards:
         return ()
     with gathering_on(plan.store, run) as gathering:

@@ -35,19 +35,20 @@ from streaming_moments.storage.shards import PARTITIONS, Shard, files_of, finger
 from streaming_moments.storage.store.store import MomentStore
 
 _SHOWN = 5
-_ROUNDS = 20  # each round follows a commit of another writer
+# Number of attempts to rebase; each further attempt follows a commit of another writer.
+_ROUNDS = 20
 
 
 class ShardsMissing(InvalidInput):
-    """Counted shards are gone or have new content, so they cannot be counted again."""
+    """Counted shards no longer exist or have new content, so they cannot be counted again."""
 
 
 @dataclass(frozen=True)
 class RebaseResult:
     """Result of a rebase.
 
-    store : at the commit that adopted the new lineage
-    shards : how many were recounted
+    store : the store at the commit that adopted the new lineage
+    shards : number of recounted shards
     left_out : URLs of shards that the new lineage lacks, each with the reason
     resumed : whether an interrupted rebase was resumed
     """
@@ -59,7 +60,9 @@ class RebaseResult:
 
 
 def pilot_of(store: MomentStore) -> PilotOptions:
-    """Options that made the vocabulary and basis of the store; defaults if unrecorded.
+    """Return the options by which the vocabulary and basis of the store were made.
+
+    Options that the store does not record have their defaults.
 
     Examples
     --------
@@ -79,13 +82,13 @@ def rebase(
     allow_missing: bool = False,
     halves: bool | None = None,
 ) -> RebaseResult:
-    """Give a store a new lineage: vocabulary and basis from a pilot over the shards it counts.
+    """Give a store a new lineage, with vocabulary and basis from a pilot of its counted shards.
 
-    A store of vectors gets a new grid and sketch; other kinds are refused.
+    A store of vectors gets a new grid and sketch. Stores of other kinds are refused.
 
-    Its counts grow group by group, while readers and writers use the old lineage. One
-    commit adopts it. If the rebase is killed, the next one continues. Earlier versions have the old
-    lineage.
+    The counts of the new lineage grow group by group, while readers and writers use the old one.
+    One commit then adopts the new lineage. If a rebase is killed, the next rebase continues it.
+    Earlier versions keep the old lineage.
 
     Parameters
     ----------
@@ -96,14 +99,14 @@ def rebase(
     options : PilotOptions, optional
         As in `create`; by default the options of the current vocabulary and basis.
     allow_missing : bool
-        Leave out shards that are gone, changed or unreadable; otherwise they are an error.
+        Leave out shards that are missing, changed or unreadable; otherwise they are an error.
     halves : bool, optional
-        Whether to count half of the documents separately; by default as before.
+        Whether to count half of the documents separately; by default as in the old lineage.
 
     Raises
     ------
     ShardsMissing
-        Shards are gone or changed; the message names them.
+        Shards are missing or changed; the message names them.
     InvalidInput
         No counted shard exists, the store is of another kind, or options of words are given for
         vectors.
@@ -143,16 +146,16 @@ def rebase(
             return RebaseResult(adopted, counted.shards, tuple(left_out.items()), resumed)
     raise InvalidInput(
         f"other writers changed the shards of {store.url} {_ROUNDS} times while it was rebased; "
-        "run it again when they are done"
+        "run the rebase again when the other writers have finished"
     )
 
 
 def counted_shard(
     record: ShardRecord, storage_options: Mapping[str, object] | None = None, read_at: str = ""
 ) -> tuple[Shard | None, str]:
-    """Return a shard of the ledger as it is stored now, or None with the reason.
+    """Return a counted shard if its files still have the counted content, or None and a reason.
 
-    `read_at` is a signed URL to read it.
+    `read_at` is a signed URL at which the shard can be read.
     """
     if record.url.startswith((PARTITIONS, STANDARD_INPUT)):
         return None, "is not a file"
@@ -182,10 +185,10 @@ def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | N
 def present_shards(
     source: StatisticsSource, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Return the counted shards that exist unchanged, and why the others do not.
+    """Return the counted shards that exist unchanged, and the reason why each other does not.
 
-    Those of origins are never read from here, even if they could be. Raises ShardsMissing if some
-    do not exist and `allow_missing` is False, and InvalidInput without any.
+    Shards of origins are never read, even if they could be. Raises ShardsMissing if a shard is
+    missing or changed and `allow_missing` is False. Raises InvalidInput if no shard exists.
     """
     every = source.ledger()
     parts = source.segments if isinstance(source, WindowedStore) else source.commit.segments

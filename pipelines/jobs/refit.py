@@ -37,7 +37,7 @@ M = TypeVar("M", bound=Model)
 class TopicCoherences:
     """Coherences of each topic over its top 10 words, from stored co-document counts.
 
-    by_key : (k,) float64 each, by key of `COHERENCES`
+    by_key : (k,) float64 values of each coherence, by its key in `COHERENCES`
     """
 
     by_key: Mapping[str, NDArray[np.float64]]
@@ -59,10 +59,10 @@ class WordPairs:
 
     words : (m,) int64 core words, increasing
     frequencies : (m,) float64, documents with the word
-    together : (m, m) float64, documents with both
+    together : (m, m) float64, documents with both words
     documents : number of all documents
 
-    Documents are counted, or their weights are added up.
+    If documents have weights, each number is a sum of weights.
     """
 
     words: NDArray[np.int64]
@@ -93,19 +93,19 @@ def refit(
     seed: int = 0,
     refine: int = ROUNDS,
 ) -> TopicModel:
-    """Fit a model to a version of a store; the documents are not needed.
+    """Fit a model to a version of a store without reading documents.
 
-    Makes the three sweeps of `streaming_moments.fit_by` over the row blocks: the core for
-    whitening, the slices for the rotation or the whitened tensor, and the rows of the topics.
-    Rounds of refinement over the pair counts follow. The counts are read once if they fit into
-    memory.
+    Sweeps over the row blocks three times, as `streaming_moments.fit_by` does. The first sweep
+    reads the core for whitening, the second the slices for the rotation or the whitened tensor, and
+    the third makes the rows of the topics. Refinement rounds over the pair counts follow. If the
+    counts fit into memory, they are read only once.
 
     Parameters
     ----------
     store : MomentStore or WindowedStore
         The version to fit, or a window of it.
     n_topics : int
-        k.
+        Number of topics, k.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is the single-topic model.
     run : Run
@@ -136,9 +136,9 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
 
 
 def scored_refit(store: StatisticsSource, model: type[M], options: FitOptions, run: Run) -> M:
-    """Fit as `refit_by`, with the coherence of the topics, if it can be computed.
+    """Fit as `refit_by` does, and add the coherence of the topics if it can be computed.
 
-    Row blocks in memory serve both.
+    If the row blocks are held in memory, both steps use them.
     """
     require_kind_of(model, store)
     rows = refit_rows(store, model, options, run)
@@ -155,7 +155,10 @@ def _fitted(store: StatisticsSource, model: type[M], options: FitOptions, rows: 
 
 
 def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
-    """Raise an error if the model needs other statistics; the message names models that fit."""
+    """Raise an error if the model needs statistics of another kind than those of the store.
+
+    The message names models for the kind of the store.
+    """
     foundation = store.layout.foundation
     if model.kind != foundation.kind:
         own = " or ".join(f"{{refit.model:{one.name}}}" for one in models_of(foundation.kind))
@@ -169,13 +172,16 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
 def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
-    """Rows that a refit reads, within memory; arguments and errors as in `refit_by`."""
+    """Return the rows for a refit, planned to fit into memory.
+
+    Arguments and errors as in `refit_by`.
+    """
     foundation, cluster = store.layout.foundation, run.cluster
     totals: Any
     held, joining = 2, 0
     if foundation.by_length:
         if isinstance(options, TopicOptions):
-            # check this before the memory, because a larger budget would not help
+            # check the basis before the memory, because a larger budget would not help
             require_columns(options.topics, cast("Any", foundation).basis)
         totals = counted_lengths(store)
         held = blocks_held(totals.whole)
@@ -200,8 +206,8 @@ def refit_rows(
         held=held,
         joining=joining,
     )
-    # a fit of another kind than documents reads the halves of a row block in every step, with the
-    # block
+    # if the statistics are not of documents, every step of a fit reads a row block and its halves
+    # together
     halves = model.compares_halves or not foundation.by_length
     return rows_by(plan, store, totals, run, kept=2, halves=halves)
 
@@ -209,7 +215,10 @@ def refit_rows(
 def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
-    """Rows of a version as a plan stores them, with pair counts of halves if they fit."""
+    """Return the rows of a version, held as the plan says.
+
+    They have pair counts of the halves, if these fit into memory.
+    """
     return rows_for(plan.work_bytes).of(
         store,
         totals,
@@ -224,21 +233,23 @@ def rows_by(
 
 
 def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
-    """Return the alpha0 of the options; search for "auto" on the rows of a refit, and report it."""
+    """Return the alpha0 of the options.
+
+    For "auto", search for the best alpha0 on the rows of a refit, and report it.
+    """
     if options.alpha0 != AUTO:
         return float(options.alpha0)
     search = TopicModel.likeliest_alpha0(rows, options)
-    # this alpha0 is a detail: the fit that follows searches again, with its own number of topics
+    # report this alpha0 only as a detail, because the fit that follows searches again, with its
+    # own number of topics
     run.detail(search.sentence)
     return search.alpha0
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
-    """Return, for each row, the lengths of the documents in whose counts it is included.
+    """Return, for each row, the lengths of the documents whose counts include the row.
 
-    `store` is a version or a window of it.
-
-    Raises NotIdentifiable if no document has three words.
+    `store` is a version or a window of it. Raises NotIdentifiable if no document has three words.
     """
     lengths = store.row_lengths()
     if not lengths.whole.C3:
@@ -255,7 +266,7 @@ def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
 
 
 def blocks_held(histogram: Lengths) -> int:
-    """Number of row blocks in memory while one is read.
+    """Return how many row blocks are in memory while one is read.
 
     Examples
     --------
@@ -268,9 +279,10 @@ def blocks_held(histogram: Lengths) -> int:
 def coherence(
     store: StatisticsSource, model: TopicModel, run: Run, rows: OnCluster | None = None
 ) -> TopicCoherences | None:
-    """Coherences of the topics of a model on a version; None without co-document counts.
+    """Return the coherences of a model's topics, computed from the statistics of a version.
 
-    `rows` are those of the version, by default they are read.
+    Returns None if the store has no co-document counts. `rows` are the rows of the version; by
+    default they are read.
     """
     if not store.codocuments:
         return None
@@ -297,7 +309,7 @@ def with_coherence(store: StatisticsSource, model: M, run: Run, rows: OnCluster 
 
 
 def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
-    """Document and co-document counts of some increasing core words, from all row blocks."""
+    """Return document and co-document counts of core words; `words` are in increasing order."""
     frequencies = np.zeros(words.size)
     together = np.zeros((words.size, words.size))
     parts = rows.gathered("coherence", word_codocuments, words)
@@ -309,7 +321,7 @@ def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
 def word_codocuments(
     statistics: Statistics, words: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
-    """Positions of words of the block among `words`, with frequencies and co-document counts."""
+    """Return what a row block has of `words`: their places, frequencies and co-document counts."""
     step = statistics.block.step
     places = np.flatnonzero(words % step == statistics.block.index)
     rows = words[places] // step

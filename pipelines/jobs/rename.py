@@ -1,4 +1,4 @@
-"""Rename counted shards that have moved: write their segments again with the new names."""
+"""Rename counted shards whose files have moved: write their segments again with the new names."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def rename(
     message: str = "",
     copies: bool = False,
 ) -> MomentStore:
-    """Give counted shards that have moved their new names, so that no update counts them again.
+    """Rename counted shards whose files have moved, so that no update counts them again.
 
-    A shard has moved if its file is at the new place and no longer at the old one. Others keep
-    their names. Reads no shard. The statistics stay the same, bit for bit: the segments with such
-    shards are written again, in one commit. Earlier versions keep the old names.
+    A shard has moved if its file is at the new place and no longer at the old one. Other shards
+    keep their names. Reads no shard. The segments with moved shards are written again, in one
+    commit; their statistics stay the same, bit for bit. Earlier versions keep the old names.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ def rename(
     run : Run
         Cluster and options.
     message : str
-        Message for the log; by default it has both names.
+        Message for the log; by default it contains both names.
     copies : bool
-        Whether to rename shards as well whose file is still at the old place.
+        Whether to rename also shards whose files are still at the old place.
 
     Returns
     -------
@@ -63,8 +63,8 @@ def rename(
     Raises
     ------
     InvalidInput
-        No counted or forgotten shard has such a name, or none has moved; a new name is counted
-        already, or an origin counted the shards.
+        No counted or forgotten shard has an old name, no shard has moved, a new name is already
+        the name of a counted shard, or an origin counted the shards.
     ShardError
         A place cannot be listed.
     BoundExceeded
@@ -84,7 +84,11 @@ def rename(
         examples = ", ".join(sorted(known)[:_SHOWN])
         raise InvalidInput(
             f"no counted shard is named {before}{'...' * (not is_file)}; "
-            + (f"names are such as {examples}" if known else "the store counts no shard")
+            + (
+                f"counted shards have names such as {examples}"
+                if known
+                else "the store counts no shard"
+            )
         )
     there = _files(after, run)
     here = set[str]() if copies else _files(before, run)
@@ -103,13 +107,13 @@ def rename(
 
 
 def _name(url: str, run: Run) -> str:
-    """Name of a file or folder for the ledger, without a slash at its end."""
+    """Return the name of a file or folder as in the ledger, without a slash at its end."""
     fs, path = open_file_system(url, run.storage_options)
     return shard_name(url_of(fs, path)).rstrip("/")
 
 
 def _files(place: str, run: Run) -> Set[str]:
-    """Names of the files at a place: a file, or a folder and all below."""
+    """Return the names of the files at a place: the file itself, or all files below a folder."""
     fs, path = open_file_system(place, run.storage_options)
     with shard_errors(place, run.storage_options):
         if not fs.exists(path):

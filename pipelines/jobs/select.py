@@ -75,7 +75,7 @@ from streaming_moments.statistics.counts.whitening import (
 )
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-_ROW_COPIES = 3  # copies of the topic rows that are held: the parts, their union, and the topics
+_ROW_COPIES = 3  # copies of the topic rows in memory: the parts, their union, and the topics
 
 
 @renamed_arguments("0.3.0", "0.4.0", topics="n_topics")
@@ -89,13 +89,14 @@ def select(
     refine: int | Literal["auto"] = ROUNDS,
     spell: Spell = of_commands,
 ) -> Selection:
-    """Fit models of many numbers of topics and alpha0 to a version of a store; store none.
+    """Fit models of several numbers of topics and alpha0 to a version of a store; save no model.
 
-    Shared work is done once: the core moments; for each alpha0 the whitening for the most topics,
-    whose leading columns whiten for fewer; and the evidence of the slices, whose leading part
-    serves fewer topics (not for "feature"). One sweep over the blocks makes the rows of as many
-    models as fit into memory. It also reads the pair counts for refinement and the co-document
-    counts of all top words. The models equal those of `refit`.
+    The models share work. The core moments are computed once. For each alpha0, the whitening is
+    computed once, for the largest number of topics; its leading columns whiten for fewer topics.
+    The evidence of the slices is also computed once, and its leading part serves fewer topics
+    (except with method "feature"). One sweep over the blocks makes the topic rows of as many models
+    as fit into memory. It also reads the pair counts for refinement and the co-document counts of
+    all top words. The models equal those of `refit`.
 
     Parameters
     ----------
@@ -104,8 +105,8 @@ def select(
     n_topics : sequence of int
         Numbers of topics.
     alphas : sequence of float or "auto"
-        Sums of the Dirichlet parameters. "auto" has the best held-out log-likelihood with the
-        middle number of topics, because a wrong number hardly affects it.
+        Sums of the Dirichlet parameters. "auto" takes the value with the best held-out
+        log-likelihood at the middle number of topics, because the number hardly affects this value.
     run : Run
         Cluster and options.
     method : str
@@ -113,15 +114,15 @@ def select(
     seed : int
         Seed of random directions and starts of some methods.
     refine : int or "auto"
-        Rounds of refinement of each model. "auto" stops for each when the held-out log-likelihood
-        no longer rises.
+        Rounds of refinement of each model. "auto" stops for each model when its held-out
+        log-likelihood no longer rises.
     spell : Spell
-        Words for options in the reasons of candidates that cannot be fitted.
+        How to write options in the reasons why candidates cannot be fitted.
 
     Returns
     -------
     Selection
-        Candidates; one that cannot be fitted has the reason.
+        All candidates. A candidate that cannot be fitted contains the reason.
 
     Raises
     ------
@@ -180,8 +181,8 @@ def select(
         else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
-    # a rebase raises the limit only if the basis sets it, so only then `core` is the most that it
-    # allows
+    # a rebase raises the limit only if the basis sets it; only then report `core`, the highest
+    # limit that a rebase can reach
     core = basis.core if limit == basis.columns else None
     one = found[forms[0], 1] if with_single else None
     single = one.held_out if isinstance(one, Fitted) else None
@@ -208,7 +209,7 @@ def _known_alphas(
 
 @dataclass(frozen=True, eq=False)
 class _Refining:
-    """Rows of the pair counts, the rounds of each model, and the rounds of its halves."""
+    """Function that refines a model by rounds over the rows `pairs`, and scores it by `halves`."""
 
     pairs: Rows
     halves: HalfRows | None
@@ -216,7 +217,7 @@ class _Refining:
     seed: int
 
     def __call__(self, model: Any) -> tuple[Any, float]:
-        """Return a handle of the refined model with its held-out scores, and the seconds."""
+        """Return a handle of the refined model with held-out scores, and the elapsed seconds."""
         started, rounds = time.perf_counter(), self.rounds
         if rounds == "auto":
             assert self.halves is not None
@@ -228,7 +229,7 @@ class _Refining:
 
 
 def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = TopicModel) -> None:
-    """Raise InvalidInput for `auto` options of a store without halves, with the remedy."""
+    """Raise InvalidInput, with a remedy, if options are "auto" but the store has no halves."""
     if not auto or store.halves:
         return
     named = remedy(" and ".join(f"{{option.{name}}}" for name in auto))
@@ -245,7 +246,7 @@ def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = To
 def whiten_most(
     parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
-    """Return a whitening for the largest possible of some increasing numbers of topics.
+    """Return a whitening for the largest number of `topics` that is possible; `topics` increase.
 
     Also returns how many eigenvalues are positive, which limits the number. If every number is
     too large, returns None in place of the whitening.
@@ -256,7 +257,7 @@ def whiten_most(
 def whiten_most_of(
     core: AnyCoreMoments, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
-    """Do the same as `whiten_most`, for core moments of any form."""
+    """Do the same as `whiten_most` with core moments in any representation."""
     positive = positive_eigenvalues(core, basis, form)
     fitting = [k for k in topics if k <= positive]
     return (whiten(core, basis, fitting[-1], form) if fitting else None), positive
@@ -270,7 +271,7 @@ def _planned(
     held: int,
     refine: int | Literal["auto"],
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
-    """Plan for the most topics within basis and memory; say why larger numbers do not fit."""
+    """Plan for the most topics that basis and memory allow; return the errors of larger numbers."""
     plans: list[RefitPlan] = []
     refused: dict[int, StreamingMomentsError] = {}
     for k in numbers:
@@ -299,7 +300,7 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """Return, for each form, a whitening on a worker and the number of positive eigenvalues."""
+    """Return a whitening on a worker, and the number of positive eigenvalues, for each form."""
     cores = rows.each("reading row blocks", core_rows)
     spaces: list[tuple[Future[Any], int]] = []
     if not rows.whole_core:
@@ -308,7 +309,7 @@ def _whitened(
             whitening, positive = whiten_most_of(core, rows.basis, numbers, form)
             spaces.append((rows.shared(whitening), positive))
         return spaces
-    # one after another, because each holds the core moments twice
+    # compute the whitenings one after another, because each holds the core moments twice
     for form in forms:
         most = rows.once(
             "whitening", whiten_most, cores, rows.lengths.whole, rows.basis, numbers, form
@@ -327,10 +328,10 @@ def _models(
     seed: int,
     refining: _Refining,
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
-    """Models of one form, for increasing numbers of topics."""
+    """Fit the models of one form for increasing `numbers` of topics; yield number and result."""
     most = numbers[-1]
     # A method with slices needs sums for each number of topics, because the slice with the widest
-    # gap differs. Other methods share the sums of the largest number.
+    # gap depends on the number. Other methods share the sums of the largest number.
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),
@@ -338,7 +339,7 @@ def _models(
         )
         for k in (numbers if decomposition_called(method).needs_slices else [most])
     }
-    # the largest first, because they take longest
+    # solve for the largest numbers first, because they take longest
     falling = numbers[::-1]
     solved: list[Future[Any]] = rows.calls(
         "rotations",
@@ -348,7 +349,7 @@ def _models(
         in_flight=rows.run.cluster.workers * plan.solves_in_flight,
     )
     del gathered
-    # directions and models stay on the workers; only their descriptions come here
+    # directions and models stay on the workers; this process gets only descriptions of them
     refusals: list[str] = rows.calls("rotations", refusal_of, [(one,) for one in solved])
     ready: dict[int, Future[Any]] = {}
     for k, one, refusal in zip(falling, solved, refusals, strict=True):
@@ -375,12 +376,12 @@ def _models(
 
 
 def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Groups of numbers of topics whose rows fit into memory together."""
+    """Yield groups of numbers of topics; the rows of a group's models fit into memory together."""
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan already includes the rows of the largest model twice; if memory is left, more rows
-    # fit
+    # the plan already includes the rows of the largest model twice; memory that is left can hold
+    # more rows
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:
@@ -392,7 +393,7 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
 
 
 def _pairs(rows: OnCluster, store: StatisticsSource, models: Sequence[Fitted]) -> WordPairs | None:
-    """Counts of all top words of all models; None if the store has none."""
+    """Return co-document counts of the top words of all models; None if the store has no counts."""
     if not store.codocuments or store.basis.core < 2:
         return None
     return count_pairs(rows, np.unique(np.concatenate([model.words for model in models])))

@@ -29,7 +29,7 @@ M = TypeVar("M", bound=Model)
 
 
 def model_selected(store: StatisticsSource) -> Any | None:
-    """Return the model whose numbers of states are compared on a store; None for topics.
+    """Return the model whose numbers of states a store can compare; None for a model of topics.
 
     Raises InvalidInput if the store is of a kind without a comparable model.
     """
@@ -46,7 +46,8 @@ def model_selected(store: StatisticsSource) -> Any | None:
         raise InvalidInput(
             f"held-out data cannot choose the number of states of {names}",
             remedy(
-                "fit several numbers by {refit.model} with {names}, and compare the scores",
+                "fit several numbers of states by {refit.model} with {names}, and compare the "
+                "scores",
                 names=names,
             ),
         )
@@ -62,12 +63,12 @@ def select_states(
 ) -> Selection:
     """Score each half of the records under models of the other half; store no model.
 
-    Each of `tried`, `Options` of a model with `compares_states`, is a candidate. One that cannot be
-    fitted has the reason, with options in words of `spell`.
+    Each of `tried` is a candidate: `Options` of a model with `compares_states`. A candidate that
+    cannot be fitted contains the reason, in which `spell` writes the options.
 
-    Raises InvalidInput without candidates, for other models, and for a store of another kind,
-    without halves or with sketches alone. Raises NotIdentifiable or BoundExceeded if no candidate
-    can be fitted.
+    Raises InvalidInput if there are no candidates, or if the numbers of states of the model cannot
+    be compared. Also if the store is of another kind, has no halves, or has only sketches. Raises
+    NotIdentifiable or BoundExceeded if no candidate can be fitted.
     """
     started = time.perf_counter()
     require_kind_of(model, store)
@@ -120,7 +121,10 @@ def select_states(
 def _single(
     store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
 ) -> HeldOut | None:
-    """Score of one state, if it shows how many states are separable; None if it has none."""
+    """Return the score of one state; None if it is not needed or cannot be computed.
+
+    It is needed if it shows how many of the tried states are separable.
+    """
     alphas = [getattr(one, "alpha0", 0.0) for one in tried]
     if not needs_single([one.topics for one in tried], alphas):
         return None
@@ -132,7 +136,7 @@ def _single(
 
 
 def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
-    """Return a model of a store with its scores by halves, if there are some."""
+    """Return the model with held-out scores by halves, or as it is if they cannot be computed."""
     kept: Any = model
     if getattr(kept, "held_out", True) is not None:
         return model

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.aggregation.group_runner import Gathered
 
 _SHOWN = 20
-_IN_COMMAND = 3  # shards in a command that a message gives
+_IN_COMMAND = 3  # when a message suggests a command, name at most this many shards in it
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,16 @@ class UpdateResult:
     """Result of an update.
 
     store : at the last commit
-    counted, already : numbers of shards counted now and before
-    documents, tokens, outside : documents and vocabulary tokens counted now, and other tokens
+    counted, already : numbers of shards that this update counted, and that were counted before it
+    documents, tokens, outside : numbers of documents, vocabulary tokens and other tokens that this
+        update read
     bad : shards left out because they are unreadable
     replaced : shards that had been counted with other content, which was subtracted
-    copies : shards counted now whose content is counted under another name as well, with that name
+    copies : shards that this update counted although their content is also counted under another
+        name, each with that name
     forgotten : shards left out, each with "forgotten" or "purged" as the reason
-    unrecorded : shards of `bad` that the next commit names; empty at the end
+    unrecorded : shards of `bad` that no commit names yet; the next commit will, so it is empty at
+        the end
     seconds : thread time of the tokeniser, and of all reading including the tokeniser
     """
 
@@ -105,9 +108,9 @@ def update(
 ) -> UpdateResult:
     """Count the shards that were not counted before, except forgotten ones.
 
-    Shards form groups, each with a commit. Tasks of one large shard or many small ones add to sums
-    that stay on the workers. Then one task for each row block adds these up and writes them. A
-    crash loses at most the open group.
+    Shards form groups, each with a commit. Each task reads one large shard or many small ones, and
+    adds to sums that stay on the workers. Then, for each row block, one task adds up the sums of
+    all workers and writes them. A crash loses at most the open group.
 
     Parameters
     ----------
@@ -125,17 +128,17 @@ def update(
         How memory is divided; by default from the budget of the cluster.
     old : sequence of Shard, optional
         Old content of changed shards, which new content replaces in one commit. It is not needed if
-        a segment of any version holds the shard alone. With None changed shards are an error.
+        a segment of any version holds the shard alone. Without it, changed shards are an error.
     unique : bool
-        Whether a shard whose content is counted under another name is bad.
+        Whether to treat a shard as bad if its content is counted under another name.
     include_forgotten : bool
         Count forgotten and purged shards as well, and remove them from the list of forgotten ones.
     others_again : bool
         Whether to recount all other shards of a segment if there is no other way to find old
         content; otherwise that is an error.
     include_moved : bool
-        Count a shard again that has moved since it was counted. By default it is bad: its file name
-        and content are those of a counted shard whose file is gone. See `rename`.
+        Count moved shards again. By default such a shard is bad: it has the file name and content
+        of a counted shard whose file no longer exists. See `rename`.
 
     Raises
     ------
@@ -145,9 +148,9 @@ def update(
         A sum of the store would overflow; the message names the shard. Earlier groups are
         committed.
     ShardError, InvalidInput
-        Shards are unreadable or changed since they were counted; the message names all of the group
-        and counts the shards of committed groups. Or a shard is within a counted folder, or a
-        folder of a counted one.
+        Shards are unreadable or changed since they were counted. The message names all of these in
+        the group, and gives the number of shards in committed groups. Or a shard lies in a folder
+        that is counted as a shard, or is a folder in which a counted shard lies.
     ShardsForgotten
         The new content of a counted shard was forgotten.
     StoreError
@@ -210,14 +213,14 @@ def _updated(
         strict = replace(gathering, keep_going=False)
         store = replace_changed(strict, changed, old, unique, again, others_again)
         result = replace(result, store=store, replaced=len(changed))
-    # all shards of a group have the same day, so that a refit can choose among days
+    # form groups of shards of the same day, so that a refit can choose among days
     gathering, undated = with_days(gathering, compared.new)
     left_out = {error.url for error in undated}
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
-    # Split a group into groups of half its size if its pieces overlap or its counts exceed the
-    # sums. Read these before the next group.
+    # If pieces of sequences overlap in a group, or its counts would overflow the sums, split it
+    # into groups of half its size. Read these before the next group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]
@@ -249,8 +252,9 @@ def _commit_group(
 
     Shards that were forgotten, perhaps meanwhile, are left out, too.
 
-    Returns shards with overlapping pieces, or too many counts for the sums, to be read in smaller
-    groups. A shard alone is bad.
+    If pieces of sequences overlap in the group, or its counts would overflow the sums, its shards
+    are returned, so that the caller reads them in smaller groups. A group of a single such shard
+    cannot be divided, so the shard is bad.
     """
     from streaming_moments.pipelines.aggregation.group_runner import Gathered, gather_group
 
@@ -274,12 +278,13 @@ def _commit_group(
         bad, apart = gathered.bad, gathered.shards
         if len(apart) == 1:
             bad, apart = (*bad, ShardError(apart[0].url, *overlap.args[:1])), ()
-        # sorted, so that the same one of two overlapping shards counts, regardless of their order
+        # Sort the shards, so that of two overlapping shards the same one counts, whatever the
+        # order in which they are listed.
         return _committed(result, Gathered(None, (), bad)), sorted(apart, key=lambda one: one.url)
     except (ShardsAlreadyCounted, CopiesCounted, ShardsForgotten) as conflict:
         store = result.store.latest()
-        # only shards that another writer counted are left out here; copies of them are noticed when
-        # they are read
+        # leave out only shards that another writer counted; copies of counted shards are found when
+        # the group is read again
         counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
         _require_same(store, gathered, counted)
         forgotten = conflict.reasons if isinstance(conflict, ShardsForgotten) else ()
@@ -292,7 +297,7 @@ def _commit_group(
             already=result.already + len(counted),
             forgotten=(*result.forgotten, *forgotten),
         )
-        # unreadable shards are not read again
+        # keep the errors of unreadable shards, which are not read again
         return _committed(result, replace(gathered, segment=None, shards=())), ()
 
 
@@ -307,9 +312,9 @@ def _without_room(
     bad: tuple[ShardError, ...],
     full: SumExceeded,
 ) -> tuple[UpdateResult, Sequence[Shard]]:
-    """Divide a group that is too large for the sums into smaller ones.
+    """Return the shards of a group that would overflow the sums, to be read in smaller groups.
 
-    A single shard that is too large is bad.
+    A single shard that would overflow them is bad.
     """
     from streaming_moments.pipelines.aggregation.group_runner import Gathered
 
@@ -321,7 +326,7 @@ def _without_room(
     if not gathering.keep_going:
         raise SumExceeded(
             remedy("{url}: {full}", url=printable(shard.url), full=full),
-            "{update.skip_bad_shards} leaves out shards that do not fit into the sums",
+            "{update.skip_bad_shards} leaves out shards that would overflow the sums",
         ) from full
     return _committed(result, Gathered(None, (), (*bad, NoRoom(shard.url, *full.args)))), ()
 
@@ -329,7 +334,7 @@ def _without_room(
 def _stopped(
     error: ShardError | InvalidInput | SumExceeded, counted: int
 ) -> ShardError | InvalidInput | SumExceeded:
-    """Return the error with the number of committed shards."""
+    """Return the error, with the number of shards that were committed before it."""
     are = "is" if counted == 1 else "are"
     done = f"{of_number(counted, 'shard')} before it {are} counted and committed; "
     done += "the same command counts the rest"
@@ -340,10 +345,11 @@ def _stopped(
 
 
 def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -> None:
-    """Raise an error for shards that the other writer counted with other content."""
+    """Raise an error if another writer has counted some of the shards with other content."""
     records = gathered.segment.shards if gathered.segment else ()
     mine = {record.url: record.fingerprint for record in records}
-    # parts of a growing file may differ between the writers; the next update continues them
+    # ignore parts of a growing file: writers may see different parts, and the next update
+    # continues them
     counted = ((url, store.ledger().find(url)) for url in urls if first_byte(url) is None)
     changed = [
         (record, mine[url])
@@ -383,9 +389,9 @@ def _committed(
     again: bool = False,
     last: bool = False,
 ) -> UpdateResult:
-    """Commit a segment, and record the bad shards since the last commit.
+    """Commit a segment, and record the bad shards that were found since the last commit.
 
-    Without a segment it commits bad shards only if this is the last commit.
+    Without a segment, bad shards are committed only if this is the last commit of the update.
     """
     bad, segment = (*result.unrecorded, *gathered.bad), gathered.segment
     cutting, reading = (sum(pair) for pair in zip(result.seconds, gathered.seconds, strict=True))

@@ -16,9 +16,9 @@ _SINGLE: TypeAdapter[HeldOut | None] = TypeAdapter(HeldOut | None)
 
 
 def latest_comparison(folder: Folder, store: str) -> tuple[int, Selection] | None:
-    """Return version and models of the latest comparison of several models in the last 30 runs.
+    """Return the latest comparison of several models, and before it the version of the store.
 
-    Arguments as in `read_history`.
+    Looks only at the last 30 runs. Arguments as in `read_history`.
     """
     written = [name for name in folder.names("") if name.startswith("night-")]
     for name in [one for one in written if one.endswith(".json")][: -MOST_NIGHTS - 1 : -1]:

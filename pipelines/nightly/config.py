@@ -53,9 +53,9 @@ from streaming_moments.storage.formats import ReadLimits
 
 @dataclass(frozen=True, config=STRICT)
 class CreateSection(KindOptions, CountingOptions, PilotOptions):
-    """Options for creating the store on the first night; keys as the options of `create`.
+    """Options for creating the store on the first night; the keys are the options of `create`.
 
-    given : keys that the file has, which need not differ from the defaults
+    given : keys that the file contains, also those with default values
     """
 
     given: ClassVar[frozenset[str]] = frozenset()
@@ -88,7 +88,7 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
 
     @property
     def sketches(self) -> bool:
-        """Whether the section requests sketches where few words would be stored whole."""
+        """Whether the section requests sketches even for few words, which would be stored whole."""
         return self.sketch_columns is not None and self.sketch_columns <= WHOLE
 
     @property
@@ -130,9 +130,9 @@ class UpdateSection:
 
 @dataclass(frozen=True, config=STRICT)
 class MergeSection:
-    """Stores of other sites to take over before the update, and how old they may be."""
+    """Stores of other sites that a night merges before the update, and how old they may be."""
 
-    # TOML has the key `from`, which is a word of Python
+    # the key in TOML is `from`, which is a reserved word in Python
     from_: Annotated[tuple[Place, ...], Field(alias="from", min_length=1), BeforeValidator(listed)]
     max_age: Positive | None = None
     unique: bool = False
@@ -157,10 +157,11 @@ class RebaseSection:
 
 @dataclass(frozen=True, config=STRICT)
 class GrowthSection:
-    """Share of new tokens outside the vocabulary above which words are added, and how many.
+    """When a night adds words to the vocabulary, and how many.
 
-    The share must also exceed that of the counted documents by `outside_rise`, if there are any. A
-    vocabulary that always lacked these words lacks them every night. A vocabulary of `most_words`
+    The share of new tokens outside the vocabulary must exceed `outside_above`. It must also exceed
+    the share of the documents counted before, if there are any, by `outside_rise`; otherwise a
+    vocabulary that always lacked these words would grow every night. A vocabulary of `most_words`
     gets no more words.
     """
 
@@ -171,14 +172,16 @@ class GrowthSection:
     most_words: Count | None = None
 
 
-# Rule for a configuration without this section. Then no one watches the size of the vocabulary.
+# Rule for a configuration without [growth]. It is strict, because then no one watches the size of
+# the vocabulary.
 _GROWTH = GrowthSection(outside_rise=0.02)
-MOST_TIMES = 2  # largest vocabulary, in multiples of the size that the store was created with
+# Without [growth], the vocabulary grows at most to this multiple of the requested size.
+MOST_TIMES = 2
 
 
 @dataclass(frozen=True, config=STRICT)
 class ClusterSection:
-    """Options of the cluster, as those of every command."""
+    """Options of the cluster, the same as for every command."""
 
     scheduler: ShardUrl | None = None
     workers: Number = 0
@@ -190,7 +193,7 @@ class ClusterSection:
 
 @dataclass(frozen=True, config=STRICT)
 class MetricsSection:
-    """Local file for the metrics of each run, which the node exporter reads."""
+    """Local file to which each run writes its metrics, so that the node exporter reads them."""
 
     textfile: Annotated[str, AfterValidator(collected)]
 
@@ -216,10 +219,10 @@ class NightlyConfig:
     update, rebase, gates, cluster : sections
         Options of the other steps; without [rebase] no night rebases.
     growth : GrowthSection, optional
-        When words are added. Without [growth]: if the share of tokens outside the vocabulary is
-        above 5% and has risen by 2 points, up to twice the requested vocabulary size; but never
-        with [merge], or for a store that was created like another, because stores that add words
-        of their own no longer add up.
+        When words are added. Without [growth], words are added if the share of tokens outside the
+        vocabulary is above 5% and has risen by 2 points, up to twice the requested vocabulary
+        size. They are never added with [merge], or to a store that was created like another,
+        because the statistics of stores with different words cannot be added.
     metrics : MetricsSection, optional
         File for the metrics; without [metrics] no file is written.
     tag : str
@@ -302,8 +305,8 @@ class NightlyConfig:
         several = len(refit.topics) * len(refit.alpha0) > 1
         if several and not refit.topical and not made.halves:
             raise ValueError(
-                "[refit] compares several topics or alpha0, which needs halves; give one of "
-                "each, or remove halves = false from [create]"
+                "[refit] compares several topics or alpha0, which needs halves of the records; "
+                "give one of each, or remove halves = false from [create]"
             )
         # models of rows of numbers need no halves: the spectrum decides their number of components
         if refit.auto and refit.family.holds_out not in ("", "rows") and not made.halves:
@@ -345,7 +348,8 @@ class NightlyConfig:
         return self
 
 
-# These keys are defined here and not in the configuration of a service, which imports this module.
+# Keys of a service's file. They are defined here, because the module with the configuration of a
+# service imports this module.
 _SERVICE = OtherFile(
     frozenset({"inbox", "tokens", "listen", "accumulate", "keep"}),
     "a service",

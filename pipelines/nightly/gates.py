@@ -1,4 +1,4 @@
-"""Measures of a night's model; a gate bounds one and may reject the model."""
+"""Measures of a night's model, and gates; a gate is a bound on a measure and may reject a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Perplexity = Annotated[float, Field(ge=1)]
 
 @dataclass(frozen=True, eq=False)
 class Night:
-    """Values for judging a model.
+    """What a model is judged by.
 
     model : model of the night, with its coherence or held-out values
     published : the model published before; None on the first night
@@ -64,10 +64,10 @@ class Measure:
     """A number of a night's model, and the key of `[gates]` that bounds it.
 
     name : name in reports and messages, with its unit
-    bound : type of its bound, as the configuration checks it
-    of : computes its value; None if it is unknown
-    known : whether the requested model has this value
-    default : bound without one in the configuration; None judges nothing
+    bound : type of its bound in the configuration
+    of : function that computes its value; None if the value is unknown
+    known : function that says whether the requested model has this value
+    default : bound if the configuration gives none; None means no bound
     held_out : whether it needs held-out records, and so a store with halves
     coherence : whether it needs co-document counts
     """
@@ -90,7 +90,7 @@ def _coherence_drop(night: Night, key: str) -> float | None:
 
 
 def _held_out_drop(night: Night) -> float | None:
-    """Drop of the held-out log-likelihood of a pair or triple; None if it cannot be compared."""
+    """Return how much the held-out log-likelihood per pair or triple fell; None if unknown."""
     model, published = night.model, night.published
     if published is None or published.vocabulary != model.vocabulary:
         return None
@@ -101,7 +101,10 @@ def _held_out_drop(night: Night) -> float | None:
 
 
 def _move(night: Night) -> float | None:
-    """Largest move of the mean of a cluster; None without clusters or if the width changed."""
+    """Return the largest distance that a cluster's mean has moved.
+
+    Returns None if a model has no clusters, or if the number of columns has changed.
+    """
     if night.published is None:
         return None
     after, before = states_of(night.model), states_of(night.published)
@@ -135,7 +138,7 @@ def _of_clusters(refit: RefitSection) -> bool:
 
 
 def _held_out_of(refit: RefitSection) -> bool:
-    # models of other families do not store their held-out log-likelihood
+    # only some families of models store their held-out log-likelihood
     return bool(refit.family.holds_out) and hasattr(refit.family, "held_out")
 
 
@@ -254,7 +257,7 @@ class _Bounds:
         return tuple(one.key for one in self.given if one.coherence)
 
     def require_known(self, refit: RefitSection) -> None:
-        """Raise ValueError if a model lacks measures with bounds; the message names them."""
+        """Raise ValueError if bounds are given for measures that the model lacks; name these."""
         idle = [one.key for one in self.given if not one.known(refit)]
         if idle:
             raise ValueError(

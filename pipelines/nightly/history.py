@@ -1,4 +1,4 @@
-"""History of the nights, as pages and metrics need it from earlier reports."""
+"""History of the nights, read from earlier reports for pages and metrics."""
 
 from __future__ import annotations
 
@@ -42,23 +42,24 @@ class StoreState:
 class Night:
     """One run, as its report describes it.
 
-    Reports are never rewritten, so they have fields of their own version only. Times are ISO 8601.
+    Reports are never rewritten, so each has only the fields of the version of the package that
+    wrote it. Times are ISO 8601.
 
     last_published : when this run or an earlier one last published a model
-    model, published, published_before : names of the night's model, and of those published after
-        and before it
-    weights : share of each topic of its model, by number
-    origins : earlier number of each matched topic, by number
+    model : name of the night's model
+    published, published_before : names of the published model after and before the night
+    weights : share of each topic of the night's model, by number
+    origins : number of each matched topic in the model published before, by its number now
     drift, state : None if they were not measured
     until : last day of the documents, if they have days
-    names : name of each topic of its model, by number
+    names : name of each topic of the night's model, by number
     samples : a document about each topic, by number
-    page : name of its page, in the same folder; empty without one
+    page : name of the run's page, in the same folder; empty without one
     words_added : number of words added to the vocabulary
-    seconds : from start to end; None if the run did not end
+    seconds : seconds from the start of the run to its end; None if the run did not end
     gates : bounds for publishing, with the measured values
     reasons, error : as in the report
-    warnings : its warnings and left-out shards in words
+    warnings : warnings and left-out shards of the run, in words
     undecided : rejected model that waits for a decision
     """
 
@@ -100,10 +101,10 @@ class Night:
 class NightHistory:
     """Earlier runs, the latest last.
 
-    `unread` names files that are not reports, and `pages` names the pages.
+    `unread` names files that cannot be read as reports, and `pages` names the pages of nights.
 
-    `others` are runs of other stores with reports in the same folder, and `latest` is the name of
-    the latest report of any store.
+    `others` are runs of other stores whose reports are in the same folder, and `latest` is the name
+    of the latest report of any store.
     """
 
     nights: tuple[Night, ...] = ()
@@ -131,13 +132,13 @@ def night_of(report: NightReport) -> Night:
 
 
 def read_history(folder: Folder, store: str) -> NightHistory:
-    """Read the last 30 runs from the reports in a folder; `store` is the store of `nights`."""
+    """Read the last 30 runs from the reports in a folder; those of `store` become `nights`."""
     written = [name for name in folder.names("") if name.startswith("night-")]
     names = [name for name in written if name.endswith(".json")][-MOST_NIGHTS:]
     pages = tuple(name for name in written if name.endswith(".html"))
     nights, unread = [], []
     for name, content in zip(names, folder.find_all(names), strict=True):
-        if content is None:  # deleted after the listing
+        if content is None:  # the report was deleted after the names were listed
             continue
         try:
             page = name.removesuffix(".json") + ".html"
@@ -150,7 +151,7 @@ def read_history(folder: Folder, store: str) -> NightHistory:
 
 
 def _night(content: Mapping[str, Any]) -> Night:
-    # "refused" in reports of earlier releases
+    # reports of earlier releases say "refused" instead of "rejected"
     outcome = {"refused": "rejected"}.get(content.get("outcome", ""), content.get("outcome", ""))
     drift, matching = _part(Drift, content.get("drift")), content.get("matching") or {}
     topics, days = content.get("topics", ()), (content.get("status") or {}).get("days")
@@ -207,7 +208,7 @@ def _seconds(content: Mapping[str, Any]) -> float | None:
 
 
 def _part(kind: Any, content: Mapping[str, Any] | None) -> Any:
-    """Convert a value of a report: drop keys of other versions, and fill missing ones with None."""
+    """Convert a value of a report of any version: drop unknown keys, set missing ones to None."""
     if content is None:
         return None
     return kind(**{part.name: content.get(part.name) for part in fields(kind)})

@@ -22,9 +22,9 @@ class _Row:
 def nights_index(report: NightReport, history: NightHistory) -> bytes:
     """Return an HTML list of all nights with a page, the latest first.
 
-    It shows how the last runs ended, and nothing about documents or topics. So it stays valid when
-    a page is deleted. `history` has the earlier runs, and the names of their pages. Nights of other
-    stores in the same folder are listed with their store.
+    It shows how the last runs ended, and nothing about documents or topics. So it may stay as it is
+    when a page is deleted. `history` has the earlier runs, and the names of their pages. Nights of
+    other stores in the same folder are listed with their store.
 
     Examples
     --------

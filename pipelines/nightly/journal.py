@@ -1,4 +1,4 @@
-"""The journal of a night: its finished steps, and the lock that shows that it is alive."""
+"""The journal of a night: its finished steps, and the lock that shows that the night is alive."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.store.store import MomentStore
 
-_BEATS = 4  # renewals before the lock expires
+_BEATS = 4  # renew the lock this many times in the time after which it would expire
 
 
 @dataclass
 class Journal:
-    """Steps of a run, as they finish.
+    """Finished steps of a run, and its lock.
 
-    lock : lock of the run; each step renews it first
-    tell : called with each finished step
+    lock : lock of the run; each step renews it before it begins
+    tell : function that is called with each finished step
     steps : finished steps
     """
 
@@ -35,16 +35,17 @@ class Journal:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Renew the lock from a thread during work without steps.
+        """Let a thread renew the lock during work that has no steps.
 
-        So its expiry may be short, and a run that waits for a dead run waits only that long.
+        So the lock may expire after a short time, and other runs wait only that long for a dead
+        run.
         """
         over = threading.Event()
 
         def keep() -> None:
             while not over.wait(self.lock.expiry.total_seconds() / _BEATS / 2):
-                # The renewal is tried again. The run notices a lost lock at its next commit, or
-                # when it releases the lock.
+                # Ignore errors, because the next turn tries again. The run notices a lost lock at
+                # its next commit, or when it releases the lock.
                 with suppress(StoreError):
                     self.beat()
 
@@ -58,9 +59,10 @@ class Journal:
 
     @contextmanager
     def step(self, name: str) -> Iterator[dict[str, Any]]:
-        """Run a step, and yield the dictionary of values it reports; a failed step is not listed.
+        """Run a step; yield a dictionary, to which the step adds the values that it reports.
 
-        Raises LockHeld if another run considers this one dead and took over.
+        A failed step is not listed. Raises LockHeld if another run considered this one dead and
+        took over.
         """
         self._renew()
         found: dict[str, Any] = {}
@@ -80,7 +82,7 @@ class Journal:
         """Open the store for writing under the lock; errors as in `step`."""
         with self._renewing:
             if store.commit.fence >= self.lock.fence:
-                # the lock files of that writer no longer exist
+                # go above the fence of the latest commit, whose lock files no longer exist
                 self.lock = self.lock.above(store.commit.fence)
             return replace(store, fence=self.lock.fence)
 
@@ -92,9 +94,9 @@ class Journal:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """Progress that renews the lock of a run with every shard and row block.
+    """Progress that renews the lock of a run after finished shards and row blocks.
 
-    `shown` receives the progress, too.
+    It passes the progress on to `shown`.
     """
 
     journal: Journal

@@ -20,8 +20,10 @@ from streaming_moments.storage.files.urls import require_no_secret, require_no_u
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
 
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)  # rules for all sections
-PREFIX = "night-v"  # names of models are this prefix and the version to which the model was fitted
+# rules that all sections of the configuration follow
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)
+# the name of a night's model is this prefix and the version to which the model was fitted
+PREFIX = "night-v"
 
 
 def require_one_of(name: str, names: Iterable[str]) -> str:

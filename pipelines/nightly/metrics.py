@@ -13,8 +13,8 @@ from streaming_moments.pipelines.reports.metrics import RunMetrics
 def night_metrics(report: NightReport, history: NightHistory, exit_code: int) -> RunMetrics:
     """Return the metrics to monitor after a run.
 
-    A run that ended early has no numbers of the store, and one without new data has no drift. These
-    repeat the numbers of the last run. `exit_code` is that of the command.
+    If a run ended early, it has no numbers of the store, and without new data it has no drift. Its
+    metrics then repeat the numbers of the last run. `exit_code` is that of the command.
 
     Examples
     --------

@@ -73,8 +73,8 @@ def nightly(
 ) -> NightReport:
     """Run a night; write its report, its page, and metrics if requested.
 
-    Every step is one commit or several, and checks first whether it is done already. So the next
-    run finishes a run that was killed.
+    Every step makes one or several commits, and first checks whether an earlier run has done it
+    already. So the next run finishes what a killed run has begun.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def nightly(
     LockHeld
         Another run holds the lock for longer than `wait`, or took over from this one.
     StreamingMomentsError
-        As in `update`, `rebase` and `refit`; the report has the finished steps.
+        As in `update`, `rebase` and `refit`; the report lists the finished steps.
     """
     if config.metrics is not None:
         require_collected(config.metrics.textfile)
@@ -104,14 +104,14 @@ def nightly(
         place.require_bucket()
     missing = config.create is not None and CommitLog(folder).latest_version() is None
     if missing and not output.names(""):
-        # nothing is written, because the command may run in the wrong folder
+        # check this before anything is written, because the command may run in the wrong folder
         found_shards(config, None).require_data(config, folder)
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            # a bucket shows its permissions only when a file is written, so it is not checked
+            # a bucket cannot be checked, because it shows its permissions only at a write
             if output.is_local:
-                # check permissions and room now, because otherwise the night would fail at its end
+                # check permissions and free space now, so that the night does not fail at its end
                 output.require_room()
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
@@ -125,12 +125,11 @@ def nightly(
             else:
                 text, code = output.explain(error), ExitCode.FAULT
             failed = replace(begun, error=text, exit_code=code)
-            # if another run took over the lock, its report will be later than this one
+            # if another run holds the lock now, this report must not become the latest one
             latest = not isinstance(error, LockHeld)
             begun_at = monotonic()
             url = write_night(_ended(failed, journal, history), config, history, latest)
-            # this step is not written to the journal, which needs the lock, and the lock may be
-            # lost
+            # do not use the journal for this step: it needs the lock, which may be lost
             written = {"url": url, "outcome": failed.outcome}
             tell(StepReport("report", round(monotonic() - begun_at, 3), written))
             raise
@@ -210,7 +209,7 @@ def _night(
         store = growth.store
         report = replace(report, words_added=growth.words, growth=growth.told)
     if not news and store.commit.lineage.basis == basis:
-        # an interrupted rebase cannot continue
+        # nothing is new: the run only tried to finish an interrupted rebase, which cannot continue
         return _of_store(replace(idle, drift=drift, rebase_reasons=why), store)
     with journal.step("refit") as found:
         source = source_of(store, config.refit)
@@ -345,7 +344,7 @@ def _updated(
 
 
 def _undecided(history: NightHistory, store: MomentStore, tag: str) -> UndecidedModel | None:
-    """Return the rejected model of an earlier night, unless someone has decided on it since."""
+    """Return the model that an earlier night rejected, unless a user has since decided on it."""
     last = next((one for one in reversed(history.nights) if one.outcome != "failed"), None)
     if last is None or last.undecided is None:
         return None
@@ -354,7 +353,7 @@ def _undecided(history: NightHistory, store: MomentStore, tag: str) -> Undecided
 
 
 def _has_news(store: MomentStore) -> bool:
-    """Whether the model of the last night was fitted to another state."""
+    """Whether the store has changed since the state to which the last night fitted its model."""
     nights = [name for name in store.models if name.startswith(PREFIX)]
     if not nights:
         return len(store.ledger()) > 0
@@ -367,7 +366,7 @@ def _has_news(store: MomentStore) -> bool:
 
 
 def _contents(store: MomentStore) -> Counter[ShardRecord]:
-    """Records of the counted shards without names, so that a renaming makes no difference."""
+    """Return the records of the counted shards without their names, which a renaming changes."""
     return Counter(record.unnamed for record in store.ledger())
 
 
@@ -385,7 +384,7 @@ def _drift(
         fitted = -1 if name is None else store.models[name].version
         before = store.at(fitted) if store.commit.keeps(fitted) else None
         topics, first = config.refit.topics[0], config.refit.alpha0[0]
-        # there is no earlier model to match
+        # without a published model whose topics and alpha0 apply, use those of the configuration
         alpha0 = WITHOUT_HALVES if first == AUTO else first
         if published is not None and published.moments is not None:
             topics, alpha0 = published.moments
@@ -401,7 +400,7 @@ def _polished(
     run: Run,
     journal: Journal,
 ) -> tuple[TopicModel, PolishingFolder]:
-    """Return the model after passes over the counted documents that still exist."""
+    """Improve the model by passes over the counted documents that still exist, and return it."""
     from streaming_moments.pipelines.jobs.polish import polish
     from streaming_moments.pipelines.jobs.refit import with_coherence
 
@@ -428,9 +427,9 @@ def _matched(
     config: NightlyConfig,
     journal: Journal,
 ) -> tuple[Any, TopicMatching | None]:
-    """Number the topics or states of the model like those of the published one.
+    """Give the topics or states of the model the numbers of the same ones in the published model.
 
-    The model is unchanged if they cannot be compared.
+    If the two models cannot be compared, the model stays unchanged.
     """
     if states_of(published) is None or states_of(model) is None:
         return model, None

@@ -26,7 +26,7 @@ def write_night(
     """Write all files of a run, and return the URL of its report.
 
     The metrics are written even if the other files fail, with the exit code of that failure.
-    `report` is complete; `latest` decides whether it becomes the latest report as well.
+    If `latest`, `report` and its page also become the latest ones.
     """
     code: int = ExitCode.INPUT
     try:

@@ -1,4 +1,4 @@
-"""The page of a nightly run, made from its report, its model and the runs before."""
+"""The page of a nightly run, made from its report, its model and the earlier runs."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _REJECTED = " The hollow dot is the model of this night, which was rejected and 
 
 
 def night_page(report: NightReport, store: MomentStore | None, history: NightHistory) -> ReportPage:
-    """Return the page of a run, with the model of the night or else the published model.
+    """Return the page of a run, with the model of the night, or else with the published model.
 
-    `store` is at the version of the report, or None without a store or if the run ended early.
+    `store` is at the version of the report, or None if there is no store or the run ended early.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
 def _followed(
     report: NightReport, store: MomentStore, history: NightHistory
 ) -> PreviousModel | None:
-    """Return the model that was published before, if it is still stored."""
+    """Return the model that was published before this night, if it is still stored."""
     before = report.published_before
     if report.matching is None or before is None or before not in store.models:
         return None
@@ -111,7 +111,7 @@ def _followed(
 
 
 def _before(report: NightReport, history: NightHistory) -> Night | None:
-    """Return the night whose model was published before."""
+    """Return the earlier night that fitted the model published before this night."""
     return next(
         (one for one in reversed(history.nights) if one.model == report.published_before), None
     )
@@ -150,12 +150,12 @@ def _facts(
 
 
 def _status(report: NightReport) -> Mapping[str, Any] | None:
-    """Return the facts of the store at the end, for any kind."""
+    """Return the facts of the store at the end of the run as a dictionary, for any kind."""
     return asdict(report.status) if isinstance(report.status, Status) else report.status
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
-    # the table of gates shows which gates reject the model of this night
+    # leave out the gates that reject the model of this night, because the table shows them
     return (
         *report.decision,
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
@@ -170,7 +170,10 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
 def _shown_before(
     store: MomentStore, name: str, model: Model, history: NightHistory
 ) -> tuple[TopicReport, ...]:
-    """Topics of the model of an earlier night, with its sample documents that are still counted."""
+    """Return the topics of an earlier night's model.
+
+    They have the sample documents of that night whose shards are still counted.
+    """
     night = next((one for one in reversed(history.nights) if one.model == name), None)
     ledger = store.ledger()
     samples = {} if night is None else night.samples
@@ -188,10 +191,10 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
 
 
 def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:
-    """Standard errors of the change of weights since a night; none if they are unknown.
+    """Return the standard errors of the changes of weights since a night; none if unknown.
 
-    Only for refined topics on all documents of the store. For a window, the documents that both
-    models share are unknown.
+    They are known only for refined topics of all documents of the store. For a window, it is
+    unknown how many documents the two models share.
     """
     documents = None if before is None or before.state is None else before.state.documents
     barred = shown_of(model).weight_bars
@@ -208,7 +211,7 @@ def _with_changes(
     history: NightHistory,
     bars: Sequence[float | None],
 ) -> ReportPage:
-    """Return the topics with their changes since the model that was published before."""
+    """Return the page with the changes of topics since the model published before this night."""
     matching = report.matching
     assert matching is not None
     night = _before(report, history)
@@ -219,7 +222,7 @@ def _with_changes(
         pair = kept.get(topic.topic)
         before = None if pair is None else weights.get(pair.before)
         if pair is not None and before is None:
-            continue  # the report of that night was deleted
+            continue  # the earlier weight is unknown, because the report of that night was deleted
         distance = None if pair is None else pair.distance
         note = page.notes.get(topic.topic, "")
         bar = None if pair is None or not bars else bars[topic.topic]
@@ -239,7 +242,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
     """
     models = {night.model: night for night in history.nights if night.model is not None}
     night = tonight if tonight.model is not None else models.get(tonight.published or "")
-    rejected = tonight.outcome == "rejected"  # earlier models of the chain were all published
+    rejected = tonight.outcome == "rejected"  # all earlier models in the chart were published
     numbers = {topic: topic for topic in range(topics)}
     rows: list[tuple[str, tuple[float, ...]]] = []
     while night is not None and numbers:
@@ -248,7 +251,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
         rows.append((night.until or night.started[:10], row))
         origins = night.origins
         numbers = {topic: origins[number] for topic, number in numbers.items() if number in origins}
-        # remove it, because after a new creation of the store a name may occur twice
+        # remove the night, because if the store was created again, a model's name may occur twice
         night = models.pop(night.published_before or "", None)
     rows.reverse()
     dates, shares = tuple(date for date, _ in rows), tuple(row for _, row in rows)

@@ -1,6 +1,6 @@
 """Words in messages of a night: names of its steps, and keys of its file instead of options.
 
-Reports and metrics have the keys of the steps.
+Reports and metrics use the keys of the steps, not these names.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def in_words(step: str) -> str:
 
 
 def of_nights(command: str, option: str, value: str) -> str:
-    """Name a key of [create], or a command.
+    """Name an option of `create` as a key of [create], and any other option as a command.
 
     Examples
     --------

@@ -34,7 +34,8 @@ from streaming_moments.statistics.registry import KINDS
 _TOPICS = TopicOptions(topics=1)  # provides the defaults of the section
 # keys whose value a fit can find itself, each with the words that request this
 _FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
-_TRIED = {"topics", "alpha0", "method", "seed"}  # keys that are not options of a model
+# keys that have a field of their own; `further` holds all other options of a model
+_TRIED = {"topics", "alpha0", "method", "seed"}
 
 
 def _keys_of(model: Any) -> set[str]:
@@ -42,7 +43,7 @@ def _keys_of(model: Any) -> set[str]:
 
 
 def _by_fit(name: str) -> dict[str, Any]:
-    """Return, for each option that a fit can find itself, the argument that requests this."""
+    """Return, for each option of a model that its fit can find, the argument that requests this."""
     own = fields(MODELS[name].Options)
     return {one.name: one.metadata[FOUND] for one in own if FOUND in one.metadata}
 
@@ -54,13 +55,14 @@ def _finds(model: str, key: str, word: str) -> bool:
 
 @dataclass(frozen=True, config=STRICT)
 class RefitSection:
-    """Topics and alpha0: one value, or a list whose best value is chosen; and the method.
+    """How a night fits its model.
 
-    `polish` passes over the records follow; "auto" stops when more would change little. `topics`
-    and `refine` may be "auto": halves of the records decide, and the spectrum decides `topics` of
-    factors. `auto` holds the names of these options.
+    `topics` and `alpha0` are single values, or lists from which the night chooses the best value.
+    After the fit, `polish` passes over the records follow; "auto" stops when more passes would
+    change little. `topics` and `refine` may be "auto". Then the halves of the records decide, or
+    for `topics` of factors the spectrum. `auto` holds the names of the options that are "auto".
 
-    Any other option of the model is a key, too, and `further` holds it.
+    Every other option of the model can also be a key, and `further` holds its value.
     """
 
     topics: Topics
@@ -81,7 +83,7 @@ class RefitSection:
         """Raise ValueError for a key that this model does not have."""
         name = str(given.get("model", DEFAULT_MODEL)) if isinstance(given, dict) else ""
         if name not in MODELS:
-            return given  # so that errors name the key itself
+            return given  # the check of the key `model` reports the error
         own = _keys_of(MODELS[name])
         others = {key for one in MODELS.values() for key in _keys_of(one)} - own
         allowed = own | {one.name for one in fields(cls)} - others - {"further", "auto"}
@@ -104,7 +106,7 @@ class RefitSection:
             names = [one for one in MODELS if _finds(one, idle[0], auto[idle[0]])]
             every = " and ".join(map(repr, names))
             raise ValueError(f"{idle[0]}: {auto[idle[0]]} works only for models {every}")
-        # placeholders until they are found: one topic, default rounds
+        # until the values are chosen, put placeholders: one topic, and the default rounds
         given = {key: given[key] for key in given if key not in auto} | (
             {"topics": 1} if "topics" in auto else {}
         )
@@ -157,7 +159,7 @@ class RefitSection:
         return issubclass(self.family, TopicModel)
 
     def options(self, topics: int, alpha0: float | Literal["auto"]) -> FitOptions:
-        """Arguments of a fit with one of the tried values."""
+        """Return the options of a fit with one of the tried pairs of values."""
         given = {"topics": topics, "alpha0": alpha0, "method": self.method, "seed": self.seed}
         given |= {key: one for key, one in _by_fit(self.model).items() if key in self.auto}
         own = _keys_of(self.family)
@@ -166,5 +168,5 @@ class RefitSection:
 
     @property
     def rule(self) -> MatchingRule:
-        """Rule for when two topics are the same."""
+        """Rule that decides when two topics of different models count as the same."""
         return MatchingRule(furthest=self.same_topic_within)

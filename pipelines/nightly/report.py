@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LATEST = "latest"
 INDEX = "index.html"
 NO_STORE_YET = "no store yet: the first night that finds shards creates it"
-_SHOWN = 5  # number of left-out shards that are listed
+_SHOWN = 5  # list at most this many left-out shards
 _IN_NAMES = "%Y%m%dT%H%M%S%fZ"
 
 
@@ -34,8 +34,8 @@ class UndecidedModel:
     """A rejected model that no one has published, and that no later model replaces.
 
     reasons : the violated gates
-    rejected : start of the night that fitted it, ISO 8601
-    command : command that publishes it all the same
+    rejected : start of the night that fitted and rejected the model, ISO 8601
+    command : command that publishes the model nevertheless
     """
 
     model: str
@@ -59,14 +59,14 @@ class NightReport:
     Parameters
     ----------
     store : str
-        URL.
+        URL of the store.
     started, finished : str
-        ISO 8601, UTC.
+        Start and end of the night, ISO 8601, UTC.
     filed : str
-        Time in the names of its files, ISO 8601: the start, or a microsecond after the latest
-        report if the clock was set back. So names sort by night.
+        Time in the names of the night's files, ISO 8601: the start, or a microsecond after the
+        latest report if the clock was set back. So names sort by night.
     outcome : {"published", "rejected", "nothing new", "failed"}
-        How it ended.
+        How the night ended.
     exit_code : int
         Exit code of the command.
     version : int or None
@@ -84,22 +84,26 @@ class NightReport:
     words_added : int
         Number of words added to the vocabulary.
     growth : str
-        Why words were added, or why not although many tokens are outside; empty if few are outside.
+        Why words were added, or why not although many tokens are outside the vocabulary. Empty if
+        few tokens are outside.
     candidates : tuple of Candidate
         Models that were tried.
     single : HeldOut, optional
-        Held-out score of one topic, which gains are compared with, if it is not a candidate.
+        Held-out score of a model of one topic, with which the scores of candidates are compared,
+        if that model is not a candidate.
     gates : tuple of Gate
         Bounds for publishing.
     reasons : tuple of str
         Why the model was rejected; empty if it was not.
     undecided : UndecidedModel, optional
-        Rejected model of this night, or of an earlier one without a model since, that someone may
-        still publish.
+        Rejected model that a user may still publish: of this night, or of an earlier one if no
+        night has fitted a model since.
     warnings : tuple of str
         What may be wrong with the configuration, such as a pattern that matches nothing.
-    model, published, published_before : str, optional
-        Names of the night's model, and of those published after and before it.
+    model : str, optional
+        Name of the night's model.
+    published, published_before : str, optional
+        Names of the published model after and before the night.
     tag : str
         Tag of the published model; empty in reports of earlier releases.
     last_published : str, optional
@@ -107,13 +111,13 @@ class NightReport:
     topics : tuple of TopicReport
         Topics of the model of the night.
     matching : TopicMatching, optional
-        Its topics matched with those published before.
+        Topics of the night's model, matched with those of the model that was published before.
     spectrum, exact_spectrum : tuple of float
-        Eigenvalues through the basis, and exact ones.
+        Eigenvalues as the basis preserves them, and exact eigenvalues.
     status : Status or mapping, optional
-        Status of the store at the end; for kinds other than documents its facts.
+        Status of the store at the end; for kinds other than documents, the facts of the store.
     error : str
-        Error that stopped it.
+        Error that stopped the run.
     """
 
     store: str
@@ -160,7 +164,7 @@ class NightReport:
 
     @property
     def decision(self) -> tuple[str, ...]:
-        """Return why a rejected model waits for a decision, and what to do; empty without one.
+        """Say why a rejected model needs a decision, and what to do; empty without such a model.
 
         Examples
         --------
@@ -206,13 +210,13 @@ def all_warnings(warnings: Sequence[str], bad: Sequence[Sequence[str]]) -> tuple
 
 
 def report_as_json(report: NightReport) -> dict[str, Any]:
-    """Return the report as JSON; values that are not numbers become null."""
+    """Return the report for JSON; NaN and infinity become null."""
     content: dict[str, Any] = json_value(asdict(report))
     return {**content, "relevance_weight": RELEVANCE_WEIGHT}
 
 
 def write_report(folder: Folder, report: NightReport, latest: bool = True) -> str:
-    """Write a report, with `latest` also as the latest one, and return its URL."""
+    """Write a report and return its URL; if `latest`, also write it as the latest report."""
     content = json.dumps(report_as_json(report), ensure_ascii=False, allow_nan=False).encode()
     return write_beside(folder, report, ".json", content, latest)
 
@@ -220,9 +224,9 @@ def write_report(folder: Folder, report: NightReport, latest: bool = True) -> st
 def write_beside(
     folder: Folder, report: NightReport, suffix: str, content: bytes, latest: bool = True
 ) -> str:
-    """Write a file of a night under the name of its report, with `latest` also as the latest one.
+    """Write a file of a night under the name of its report, and return the URL of the file.
 
-    Returns its URL.
+    If `latest`, also write it under the name of the latest report.
 
     Examples
     --------
@@ -238,7 +242,7 @@ def write_beside(
 
 
 def file_name(filed: str, suffix: str) -> str:
-    """Return the name of a file of the night with this time; names sort by it.
+    """Return the name of a file of the night with this time; names sort by time.
 
     Examples
     --------
@@ -264,7 +268,9 @@ def time_in(name: str) -> datetime | None:
 
 
 def filed_after(started: str, latest: str) -> str:
-    """Return the time in the names of a night's files, later than that of the latest report.
+    """Return the time for the names of a night's files: the start of the night.
+
+    If the start is not after the time of the report `latest`, return a microsecond after that time.
 
     Examples
     --------

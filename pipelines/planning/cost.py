@@ -28,7 +28,7 @@ _BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16,
 _BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
 
 _MOST_WORKERS = 1024
-_SWEEPS = 6  # row blocks that a fit of a kind other than documents reads
+_SWEEPS = 6  # how often a fit reads each row block, if the store is not of documents
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class ClusterCost:
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """Largest memory of one worker process within a budget.
+    """Memory that one worker process needs at most, within a budget.
 
-    budget : value of `--memory`
-    create, update, refit : projected peaks of the jobs
+    budget : value of `--memory`, in bytes
+    create, update, refit : projected peaks of the jobs, in bytes
     """
 
     budget: int
@@ -76,7 +76,7 @@ class MemoryNeed:
 def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed:
     """Project the memory peaks of the three jobs.
 
-    Raises BoundExceeded if a job does not fit into the budget; the message names the parts.
+    Raises BoundExceeded if a job does not fit into the budget; the message names what needs memory.
     """
     return MemoryNeed(
         budget,
@@ -87,7 +87,7 @@ def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed
 
 
 def comfortable_budget(job: Job, threads: int) -> int:
-    """Return the smallest budget of a worker for all jobs, with the sums of all row blocks.
+    """Return the smallest budget with which a worker can do all jobs, and read shards only once.
 
     Raises InvalidInput if even 512 GiB are too little.
 
@@ -161,10 +161,9 @@ def recommended(
 ) -> ClusterCost:
     """Return the cost on the fewest workers that need at most `within` seconds.
 
-    The number of workers is a power of two.
-
-    If no number is enough, returns the last one whose doubling would still save a quarter of the
-    time. Raises BoundExceeded if a job does not fit into the budget.
+    The number of workers is a power of two. If no number is enough, the search stops at the number
+    whose doubling would save less than a quarter of the time. Raises BoundExceeded if a job does
+    not fit into the budget.
     """
     best = cluster_cost(job, costs, 1, budget, network)
     while best.total > within and best.workers < _MOST_WORKERS:
@@ -180,7 +179,7 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
     shards = min(corpus.shards, PILOT_SHARDS)
     passages = reading.passages * corpus.nbytes * shards / corpus.shards
     passing = passages * pilot.read + shards * reading.open_shard
-    # Python makes strings of the sampled passages, one thread of a worker at a time
+    # only one thread of a worker at a time can split sampled passages, because Python makes strings
     cutting = min(passages, job.pilot_documents) * pilot.cut
     sampling = passing / min(workers * costs.threads, shards) + cutting / min(workers, shards)
     return sampling + pilot.choose + COMMIT_SECONDS
@@ -196,13 +195,13 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     plan = _refit_plan(job, workers, costs.threads, budget)
     segments, _ = segments_after(update_cost(job, costs, workers, budget).groups)
     here, task = rows_for(plan.work_bytes) is RowsHere, TASK_SECONDS
-    if here:  # the job reads one block after another itself, without tasks
+    if here:  # then the job itself reads one block after another, without tasks
         workers, task = 1, 0.0
     slots = 1 if here else workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)
     if not job.of_documents:
         # Each block is read several times: for pairs, for slices, and for the special work of a
-        # model. Each time the whole is read, and each half.
+        # model. Each time, the sums of all records are read, and those of each half.
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
         tasks = 3 * _SWEEPS * job.row_blocks
@@ -211,7 +210,7 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     sums = tensor_sums_bytes(job.basis.columns, job.n_topics)
     strips = number_of_strips(job.row_blocks, sums)
     strip_rounds = ceil(strips / slots) * ceil(job.row_blocks / strips)
-    # sums that are sent: those of the strips of a worker, and one sum for each level of the tree
+    # sums that workers send: one for each strip of a worker, and one for each level of the tree
     # that adds up the strips
     moved = ceil(strips / workers) + strip_sums_held(job.row_blocks, sums)
     gathered = 8 * job.basis.core**2 + moved * sums
@@ -237,9 +236,9 @@ def _refinement_seconds(
     network: float,
     task: float,
 ) -> float:
-    """Seconds of `rounds` rounds of refinement; each thread runs tasks of one block.
+    """Return the seconds of refinement; each sweep over the blocks takes `rounds` turns.
 
-    Includes the sweeps over halves, which take as long as those over the whole.
+    Includes the sweeps over halves. A sweep over halves takes as long as one over all documents.
     """
     blocks = costs.blocks
     reading = 0.0 if plan.keep_blocks else segments * blocks.load

@@ -47,9 +47,9 @@ class Job:
     n_topics : int
         Number of topics of the refit.
     pilot_documents : int
-        Number of passages that create samples.
+        Number of passages that `create` samples.
     room : int
-        Number of such documents that the store can hold.
+        Number of documents like those of the corpus that the store can hold.
     model : type
         Model of the refit.
     """
@@ -64,12 +64,12 @@ class Job:
 
     @property
     def of_documents(self) -> bool:
-        """Whether the store counts documents, and no other kind."""
+        """Whether the store counts documents, not records of another kind."""
         return bool(self.foundation.by_length)
 
     @property
     def basis(self) -> Basis:
-        """The matrix Q of document counts."""
+        """The basis of a store of documents, the matrix Q."""
         basis: Basis = self.foundation.basis
         return basis
 

@@ -35,7 +35,7 @@ from streaming_moments.storage.files.arrays import decode, encode_metadata
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_STATES = 10  # default states for the refit of a kind other than documents
+_STATES = 10  # default number of states of the refit, if the store is not of documents
 
 
 def try_out_any(
@@ -47,7 +47,7 @@ def try_out_any(
     threads: int,
     storage_options: Mapping[str, object] | None = None,
 ) -> tuple[Job, StepCosts]:
-    """Call `try_out` for kinds with sweeps over a basis, otherwise `try_out_kind`."""
+    """Call `try_out` for a store of documents, and `try_out_kind` for any other kind."""
     if not KINDS[shape.kind].by_length:
         n_states = n_topics or _STATES
         return try_out_kind(shards, shape, counting, options, n_states, threads, storage_options)
@@ -73,8 +73,8 @@ def try_out_kind(
 ) -> tuple[Job, StepCosts]:
     """Do the same as `try_out`, but time a fit on the sample alone.
 
-    The time of a fit does not depend on the number of counted records. A fit of `n_states` is timed
-    with as many states as the sample allows. Raises NotIdentifiable if it allows none. Other errors
+    The time of a fit does not depend on the number of counted records. The timed fit has `n_states`
+    states, or as many as the sample allows. Raises NotIdentifiable if it allows none. Other errors
     as in `create_kind`.
     """
     corpus = CorpusSize.of(shards)
@@ -106,7 +106,7 @@ def try_out_kind(
 
 
 def _model_of(kind: str) -> Any:
-    """Return the first model of the kind, preferably one whose numbers of states are compared."""
+    """Return the first model of the kind, preferably one with comparable numbers of states."""
     own = models_of(kind)
     return next(filter(compares_states, own), own[0])
 
@@ -116,7 +116,7 @@ def _block_costs(
 ) -> BlockCosts:
     layout, foundation = store.layout, store.foundation
     indices = range(min(threads, store.row_blocks))
-    foundation.of(batches[:1])  # compile the kernels of the addition
+    foundation.of(batches[:1])  # compile the kernels that add, so that compiling is not timed
     zeroing, _ = timed_on_all(pool, lambda index: foundation.of([], layout.block(index)), indices)
     adding, statistics = timed_on_all(
         pool, lambda index: foundation.of(batches, layout.block(index)), indices
@@ -126,7 +126,7 @@ def _block_costs(
     content = {
         file.path: store.folder.read(f"segments/{writer.id}/{file.path}") for file in written[0]
     }
-    # only decoding is measured, because the file was just written and is still in memory
+    # measure only decoding: reading would be too fast, because the file is still in memory
     loading, _ = timed(lambda: decode({**encode_metadata(layout.specs, {}), **content}, ""))
     return BlockCosts(
         add=max(adding - zeroing, 0.0) / max(sum(batch.nbytes for batch in batches), 1),

@@ -13,26 +13,26 @@ from streaming_moments.pipelines.planning.update_cost import (
 )
 from streaming_moments.storage.merging.copying import bytes_held
 
-_FILES = (
-    5  # files of a segment beside its arrays: manifest, ledger, metadata, and totals in two files
-)
-_REQUESTS = 20  # requests to open both stores and to commit
+# number of files of a segment beside its arrays: manifest, ledger, metadata, and two for totals
+_FILES = 5
+_REQUESTS = 20  # number of requests to open both stores and to commit
 
 
 @dataclass(frozen=True)
 class MergeCost:
-    """The first merge of a store into a hub; a later one copies only new segments.
+    """Cost of the first merge of a store into a hub; later merges copy only new segments.
 
     Parameters
     ----------
     copied_bytes : float
-        Bytes that are read at the store and written at the hub. On one disk none are written.
+        Bytes that are read at the store and written at the hub. If both are on one disk, none are
+        written.
     requests : int
-        Reads and writes of files; most of the time of a bucket that is far away.
+        Reads and writes of files. If a bucket is far away, they take most of the time.
     seconds : float
-        Seconds from a disk like the one here, or through the network if that takes longer.
+        Seconds with a disk like that of this machine, or through the network if that takes longer.
     memory : float
-        Most bytes of files in memory at the same time.
+        Largest number of bytes of files in memory at the same time.
     """
 
     copied_bytes: float

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 class PilotCosts:
     """Seconds of the steps of create.
 
-    read, cut : seconds of one thread for a passage: to read it, and to split a sampled one,
-        into words
-    choose : float Seconds to make vocabulary and basis from a pilot of the usual size.
+    read, cut : seconds of one thread to read a passage, and to split a sampled passage into words
+    choose : seconds to make vocabulary and basis from a pilot of the usual size
     """
 
     read: float
@@ -24,8 +23,8 @@ class ReadCosts:
     """Costs and yield of reading shards.
 
     sampled_bytes : stored bytes that were read for the measurement
-    read : seconds of one thread to count and project a stored byte, while the others read, too
-    open_shard : seconds of one thread for the smallest shard
+    read : seconds of one thread to count and project a stored byte, while other threads read, too
+    open_shard : seconds of one thread to open and read a tiny shard
     counts : bytes of projected counts for each stored byte
     passages, tokens : passages and tokens for each stored byte
     """
@@ -40,16 +39,17 @@ class ReadCosts:
 
 @dataclass(frozen=True)
 class BlockCosts:
-    """Seconds for one row block on each thread, and for steps of a refit that run alone.
+    """Seconds for one row block on each thread, and for steps of a refit that are not by row block.
 
-    add : seconds to add up a byte of projected counts.
-    write, load : seconds to zero, pack and write a row block, or to read one.
-    copy : seconds of one thread to copy the files of a row block, with their hashes.
-    disk_bytes, files : bytes and files on disk of a row block of a segment.
-    core_rows, evidence, topic_rows : steps of a refit
-    whitening, rotation, finish : steps of a refit that run alone
-    pairs : seconds to prepare pair counts for refinement.
-    refinement, renewal : seconds of a round of refinement, and of its step that runs alone.
+    add : seconds to add up a byte of projected counts
+    write, load : seconds to zero, pack and write a row block, and seconds to read one
+    copy : seconds of one thread to copy the files of a row block and hash them
+    disk_bytes, files : bytes and files on disk of a row block of a segment
+    core_rows, evidence, topic_rows : seconds of these steps of a refit for one row block
+    whitening, rotation, finish : seconds of these steps of a refit, which are not by row block
+    pairs : seconds to prepare pair counts for refinement
+    refinement : seconds of a round of refinement for one row block
+    renewal : seconds of the step of a round of refinement that is not by row block
     """
 
     add: float
@@ -71,7 +71,7 @@ class BlockCosts:
 
 @dataclass(frozen=True)
 class StepCosts:
-    """Costs of the steps of all jobs on a worker with a number of threads."""
+    """Costs of the steps of all jobs on a worker with `threads` threads."""
 
     threads: int
     pilot: PilotCosts

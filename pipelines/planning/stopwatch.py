@@ -16,10 +16,10 @@ _NANOSECOND = 1e-9
 
 
 def timed(work: Callable[[], _Result]) -> tuple[float, _Result]:
-    """Return the seconds of this thread on some work, with its result.
+    """Return the seconds that this thread needed for some work, and the result of the work.
 
-    Seconds in which the thread was ready, but other programs had the processors, do not count on
-    Linux, which reports them. Elsewhere they count.
+    On Linux, this excludes the seconds in which other programs had the processors while the thread
+    was ready. Other systems do not report these seconds, so they are included.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def timed(work: Callable[[], _Result]) -> tuple[float, _Result]:
     start, queued = time.perf_counter(), _queued()
     result = work()
     passed = time.perf_counter() - start
-    # the two clocks do not advance together
+    # keep the difference above 0, because the two clocks do not advance together
     return max(passed - (_queued() - queued), passed / 1000), result
 
 

@@ -1,4 +1,4 @@
-"""Rows for plans, with few of their blocks: each step of a fit runs on these and is timed."""
+"""Rows for a plan: each step of a fit runs on a few of the row blocks and is timed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from streaming_moments.statistics.row_block import RowBlock
 
 @dataclass(frozen=True, eq=False)
 class Timed:
-    """`Rows` whose first blocks represent all.
+    """`Rows` that hold only the first row blocks; these represent all blocks.
 
-    basis : Q
-    lengths : rows by which documents count
+    basis : the matrix Q
+    lengths : lengths of the documents that each row counts
     blocks : the first row blocks, one for each thread
     pool : threads that work on the blocks in parallel
-    known : results of steps for all blocks, if the first blocks cannot represent the others
-    seconds : seconds of each step so far: of the slowest block, or of the sum
+    known : results for all blocks of steps whose first blocks cannot represent the others
+    seconds : seconds of each step that has run: of its slowest block, or of the whole step
     """
 
     basis: Basis
@@ -34,21 +34,22 @@ class Timed:
     pool: ThreadPoolExecutor
     known: Mapping[str, list[Any]]
     seconds: dict[str, float] = field(default_factory=dict)
-    foundation: Any = None  # only fits of kinds without a plan use it
+    foundation: Any = None  # only fits of kinds that are not timed by row blocks use this
     whole_core: bool = True
-    halves: bool = False  # the plan derives the cost of halves from that of all documents
+    halves: bool = False  # not timed: a plan derives the cost of halves from that of all documents
     keeps_halves: bool = False
 
     def prepared(self, step: str, function: Callable[..., Any], halves: bool = False) -> Timed:
-        """Call the function for the existing blocks."""
+        """Call the function for each block in memory; return rows with its results as blocks."""
         return replace(self, blocks=self._on_all(step, function, ()))
 
     brought = prepared
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Return the known values of all blocks.
+        """Return a result of a step for every block.
 
-        If a step has none, the result of the first block stands for the missing blocks.
+        These are the known results, if the step has some. Otherwise, the result of the first block
+        stands for the blocks that are not in memory.
         """
         found = self._on_all(step, function, shared)
         if step in self.known:
@@ -61,7 +62,7 @@ class Timed:
     gathered = each
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
-        """Sum over the existing blocks."""
+        """Return the sum of the results for the blocks in memory."""
         found = self._on_all(step, function, shared)
         cut = strips(found, nbytes)
         return tree_sum(enumerate(map(added, cut)), len(cut))
@@ -96,7 +97,7 @@ class Timed:
 
 
 def _first_rows(found: Any, size: int) -> Any:
-    """Total bytes of an array, or of several."""
+    """Return the first `size` rows of an array, or of each of several arrays."""
     if isinstance(found, tuple):
         return tuple(array[:size] for array in found)
     return found[:size]

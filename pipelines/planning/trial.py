@@ -72,7 +72,7 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.corpora import lda_corpus
 
-# Batches that each thread reads in a task: enough to make the clock precise.
+# Each thread reads this many batches, enough to measure the time precisely.
 _PIECES_PER_THREAD = 2
 _WARM_BYTES = 64 << 10
 _LANGUAGE_PASSAGES = 2_000
@@ -92,7 +92,7 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Part of a shard that was read, with the seconds of one thread."""
+    """Part of a shard that one thread has read, and the seconds that this took."""
 
     batch: Any
     seconds: float
@@ -110,19 +110,19 @@ def try_out(
 ) -> tuple[Job, StepCosts]:
     """Run every step of create, update and refit on a small part of the corpus, and time it.
 
-    Reads and counts some batches of text of shards spread over the corpus. Adds up one row block on
-    each thread, writes it to a temporary folder, reads it back and fits it.
+    Reads and counts some batches of shards that are spread over the corpus. On each thread, adds up
+    one row block, writes it to a temporary folder, reads it back and runs the steps of a fit.
 
     Parameters
     ----------
     shards : sequence of Shard
         Shards of the corpus, from `list_shards`.
     reading : Reading
-        How it is read.
+        How the shards are read.
     options : PilotOptions
         Options as in `create`.
     n_topics : int, optional
-        k of the refit; by default the most topics of the store.
+        Number of topics of the refit; by default the largest number that the store allows.
     threads : int
         Threads of a worker; all are busy during the measurement.
     codocuments : bool
@@ -170,7 +170,7 @@ def try_out(
 
 
 def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOptions) -> Reading:
-    """Return the reading with stop words and phrases from the first chunks, if these are wanted."""
+    """Find stop words and phrases in the first chunks of shards, if the policy requests these."""
     policy, more = reading.policy, reading.storage_options
     if policy is None or not (policy.seeks_languages or policy.phrase_words):
         return reading
@@ -200,7 +200,7 @@ def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:
 def _pilot(
     sampled: Sequence[Shard], corpus: CorpusSize, reading: Reading, options: PilotOptions
 ) -> tuple[Pilot, PilotCosts]:
-    """Make a pilot from the first chunk of each shard, with its cost."""
+    """Make a pilot from the first chunk of each shard, and measure what it costs."""
     chunk = replace(LIMITS, batch_bytes=BATCH_BYTES // _PIECES_PER_THREAD)
     quota = max(1, options.pilot_documents // len(sampled))
 
@@ -213,7 +213,8 @@ def _pilot(
     passing, ones = timed(lambda: [sample(shard, 1) for shard in sampled])
     seen = max(1, sum(one.documents_seen for one in ones))
     drawn = max(1, sum(one.batch.documents for one in samples))
-    # the pilot of create has more passages, and so more terms above the same frequency
+    # Estimate the passages of the corpus. The pilot of `create` samples more of them than this
+    # trial, so more of its words occur in `min_documents` passages.
     chunks = sum(min(shard.size, chunk.batch_bytes) for shard in sampled)
     passages = seen * corpus.nbytes / chunks
 
@@ -234,13 +235,13 @@ def _pilot(
 def read_some(
     sampled: Sequence[Shard], store: MomentStore, reading: Reading, pool: ThreadPoolExecutor
 ) -> tuple[list[_Piece], float]:
-    """Read one batch of each shard on all threads; return also the time of the smallest shard."""
+    """Read one batch of each shard on all threads; also return the seconds for a tiny batch."""
     options = reading.storage_options
     tiny = replace(LIMITS, batch_bytes=_WARM_BYTES)
 
     def read(shard: Shard, limits: ReadLimits) -> _Piece:
         context = ReadingContext.of(store, limits, options)
-        # hashing is timed separately
+        # give a placeholder for the hash of the shard, because hashing is timed separately
         batches = context.prepared(shard, ShardContent("-"))
         seconds, (first, read) = timed(lambda: next(batches))
         rest = next(batches, None)
@@ -300,7 +301,7 @@ def _block_costs(
     warm = ProjectedBatch.of(one, store.basis)
     store.counts.of([warm], layout.block(0))
     zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
-    # joining is timed once, because all blocks use the same joined lump
+    # time the joining only once, because all blocks use the same joined batches
     joining, lump = timed(lambda: list(store.counts.joined(batches, layout.block_bytes)))
     adding, statistics = timed_on_all(pool, added, blocks)
     gathered = sum(batch.nbytes for batch in batches)
@@ -326,7 +327,7 @@ def _block_costs(
     finishing, model = timed(
         lambda: TopicModel.finished(whitening, directions, parts, rows.lengths, rows.basis, _METHOD)
     )
-    # timed on grown blocks, because their pair counts are as dense as those of the whole corpus
+    # time refinement on grown blocks, whose pair counts are as dense as those of the whole corpus
     renewing = _refined(replace(rows, blocks=grown), model)
     fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
     return BlockCosts(
@@ -351,7 +352,7 @@ def _block_costs(
 def _compile_fits() -> None:
     """Fit a tiny corpus to compile the kernels, so that timed steps contain no compilation.
 
-    A later refit uses compiled kernels as well.
+    The planned refit will use compiled kernels, too.
     """
     batch = lda_corpus(n_documents=200, n_words=20, n_topics=2, mean_length=20, seed=0).batch
     fit(MomentStatistics.of(batch, Basis.from_pilot(batch, 2)), 2, _ALPHA0)
@@ -365,7 +366,7 @@ def _swept(
     n_topics: int,
     seed: int,
 ) -> tuple[Timed, int, tuple[Whitening, Directions, list[TopicRows]]]:
-    """Time the sweeps of a fit with as many topics as the sample allows, at most k."""
+    """Time the sweeps of a fit with as many topics as the sample allows, at most `n_topics`."""
     core, lengths = _core_moments(batches, store)
     known = {"reading row blocks": core}
     rows = Timed(store.basis, RowLengths(lengths), statistics, pool, known)
@@ -379,14 +380,14 @@ def _swept(
 
 
 def _refined(rows: Timed, model: TopicModel) -> float:
-    """Seconds to update the topics after a round.
+    """Return the seconds to update the topics after a round of refinement.
 
-    `rows` records the seconds of the blocks.
+    `rows` records the seconds that the round takes for the blocks.
     """
     start = PairTopics(model.topics, model.pair_weights, model.word_probabilities, rows.basis.core)
     held = pair_rows(rows)
     begin = begun(start)
-    # the first run warms up and does not count
+    # the first run only warms up
     held.each(STEP, expected_ratios, begin)
     found = held.each(STEP, expected_ratios, begin)
     seconds, _ = timed(lambda: next_topics(found, begin))
@@ -396,13 +397,13 @@ def _refined(rows: Timed, model: TopicModel) -> float:
 def _grown(statistics: MomentStatistics, factor: float, seed: int) -> MomentStatistics:
     """Simulate the statistics of `factor` times as many documents as the sample has.
 
-    Future counts are sampled around those of the sample. The share in new cells equals the share of
-    cells that were seen once (Good and Turing).
+    Draws the further counts around those of the sample. The share of them that falls into new cells
+    is the share of the sample's counts in cells that were seen once (Good and Turing).
     """
     rng = np.random.default_rng(seed)
     together, even = statistics.codocuments, statistics.even_pair_counts
     lengths = statistics.length_histogram
-    # mean weight of a pair
+    # mean weight of a pair of tokens
     unit = max(lengths.C2 / max(replace(lengths, weights=POOLED).C2, 1), 1.0)
     return replace(
         statistics,
@@ -430,7 +431,7 @@ def _drawn(
 def _core_moments(
     batches: Sequence[ProjectedBatch], store: MomentStore
 ) -> tuple[list[NDArray[np.int64]], LengthHistogram]:
-    """Core rows of all blocks from the first batch: enough to time the whitening."""
+    """Return the core rows of all blocks, counted from one batch: enough to time the whitening."""
     basis, projected = store.basis, batches[0]
     pairs = np.zeros((basis.core, basis.core), dtype=np.int64)
     projected.add_pairs(RowBlock(), pairs, None)
@@ -440,7 +441,7 @@ def _core_moments(
 
 
 def copying(store: MomentStore, writer: SegmentWriter, records: Sequence[FileRecord]) -> float:
-    """Seconds to copy files of a segment within the folder of a store, with their hashes."""
+    """Return the seconds to copy files of a segment within a store's folder and hash them."""
     known, place = {one.path: one for one in records}, f"segments/{writer.id}"
 
     def copy() -> None:
@@ -456,6 +457,6 @@ def _path(writer: SegmentWriter, path: str) -> str:
 
 
 def _median(work: Callable[[], float]) -> float:
-    """Median seconds of short work; the first run warms up and does not count."""
+    """Return the median seconds of short work, without the first run, which only warms up."""
     work()
     return float(np.median([work() for _ in range(_REPEATS)]))

@@ -1,8 +1,8 @@
 """Cost of an update: reading and adding on workers, and the exchange at a close.
 
-Each worker adds counts to sums of its own. At the close of a group every row block is added up on
-one worker, which receives it from all others and writes it. Row blocks that do not divide evenly
-among the workers are added up in pieces, on one worker each.
+Each worker adds counts to sums of its own. At the close of a group, one worker adds up each row
+block: it receives the sums of all other workers, and writes the total. Row blocks that do not
+divide evenly among the workers are added up in pieces, each by one worker.
 """
 
 from __future__ import annotations
@@ -18,20 +18,23 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.planning.job import Job
 from streaming_moments.pipelines.planning.step_costs import StepCosts
 
-# Bytes a second that a worker receives: half of 10 Gbit/s, which Dask's event loop can pass on.
+# Bytes that a worker receives in a second: half of 10 Gbit/s, the most that Dask's event loop can
+# pass on.
 NETWORK_BYTES = 600 * MEBIBYTE
-# Bytes a second that the event loop of a worker adds to its sums, measured 0.7 GB/s.
+# Bytes that the event loop of a worker adds to its sums in a second; measured: 0.7 GB.
 ADDED_BYTES = 700 * MEBIBYTE
-# Connecting to another worker and asking it for rows, measured 6 ms on loopback.
+# Seconds to connect to another worker and request rows from it; measured: 6 ms on loopback.
 PEER_SECONDS = 0.01
-# Round trip of a Dask task, measured 2 to 4 ms.
+# Seconds of the round trip of a Dask task; measured: 2 to 4 ms.
 TASK_SECONDS = 0.004
-# Seal, fsync and commit of a segment, measured 0.05 to 0.15 s on a local disk.
+# Seconds to seal, sync and commit a segment; measured: 0.05 to 0.15 s on a local disk.
 COMMIT_SECONDS = 0.1
-# CPU time of client and scheduler for a task, measured 1 to 2 ms, and for a shard, 0.07 ms.
+# CPU seconds that client and scheduler need for a task (measured: 1 to 2 ms), and for a shard
+# (measured: 0.07 ms).
 COORDINATED_TASK = 0.002
 COORDINATED_SHARD = 0.0001
-# Shards of a task, if there are enough for several tasks in each thread.
+# Most bytes and most shards that a task reads, if there are enough for several tasks in each
+# thread.
 _TASK_BYTES = 32 * MEBIBYTE
 _TASK_SHARDS = 10_000
 
@@ -46,11 +49,11 @@ class UpdateCost:
     passes : how often the shards are read
     documents_per_second : rate with enough shards for all workers, including closes
     group_seconds : seconds between commits
-    close_seconds : seconds of these between the last shard and the commit
+    close_seconds : part of `group_seconds`, from the last shard to the commit
     received_bytes : largest number of bytes that a worker receives at a close
-    limit : step with most of the time of a group: "reading" or "adding" on the workers, or the
-        "scheduler" if workers wait for it. At the close it is the "network", the "row blocks" that
-        workers share unevenly, or "writing".
+    limit : step that takes most of the time of a group. It is "reading" or "adding" on the workers,
+        or the "scheduler" if workers wait for it. At the close, it is the "network", the
+        "row blocks" that workers share unevenly, or "writing".
     """
 
     workers: int
@@ -69,15 +72,15 @@ def update_cost(
 ) -> UpdateCost:
     """Estimate an update on workers like the measured one, with `budget` bytes of memory each.
 
-    `network` is the bytes a second that a worker may receive. Raises BoundExceeded if the update
-    does not fit into the budget.
+    `network` is the number of bytes that a worker may receive in a second. Raises BoundExceeded if
+    the update does not fit into the budget.
     """
     corpus, reading = job.corpus, costs.reading
     plan = plan_update(job.layout, costs.threads, budget)
     passes, threads = plan.passes, workers * costs.threads
     close = _Close.of(job, costs, workers, network)
-    # Thread seconds for each stored byte: `read` counts every pass, and `add` counts each row block
-    # once.
+    # Seconds of a thread for each stored byte: `read` includes every pass over the shards, and
+    # `add` includes every row block, because each adds the counts of the byte once.
     read = passes * (reading.read + corpus.shards * reading.open_shard / corpus.nbytes)
     add = reading.counts * costs.blocks.add * job.row_blocks
     working = (read + add) / threads
@@ -94,7 +97,8 @@ def update_cost(
     groups = max(1, ceil(counting / pace))
     seconds = counting + groups * close.seconds + _compacting(job, costs, workers, groups)
 
-    # the last tasks of a pass end one after another
+    # threads wait at the end of a pass, half a task on average, because its last tasks do not end
+    # at the same time
     barrier = task * (read + add) / 2
     group = pace + barrier + close.seconds
     busy = pace * working / byte
@@ -119,7 +123,7 @@ def update_cost(
 
 @dataclass(frozen=True)
 class _Close:
-    """Bytes that one worker receives, and seconds by cause."""
+    """Cost of the close of a group: bytes that one worker receives, and seconds by cause."""
 
     received: float
     parts: dict[str, float]
@@ -127,14 +131,14 @@ class _Close:
     @classmethod
     def of(cls, job: Job, costs: StepCosts, workers: int, network: float) -> _Close:
         layout = job.layout
-        # one worker adds up a block, or several add up pieces that its writer collects
+        # each worker adds up `whole` blocks; several workers add up pieces of each of the `rest`,
+        # and the worker that writes the block collects its pieces
         whole, rest = divmod(job.row_blocks, workers)
         pieces = pieces_of(job.row_blocks - 1, job.row_blocks, workers)
-        most = ceil(rest * pieces / workers)  # most pieces that one worker adds up
+        most = ceil(rest * pieces / workers)  # largest number of pieces that a worker adds up
         collected = layout.block_bytes if pieces > 1 else 0
         received = (whole + most / pieces) * layout.block_bytes * (workers - 1) + collected
-        # seconds for each byte, because the event loop of a worker first receives it and then adds
-        # it
+        # seconds for each byte: the event loop of a worker first receives it, and then adds it
         byte = 1 / min(network, NETWORK_BYTES) + 1 / ADDED_BYTES
         even = layout.state_bytes * (workers - 1) / workers * byte
         asked = (whole + most) * (workers - 1) + (pieces if pieces > 1 else 0)
@@ -151,9 +155,9 @@ class _Close:
 
 
 def segments_after(groups: int) -> tuple[int, int]:
-    """Number of segments after merges, and how many segments the merges read.
+    """Return the number of segments after compaction, and how many segments its merges read.
 
-    There are `groups` segments at first, all of the same day and size.
+    Before compaction there are `groups` segments, all of the same day and size.
 
     Examples
     --------

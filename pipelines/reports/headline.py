@@ -9,9 +9,9 @@ from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.printing.plural import plural
 from streaming_moments.quality.differences import largest_change
 
-_POINT = 0.001  # smaller differences of a share do not count as a change
+_POINT = 0.001  # ignore changes of a share that are smaller than this
 _NONE = "no model is published yet"
-_NAMED = 5  # parts that a headline names at most
+_NAMED = 5  # name at most this many topics or states in a headline
 
 
 def headline_of(page: ReportPage) -> str:
@@ -66,7 +66,7 @@ def _news(page: ReportPage) -> str:
 def change_over(over: ShareOverTime, names: Sequence[str]) -> str:
     """Describe the largest change that chance does not explain; empty if bars are unknown.
 
-    A change is clear if it is that large by chance on at most one page in 20.
+    A change counts as clear if chance alone makes one as large on at most one page in 20.
     """
     if len(over.shares) < 2 or not over.bars:
         return ""
@@ -83,7 +83,7 @@ def change_over(over: ShareOverTime, names: Sequence[str]) -> str:
 def _since(page: ReportPage) -> str:
     born = [one.name for one in page.changes if one.before is None]
     gone = [one.name for one in page.changes if one.now is None]
-    # the noun is repeated, because "none new" could mean documents
+    # repeat the noun, because "none new" could refer to documents
     none = f", no new {plural(0, page.what)}"
     said = f", {len(born)} new ({_some(born)})" if born else none
     said += f", {len(gone)} gone ({_some(gone)})" if gone else ""

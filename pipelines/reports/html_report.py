@@ -54,7 +54,7 @@ def html_report(page: ReportPage) -> str:
 
 
 def content_of(page: ReportPage) -> dict[str, Any]:
-    """Data for the scripts of a page, as JSON; errors as in `html_report`."""
+    """Return the data for the scripts of a page, as JSON; errors as in `html_report`."""
     _require_fitting(page)
     content: dict[str, Any] = json_value(asdict(page))
     content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
@@ -70,7 +70,7 @@ def content_of(page: ReportPage) -> dict[str, Any]:
 
 
 def _run(run: RunPoint) -> dict[str, Any]:
-    """Measures of a run by name; None for missing ones."""
+    """Return the values of a run by name; None for missing ones."""
     told = asdict(run)
     drift = told.pop("drift") or dict.fromkeys(one.key for one in DRIFT_MEASURES)
     found: dict[str, Any] = json_value({**told, **drift})
@@ -78,14 +78,14 @@ def _run(run: RunPoint) -> dict[str, Any]:
 
 
 def _run_charts(page: ReportPage) -> list[dict[str, Any]]:
-    """Charts of numbers over runs, each with the name of its number."""
+    """Return the charts that show numbers of runs over time, each with the key of its number."""
     charts = {one.key: one.chart(page.counted) for one in DRIFT_MEASURES}
     charts["documents"] = RunChart(f"{sentence_case(page.counted[0])} counted", "in all")
     return [{"key": key, **asdict(chart)} for key, chart in charts.items()]
 
 
 def measured_as_json(page: ReportPage) -> dict[str, Any]:
-    """Clusters or factors of a page and their numbers, as JSON; None for other models."""
+    """Return clusters or factors of a page with their numbers, as JSON; empty for other models."""
     if not page.measures:
         return {}
     kept = ("topic", "label", "weight", "bar", "told", "coordinates", "nearest")
@@ -142,7 +142,8 @@ def _require_fitting(page: ReportPage) -> None:
                 lengths = sorted({len(row) for row in rows})
                 raise InvalidInput(
                     f"there are {len(one.dates)} dates and {k} topics, but {len(rows)} rows of "
-                    f"{lengths} shares; give a row for each date and a share for each topic"
+                    f"{lengths} shares; give a row of shares for each date, with a share for each "
+                    "topic"
                 )
     for told in page.measures:
         sizes = {len(one) for one in (told.values, told.bars, told.noise) if one}
@@ -153,8 +154,8 @@ def _require_fitting(page: ReportPage) -> None:
             )
     if page.plane is not None and len(page.plane.places) != k:
         raise InvalidInput(
-            f"there are {k} clusters, but {len(page.plane.places)} places in the plane; give a "
-            "place for each cluster"
+            f"there are {k} clusters, but {len(page.plane.places)} places in the plane; give one "
+            "place in the plane for each cluster"
         )
     if len(page.spectrum) != len(page.exact_spectrum):
         raise InvalidInput(
@@ -185,14 +186,14 @@ def _breaking(text: object) -> Markup:
 
 
 def _points(change: TopicChange) -> str:
-    """Format the change of a share in points of percent, if it is meaningful."""
+    """Format the change of a topic's share in percentage points, or note that it is noise."""
     if change.before is None or change.now is None:
-        return _signed(change.step)  # the topic is new, or gone
+        return _signed(change.step)  # the topic exists in only one of the models
     return _step((change.step, change.bar))
 
 
 def _step(step: tuple[float, float | None]) -> str:
-    """Format a difference in points, with a note if it is noise or its noise is unknown."""
+    """Format a difference in percentage points: "noise" if it is noise, "?" if this is unknown."""
     change, bar = step
     if bar is None or not math.isfinite(bar):
         return f"{_signed(change)}?"

@@ -24,21 +24,22 @@ _DriftNumbers: Any = make_dataclass(
 
 
 @dataclass(frozen=True)
-class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measure of drift
-    """Numbers to monitor; a metric with None is left out.
+# the base class has a field for each measure of drift
+class RunMetrics(_DriftNumbers):  # type: ignore[misc]
+    """Numbers to monitor; a number with the value None is left out.
 
-    It also takes each number of `quality.Drift` by its name, as a keyword argument.
+    Each number of `quality.Drift` is also a parameter, by its name and as a keyword.
 
     Parameters
     ----------
     store : str
-        URL; a label of every metric.
+        URL of the store, which labels every metric.
     version : int or None
         Version of the store.
     documents, tokens, shards : int or None
         Numbers in the store.
     state_bytes : int or None
-        Bytes of its statistics.
+        Bytes of the statistics of the store.
     commit_time : float or None
         Time of the latest commit in Unix seconds; its age is `time()` minus it.
     finished : float
@@ -117,7 +118,10 @@ def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:
 
 
 def require_collected(path: str | Path) -> None:
-    """Refuse a name that the node exporter ignores, or a missing folder (StoreError)."""
+    """Raise InvalidInput if the node exporter ignores files of this name.
+
+    Raises StoreError if the folder does not exist.
+    """
     place = Path(path)
     if place.suffix != _SUFFIX:
         raise InvalidInput(
@@ -149,7 +153,7 @@ def write_metrics(path: str | Path, metrics: RunMetrics) -> None:
     require_collected(path)
     try:
         write_to_textfile(str(path), metrics_registry(metrics))
-        # the node exporter runs as another user
+        # let everyone read the file, because the node exporter runs as another user
         os.chmod(path, 0o644)
     except OSError as error:
         raise StoreError(

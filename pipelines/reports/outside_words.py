@@ -15,12 +15,12 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.counting_options import PilotOptions
 
-MANY = 0.05  # with a smaller share of outside words a remedy is not worth another pass
+MANY = 0.05  # give no remedy below this share of outside words: it is not worth another pass
 SLOW = 0.1  # a message names the tokeniser if it takes at least this share of the reading time
 
 
 def share_outside(store: MomentStore) -> float | None:
-    """Share of all counted tokens; None without tokens."""
+    """Return the share of outside tokens in all counted shards; None without tokens."""
     return outside_share(store.commit.tokens, sum(one.outside for one in store.ledger()))
 
 
@@ -36,7 +36,7 @@ def share_line(share: float | None) -> str:
 
 
 def pilot_line(store: MomentStore) -> str:
-    """Describe the pilot's tokens outside the vocabulary, with reasons; empty if unrecorded."""
+    """Say how many tokens of the pilot are outside the vocabulary, and why; empty if unrecorded."""
     drawn = drawn_of(store)
     if "outside_share" not in drawn:
         return ""
@@ -53,11 +53,12 @@ def pilot_line(store: MomentStore) -> str:
 
 
 def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
-    """Return remedies that lower the share of tokens outside, a sentence each.
+    """Return remedies that lower the share of tokens outside the vocabulary, a sentence each.
 
-    Empty if the share is a few percent, because words that are too common are left out on purpose,
-    or if only another tokeniser finds words. A store of collections, which no command can read
-    again, needs another store.
+    Returns nothing if the share is only a few percent. Too common words do not add to this share,
+    because they are left out on purpose. Also returns nothing if another tokeniser would find the
+    words. A store that counts Python collections, which no command can read again, needs a new
+    store.
     """
     drawn = drawn_of(store)
     wanted = 0.0 if share is None else share - drawn.get("common_share", 0.0)
@@ -113,7 +114,7 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
 
 
 def language_line(store: MomentStore) -> Remedy | None:
-    """Return a remark on languages, tokeniser, phrases and topics of the pilot, or None."""
+    """Return a remark on languages, tokeniser, phrases and topics that the pilot found, or None."""
     drawn = drawn_of(store)
     findings = (
         _stop_words_found(store, drawn),
@@ -126,14 +127,14 @@ def language_line(store: MomentStore) -> Remedy | None:
 
 
 def fewer_topics(most: int | None) -> Remedy | None:
-    """Say that the basis allows fewer topics than by default; None if it does not.
+    """Say that the basis allows fewer topics than the default; None if it allows as many.
 
     Examples
     --------
     >>> str(fewer_topics(26))
     'Fits can have up to 26 topics instead of 32, because there are 26 core words.'
     """
-    # imported here because jobs read shards, and most pages of a store do not
+    # imported here because it imports the code that reads shards, which most pages do not need
     from streaming_moments.pipelines.counting_options import MOST_TOPICS
 
     if most is None or most >= MOST_TOPICS:
@@ -165,8 +166,8 @@ def _tokeniser_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | N
 
 
 def slow_tokeniser(store: MomentStore, share: float | None, read: str) -> Remedy | None:
-    """Return a sentence on a slow tokeniser and its share of the time; `read` names the data."""
-    if share is None or share < SLOW or store.policy is None:  # stores of other kinds have no share
+    """Return a sentence if the tokeniser took much of the time to read the data `read`, or None."""
+    if share is None or share < SLOW or store.policy is None:  # only documents have a tokeniser
         return None
     return remedy(
         "Tokeniser {name} took {share:.0%} of the time that reading the {read} took.",
@@ -195,14 +196,14 @@ def _stop_words_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | 
 
 
 def drawn_of(store: MomentStore) -> Mapping[str, Any]:
-    """Facts about the pilot of a store of documents; empty if unrecorded."""
+    """Return facts about the pilot of a store of documents; empty if unrecorded."""
     drawn: Mapping[str, Any] = (store.commit.lineage.pilot or {}).get("drawn", {})
     return drawn
 
 
 def _asked(store: MomentStore) -> PilotOptions:
-    """Options for choosing the words; defaults if unrecorded."""
-    # imported here because jobs read shards, and not every page of a store does
+    """Return the options by which the words were chosen; defaults if unrecorded."""
+    # imported here because it imports the code that reads shards, which some pages do not need
     from streaming_moments.pipelines.counting_options import PilotOptions
 
     written = store.commit.lineage.pilot or {}

@@ -30,8 +30,8 @@ class StepReport:
 class Gate:
     """A bound for publishing: the measured value, the bound, and whether the value satisfies it.
 
-    `least` says whether the bound is the least that is allowed, or the most, and `unknown` why
-    there is no value. Reports of earlier releases have neither.
+    `least` says whether the bound is a minimum or a maximum. `unknown` says why there is no value.
+    Reports of earlier releases have neither.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Gate:
 
     @property
     def allowed(self) -> str:
-        """Text of the bound with its side.
+        """Text of the bound, such as "at least 100".
 
         Examples
         --------
@@ -68,7 +68,7 @@ class Gate:
 
     @property
     def side(self) -> str:
-        """Return "at least" or "at most", the allowed side of the bound; empty if unknown.
+        """Return "at least" for a minimum and "at most" for a maximum; empty if unknown.
 
         Examples
         --------
@@ -89,9 +89,9 @@ class Gate:
 class SampleDocument:
     """Beginning of a document or passage about one topic.
 
-    shard, number : its shard, and its position there, from 1
-    share : share of the topic in it
-    text : a few lines of it
+    shard, number : shard of the document, and its position in the shard, from 1
+    share : share of the topic in the document or passage
+    text : a few lines of the text
     id : id of the document; empty if unknown
     """
 
@@ -109,13 +109,13 @@ class TopicReport:
     topic : its number, the same on every night
     weight : share of the corpus
     npmi : coherence
-    relevant : most relevant words, lambda 0.7
-    words : most probable words, each with its probability in the topic and in the corpus, from
-        which the relevance at any lambda follows
+    relevant : most relevant words, with lambda 0.7
+    words : most probable words, each with its probability in the topic and in the corpus; from
+        these, a page computes the relevance for any lambda
     bar : expected L1 error of the topic, if the store has halves
     word_bars : standard errors of the probabilities of `words`; empty if unknown
     told : other numbers of the topic, by name
-    sample, further : a document about it, and others if they were searched
+    sample, further : a document about the topic, and further ones if they were searched
     coordinates : the largest numbers of a cluster or a factor, each with its name
     nearest : rows nearest to the mean of a cluster
     coherences : other computed coherences by key
@@ -139,12 +139,12 @@ class TopicReport:
 
 @dataclass(frozen=True)
 class TopicChange:
-    """Difference between a topic and that of an earlier model.
+    """How a topic differs from the same topic of an earlier model.
 
-    topic : its number now; None if it is gone
+    topic : its number in the later model; None if the topic no longer exists
     name : some of its words
-    before, now : its share in both models; None if it does not exist
-    distance : total variation of its words, if it exists in both
+    before, now : its share in the earlier and in the later model; None where it does not exist
+    distance : total variation distance of its words, if it exists in both models
     bar : standard error of the difference of both shares; None if unknown
     note : "new", "moved", "split from 3"
     spreads, bars : move of the mean of a cluster, in standard deviations and in error bars
@@ -162,7 +162,7 @@ class TopicChange:
 
     @property
     def step(self) -> float:
-        """Difference of its shares; the share itself if the topic is new or gone."""
+        """Difference of the two shares; where the topic does not exist, the share counts as 0."""
         return (self.now or 0.0) - (self.before or 0.0)
 
 
@@ -170,10 +170,11 @@ class TopicChange:
 class ClusterPlane:
     """Clusters in the two directions along which their means differ most.
 
-    places : means, centred at the mean of all rows
-    ellipses : of one standard deviation, as half axes and the angle of the first in radians
+    places : means of the clusters, relative to the mean of all rows
+    ellipses : ellipses of one standard deviation, as half axes and the angle of the first axis in
+        radians
     bars : error bars of the means; empty if unknown
-    before : each mean in the earlier model, or None
+    before : place of each cluster's mean in the earlier model, or None
     shares : share of the variance between the means, along each direction
     """
 
@@ -186,10 +187,11 @@ class ClusterPlane:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of each cluster or factor for a bar chart; arrays in the order of the topics.
+    """A number of each cluster or factor for a bar chart; arrays are in the order of these.
 
-    bars : standard errors; empty where they are unknown
-    noise : values of pure noise, about 0; empty if these have no meaning
+    bars : standard errors; empty if they are unknown
+    noise : standard errors of the values of pure noise, which scatter about 0; empty if these have
+        no meaning
     note : one sentence
     percent : whether values are shares
     """
@@ -221,7 +223,7 @@ class ShareOverTime:
 
     @property
     def steps(self) -> tuple[tuple[float, float | None], ...]:
-        """Return the change of the share of each topic from first to last, and its error."""
+        """Change of the share of each topic from the first to the last date, and its error."""
         if not self.shares:
             return ()
         pairs = zip(self.shares[0], self.shares[-1], strict=True)
@@ -238,7 +240,7 @@ class ShareOverTime:
 class RunPoint:
     """One run, with the drift of the corpus at that time, if it was measured.
 
-    `until` is the last day of the documents so far, if they have days.
+    `until` is the last day of the documents that were counted until then, if they have days.
     """
 
     date: str
@@ -249,7 +251,7 @@ class RunPoint:
 
     @property
     def measured(self) -> bool:
-        """Whether the run has a number for the charts of runs."""
+        """Whether the run has a number that the charts of runs can show."""
         return self.drift is not None or self.documents is not None
 
 
@@ -269,39 +271,39 @@ class ReportPage:
     """Everything that one page shows; empty parts are left out.
 
     title : title of the page
-    store : URL
+    store : URL of the store
     time : time of the run, ISO 8601, UTC
     outcome : "published", "rejected", "nothing new", "failed"
     facts : names and values at the head of the page: documents, tokens, version and so on
     reasons : why the model was rejected, or the store rebased
     error : error that stopped the run, which is shown as it is
-    warnings : what may be wrong although the run ended, shown as it is
+    warnings : what may be wrong although the run succeeded, shown as it is
     topics : in the order of their numbers
     notes : what happened to topics, by number: "new", "split from 3"
-    distances : (k, k) distances between them, see `topic_map.topic_distances`
-    correlations : (k, k) correlations of their shares over documents, for a refined model
+    distances : (k, k) distances between the topics, see `topic_map.topic_distances`
+    correlations : (k, k) correlations of the topics' shares over documents, for a refined model
     shares : shares of the topics, night by night
     periods : shares of the topics in the documents of each day, week or month
     origins : shares of the topics at each origin of a hub
     origin_changes : what has changed most over time at each of these origins
     tried : candidates for the chart of coherence
     chosen : (int, float), optional, number of topics and alpha0 of the shown candidate
-    spectrum, exact_spectrum : eigenvalues through the basis, and exact ones
+    spectrum, exact_spectrum : eigenvalues as the basis preserves them, and exact eigenvalues
     runs : the last runs, this one last
     gates : bounds for publishing
     ledger : shards, the latest first
     shards : number of shards in the store; the ledger may show only the latest
-    steps : steps in their order; a page needs no values of them
+    steps : steps in their order; a page does not show their values
     version : version of the store
-    sentence : description by the model
+    sentence : description that the model gives of itself
     states : numbers of the states of a model without topics, by name
-    state_words : most probable words of each state of such a model, by view
-    picture : picture of such a model in lines of text
+    state_words : most probable words of each state of a model without topics, by view
+    picture : picture of a model without topics, in lines of text
     changes : changes since the model that was published before
     since : time of that model, ISO 8601
-    diff : command that shows what the store gained since
+    diff : command that shows what the store has gained since that model
     links : names and relative URLs of other pages
-    at : the one of these URLs that is this page; empty without one
+    at : the URL among `links` that leads to this page; empty if there is none
     each : URL prefix of the pages of topics by number; empty without such pages
     what : name of the parts: "topic", "cluster", "factor", or "state" if there are `states`
     counted : (str, str, str), names of the counts in the ledger: documents, tokens, and tokens

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def change_said(periods: Sequence[PeriodShares], names: Sequence[str]) -> str:
-    """Describe the change from the first to the last period; empty with one period.
+    """Describe the largest change of a share from the first to the last period.
+
+    Returns "" if there is only one period.
 
     Examples
     --------
@@ -44,6 +46,6 @@ def change_said(periods: Sequence[PeriodShares], names: Sequence[str]) -> str:
 def changes_said(
     origins: Mapping[str, Sequence[PeriodShares]], names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Describe the change at each origin of a hub that has several periods."""
+    """Describe the largest change at each origin of a hub, if the origin has several periods."""
     found = ((origin or "(own)", change_said(one, names)) for origin, one in origins.items())
     return tuple(f"{origin}: {text[0].lower()}{text[1:]}" for origin, text in found if text)

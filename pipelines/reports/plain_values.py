@@ -8,7 +8,7 @@ from typing import Any
 
 
 def json_value(item: Any) -> Any:
-    """Convert a value: numbers that JSON lacks become null, and tuples become lists.
+    """Convert a value for JSON: NaN and infinity become null, and tuples become lists.
 
     Empty `coherences` are left out.
 

@@ -19,7 +19,7 @@ from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 
 def require_plot(file: str) -> None:
-    """Refuse a file for the plot that cannot be written, before any work."""
+    """Raise InvalidInput, before any work, if the file of the plot cannot be written."""
     figure = _matplotlib("figure").Figure()
     canvas = _matplotlib("backends.backend_agg").FigureCanvasAgg(figure)
     path = Path(file)
@@ -33,7 +33,7 @@ def require_plot(file: str) -> None:
 
 
 def plot(selection: Selection, file: str) -> None:
-    """Write the plot, one line for each alpha0; errors as in `require_plot`."""
+    """Plot the scores of candidates, one line for each alpha0; errors as in `require_plot`."""
     shown = [("captured", "captured spectrum")]
     if selection.coherent:
         drawn = [(one, one.compared[-1]) for one in COHERENCES.values()]
@@ -65,7 +65,7 @@ def plot(selection: Selection, file: str) -> None:
 
 
 def plot_shares(periods: Sequence[PeriodShares], names: Sequence[str], file: str) -> None:
-    """Write the shares of topics over time, a panel for each; errors as in `plot`."""
+    """Plot the shares of topics over time, a panel for each topic; errors as in `plot`."""
     names = [f"{topic} {name}" for topic, name in enumerate(names)]
     rows = -(-len(names) // 3)
     figure = _matplotlib("figure").Figure(figsize=(9.6, 1.5 * rows + 0.6), layout="constrained")
@@ -76,7 +76,7 @@ def plot_shares(periods: Sequence[PeriodShares], names: Sequence[str], file: str
 
 
 def write_svg(picture: str, file: str) -> None:
-    """Write a finished picture; raises InvalidInput if the name does not end in .svg."""
+    """Write an SVG picture to a file; raise InvalidInput if its name does not end in .svg."""
     if Path(file).suffix.lower() != ".svg":
         raise InvalidInput(f"{file} is not an SVG file; end its name with .svg")
     _put(picture.encode(), file)
@@ -110,7 +110,7 @@ def _by_alpha0(candidates: Sequence[Candidate]) -> dict[float, list[Candidate]]:
 
 
 def _matplotlib(module: str) -> Any:
-    # without pyplot, which would open a display and hold figures in memory
+    # do not use pyplot, which would open a display and hold figures in memory
     try:
         return importlib.import_module(f"matplotlib.{module}")
     except ImportError as error:

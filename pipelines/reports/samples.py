@@ -26,10 +26,10 @@ from streaming_moments.storage.store.store import MomentStore
 
 _SHARDS = 8
 _LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
-_TOKENS = 20  # a document with this many known words shows its subject
-_SHOWN = 280  # characters of a passage that are shown
+_TOKENS = 20  # with this many known words, the score of a document is half of its share
+_SHOWN = 280  # show at most this many characters of a passage
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
-_BEGINS = 4  # number of first words by which a passage is found in its document
+_BEGINS = 4  # find a passage in its document by this many of its first words
 
 
 def sample_documents(
@@ -40,15 +40,15 @@ def sample_documents(
 ) -> dict[int, SampleDocument]:
     """Find one document about each topic, by topic.
 
-    Reads the first 500 documents, or the first MiB, of eight shards spread over the ledger,
-    including the latest. Skips shards of token ids, and shards that are gone or unreadable from
-    here. A topic that is not the main topic of any document is left out. `fitted` is `store` with
-    the words of the model; see `storage.operations.lineages.store_for`.
+    Reads the first 500 documents, or the first MiB, of eight shards that are spread over the
+    ledger, including the latest. Skips shards of token ids, and shards that no longer exist or that
+    this machine cannot read. A topic that is not the main topic of any document is left out.
+    `fitted` is `store` with the words of the model; see `storage.operations.lineages.store_for`.
     """
     if fitted.policy is None or model.vocabulary != fitted.vocabulary.fingerprint:
         return {}
     if not fitted.policy.runs_here:
-        return {}  # a page without documents is fine
+        return {}  # without the tokeniser on this machine, the page shows no documents
     index = index_of(fitted.vocabulary, fitted.policy)
     best: dict[int, tuple[float, SampleDocument]] = {}
     for record, texts in _read(store, storage_options):
@@ -94,7 +94,7 @@ def _read(
             with closing(chunks):
                 texts, _ = next(chunks)
         except ShardError:
-            continue  # a page without the document is fine
+            continue  # the page shows no documents of an unreadable shard
         yield record, texts
 
 
@@ -104,7 +104,7 @@ def _called(
     store: MomentStore,
     storage_options: Mapping[str, object] | None,
 ) -> str:
-    """Id of a document in an inbox, or the name of its file in a folder; otherwise empty."""
+    """Return the id of a document of an inbox, or the name of its file in a folder, or ""."""
     try:
         if record.url.endswith(SEALED_NAME):
             fs, path = open_file_system(record.url, storage_options)
@@ -122,7 +122,7 @@ def _called(
 
 
 def _from(text: str, begins: list[str]) -> str:
-    """Return a few lines of a text, from the first place where it has these words in sequence."""
+    """Return a few lines of a text, from the first place where `begins` follow each other."""
     found = re.search(r"[\W\d_]*".join(map(re.escape, begins)), text, re.IGNORECASE)
     start = found.start() if found and begins else 0
     shown = " ".join(text[start : start + 2 * _SHOWN].split())

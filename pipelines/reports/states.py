@@ -22,7 +22,7 @@ class StateLine:
     weight : share of the state
     words : most probable words of each view, in decreasing order
     probabilities : probabilities of these words
-    label : name given by people
+    label : name that a user gave to the state
     """
 
     state: int
@@ -35,9 +35,10 @@ class StateLine:
 def state_lines(
     model: Any, store: MomentStore, number: int, labels: Mapping[int, str] = MappingProxyType({})
 ) -> list[StateLine]:
-    """States of a model of a store with their most probable words.
+    """Return the states of a model with their most probable words.
 
-    Clusters of rows have no words. Empty if states of the model are not matched between models.
+    Clusters of rows have no words. Returns an empty list for a family whose states have neither
+    words nor means of rows.
     """
     if isinstance(states_of(model), Clusters):
         weights = enumerate(model.weights.tolist())
@@ -65,7 +66,7 @@ def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
 def parameters_as_json(model: Model) -> dict[str, Any]:
     """Return means and variances of a mixture, columns of factors and similar values, as JSON.
 
-    Empty for models of other kinds, which have words.
+    Empty for models that are not of rows of numbers.
     """
     if not model.of_numbers:
         return {}
@@ -74,12 +75,12 @@ def parameters_as_json(model: Model) -> dict[str, Any]:
 
 
 def shown_words(line: StateLine, view: str) -> str:
-    """Format words of a view so that each is visible."""
+    """Format the words of a view as a list in which each word is visible."""
     return ", ".join(map(visible, line.words[view]))
 
 
 def visible(word: str) -> str:
-    """Format a word; quote it if it has only blanks, so that they are visible.
+    """Format a word; if it consists of blanks, quote it, so that they are visible.
 
     Examples
     --------
@@ -90,9 +91,9 @@ def visible(word: str) -> str:
 
 
 def no_bars(model: Any, halves: bool) -> str:
-    """Return a sentence on missing error bars; empty if they exist or the model never has any.
+    """Say why a model has no error bars; empty if it has some or its family never has any.
 
-    `halves` says whether the statistics have halves of the records, which bars need.
+    `halves` says whether the statistics have halves of the records, which error bars need.
 
     Examples
     --------

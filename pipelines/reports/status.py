@@ -1,4 +1,4 @@
-"""Status: a version of a store in numbers, with warnings about topics from it."""
+"""Status: a version of a store in numbers, with warnings if its topics may be poor."""
 
 from __future__ import annotations
 
@@ -31,31 +31,33 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.drift.measure_drift import DriftSince
 
-ERROR_DELTA = 0.05  # probability of an error beyond the radius
-# `status` warns if the effective number of documents is smaller than this, where the error radius
-# of M3 is 0.09. For example, 77 whole speeches (5 effective documents) gave poor topics, and their
-# passages (2,147 effective documents) gave good ones.
+ERROR_DELTA = 0.05  # probability that an error exceeds its radius
+# `status` warns if the effective number of documents is smaller than this; with this number, the
+# error radius of M3 is 0.09. For example, 77 whole speeches (5 effective documents) gave poor
+# topics, and the passages of these speeches (2,147 effective documents) gave good topics.
 FEW_DOCUMENTS = 1000
-_SHOWN = 3  # names in a message
-# Words of a passage in the advice to cut documents. The advice helps only with longer documents.
+_SHOWN = 3  # list at most this many names in a message
+# A message advises passages of this many words, if some documents are longer.
 _PASSAGE = 200
-_TRIPLE = 3  # fewest words of a document that adds to the third moment
+_TRIPLE = 3  # a document adds to the third moment if it has at least this many words
 
 
 @dataclass(frozen=True)
 class Status:
     """A version of a store in numbers.
 
-    With probability `1 - error_delta` each, M2 and M3 err by less than their radius in the
-    Frobenius norm (Ruffini et al. 2018, Theorem 2). A radius needs long enough
-    documents. `warning` explains why topics may be poor, with the remedy, or is empty.
+    With probability `1 - error_delta` each, the errors of M2 and M3 in the Frobenius norm are below
+    their radius (Ruffini et al. 2018, Theorem 2). The radius of M2 needs a document of two words,
+    that of M3 a document of three; otherwise it has the value None. `warning` explains why topics
+    may be poor, with the remedy, or is empty.
 
     `stale_models` are the latest and tagged models that lack counted documents or still contain
     forgotten ones. `forgotten` are the shards that updates skip. `purged` is the number of shards
     that are recorded only by a keyed hash. `segments_read` is the number of segments that a refit
-    reads, because sums replace many. `advice` has the remedies if more than a few percent of the
-    tokens are outside the vocabulary. `drift` needs more than this version, so it is measured on
-    request. `counted_at` is the time of the latest commit that changed the documents.
+    reads; it is smaller than `segments` if compaction has replaced many by their sum. `advice` has
+    the remedies if more than a few percent of the tokens are outside the vocabulary. `drift` is
+    measured only on request, because it needs more than this version. `counted_at` is the time of
+    the latest commit that changed the documents.
     """
 
     store: str
@@ -97,7 +99,7 @@ class Status:
 
 
 def status_of(store: MomentStore) -> Status:
-    """Compute the numbers of a version."""
+    """Compute the status of a version of a store of documents."""
     histogram, commit, basis = store.length_histogram(), store.commit, store.basis
     empty = int(histogram.documents[histogram.lengths == 0].sum())
     outside = share_outside(store)
@@ -133,8 +135,8 @@ def status_of(store: MomentStore) -> Status:
     )
 
 
-# Each fact that all kinds share has three places: a function here, a row of the table, and a field
-# of `Status`.
+# A fact that all kinds share is written in three places: one of the next functions computes it,
+# another one makes its row in the table of `status`, and `Status` has a field for it.
 
 
 def shard_facts(store: MomentStore) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def shard_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def size_facts(store: MomentStore) -> dict[str, Any]:
-    """Row blocks, and bytes of the statistics."""
+    """Return the number of row blocks, and the bytes of the statistics."""
     return {"row_blocks": store.row_blocks, "state_bytes": store.layout.state_bytes}
 
 
@@ -168,12 +170,12 @@ def shards_row(facts: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def segments_row(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Format the number of segments, with those that a refit reads."""
+    """Format the number of segments, and how many of them a refit reads."""
     return "segments", f"{facts['segments']}; a refit reads {facts['segments_read']}"
 
 
 def kept_facts(store: MomentStore) -> dict[str, Any]:
-    """Models, tags and skipped shards."""
+    """Return models, tags, and the shards that updates skip."""
     commit = store.commit
     return {
         "models": tuple(store.models),
@@ -194,7 +196,7 @@ def kept_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def days_of(store: MomentStore) -> tuple[str, str] | None:
-    """First and last day of the documents of a version, ISO 8601; None without days."""
+    """Return the first and last day of a version's documents, ISO 8601; None without days."""
     days = [part.dates for part in store.commit.segments if part.dates is not None]
     if not days:
         return None
@@ -202,7 +204,7 @@ def days_of(store: MomentStore) -> tuple[str, str] | None:
 
 
 def rows_of(status: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name the counts of a store of documents, and its models."""
+    """Return rows of names and values: the counts of a store of documents, and its models."""
     outside = status["outside_share"]
     share = f" in the vocabulary, {outside:.1%} outside" if outside else ""
     empty = status["empty_documents"]
@@ -226,7 +228,7 @@ def _vocabulary_text(words: int, tokeniser: str | None) -> str:
 
 
 def details_of(status: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name how exact the counts of documents are, and how they are stored."""
+    """Return rows of details: how exact the moments are, and how the counts are stored."""
     radii = (f"M{order} {_radius_text(status[f'error_radius_m{order}'])}" for order in (2, 3))
     return [
         version_row(status),
@@ -250,7 +252,7 @@ def details_of(status: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def warnings_of(status: Mapping[str, Any]) -> list[str]:
-    """Return why topics of a store of documents may be poor, with the remedies."""
+    """Return reasons why topics of a store of documents may be poor, with remedies."""
     warnings = [status["warning"]] * bool(status["warning"])
     if status["advice"]:
         warnings += [share_line(status["outside_share"]), *status["advice"]]
@@ -258,7 +260,7 @@ def warnings_of(status: Mapping[str, Any]) -> list[str]:
 
 
 def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
-    """Print a column of names beside one of values."""
+    """Print rows as a column of names beside a column of values."""
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -274,7 +276,7 @@ def print_warnings(console: Console, lines: Iterable[str]) -> None:
 
 
 def stale_models(store: MomentStore) -> tuple[Staleness, ...]:
-    """Return the latest and tagged models that do not match the counted documents."""
+    """Return the latest and the tagged models whose documents are not those counted now."""
     names = [*[*store.models][-1:], *store.commit.tags.values()]
     found = (staleness(store, name) for name in dict.fromkeys(names))
     return tuple(one for one in found if one.is_stale)
@@ -322,7 +324,10 @@ def stale_line(stale: Staleness) -> str:
 
 
 def stale_as_json(stale: Staleness) -> dict[str, object]:
-    """Return the version of a model, and the documents since; null if unknown."""
+    """Return the version of a model, and the numbers of documents counted and forgotten since.
+
+    A number is null if it is unknown.
+    """
     return {
         "fitted_version": stale.version,
         "documents_counted_since": stale.counted,
@@ -332,7 +337,7 @@ def stale_as_json(stale: Staleness) -> dict[str, object]:
 
 
 def _counting(store: MomentStore) -> str:
-    """Describe the weights of documents, the halves, and the command for newer defaults."""
+    """Describe the weights of documents, the halves, and the command that sets today's defaults."""
     if store.basis.table is not None:
         return f"rows of {store.basis.table.number} categorical columns"
     pooled = store.basis.weights.is_pooled
@@ -357,16 +362,16 @@ def _radius_text(radius: float | None) -> str:
 
 
 def spelled(status: Status, store: MomentStore, spell: Spell) -> Status:
-    """Return the status with its remedies written for commands, for Python or for a night.
+    """Return the status with remedies that are written for commands, for Python or for a night.
 
-    `spell` names commands and options.
+    `spell` writes the commands and options.
     """
     advice = tuple(one.said(spell) for one in advice_of(store, status.outside_share))
     return replace(status, warning=few_documents(store, spell), advice=advice)
 
 
 def few_documents(store: MomentStore, spell: Spell) -> str:
-    """Return a warning that topics from few effective documents are rough; empty for enough."""
+    """Return a warning if there are so few effective documents that topics are poor, or ""."""
     histogram, policy = store.length_histogram(), store.policy
     effective = histogram.effective_documents
     if not histogram.n_documents or effective >= FEW_DOCUMENTS:
@@ -427,7 +432,7 @@ def _added_text(added: Iterable[AddedWords]) -> str:
 
 
 def since_text(added: AddedWords) -> str:
-    """Return the first version whose new documents include some words.
+    """Return the version that added some words; documents counted since then include them.
 
     Examples
     --------
@@ -456,14 +461,14 @@ def skipped_rows(forgotten: Sequence[str], purged: int) -> list[tuple[str, str]]
 
 
 def days_text(days: tuple[str, str] | None) -> str:
-    """Format days as the end of a text about shards; empty without days."""
+    """Format the first and last day for the end of a text about shards; empty without days."""
     return "" if days is None else f", documents of {' to '.join(days)}"
 
 
 def counted_at(store: MomentStore) -> str | None:
-    """Return when the latest documents were counted or forgotten, as ISO 8601.
+    """Return the ISO 8601 time of the latest commit that counted or forgot documents.
 
-    None without documents, or if that version has expired.
+    Returns None without documents, or if that commit has expired.
     """
     now, behind = store.commit, 1
     while now.documents and behind // 8 <= store.version:

@@ -1,4 +1,4 @@
-"""Find the documents of an output folder that a store still counts."""
+"""Find which documents in the output of a transform a store still counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.storage.top_documents import beginning
 
 _LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
-_SAME = 40  # number of first characters by which a document is looked up
+_SAME = 40  # look up a document by this many of its first characters
 
 
 def still_counted(
@@ -30,10 +30,10 @@ def still_counted(
 ) -> tuple[dict[int, tuple[Any, ...]], int]:
     """Return documents or rows, by topic, without forgotten ones; also how many are left out.
 
-    If nothing was forgotten since the fit, nothing is left out. Otherwise documents of shards that
-    the store does not count are left out, and those missing from a shard with new content. Rows of
-    such a shard have no text to compare, so all of them are left out. `found` holds
-    `SampleDocument` or `NearRow`, in order.
+    If nothing was forgotten since the fit, nothing is left out. Otherwise, documents are left out
+    if the store does not count their shard, or if their shard has new content without them. Rows of
+    a shard with new content are all left out, because they have no text to compare. `found` holds
+    `SampleDocument` or `NearRow` objects, in order.
     """
     if forgotten_since(store, name) == 0:
         return {number: tuple(some) for number, some in found.items()}, 0
@@ -60,7 +60,7 @@ def _held(
     wanted: Mapping[str, Any],
     storage_options: Mapping[str, object] | None,
 ) -> Mapping[str, Any]:
-    """Wanted documents that a shard still holds, with their current position."""
+    """Return the wanted documents that a shard still holds, with their current positions."""
     record = store.ledger().find(url)
     if record is None:
         return {}
@@ -94,7 +94,7 @@ def _held(
                     if line.startswith(text):
                         found.setdefault(texts[text], replace(wanted[texts[text]], number=row))
     except ShardError:
-        return {}  # an unreadable document is not shown, because it may be a deleted one
+        return {}  # do not show documents that cannot be read now, because they may be deleted
     return found
 
 

@@ -37,18 +37,19 @@ def write_page(
     top_documents: str | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> ReportPage:
-    """Write the page of a model of a store, whole or not at all, over an existing file.
+    """Write the page of a model of a store, whole or not at all; replaces an existing file.
 
     Raises StoreError if there is no such model, the page cannot be written, or the documents cannot
-    be read. Raises InvalidInput if the documents are from another model, or the model has none.
+    be read. Raises InvalidInput if `top_documents` is of another model, or of a model for which a
+    transform finds no documents.
 
     store : store at a version
     output : path or fsspec URL of a file
     name : name or tag of the model; by default the latest
     documents : whether to show a document about each topic
     top_documents : URL of a folder to which `transform` wrote documents of topics, or rows nearest
-        to means; the first are shown. By default documents come from some of the shards; see
-        `sample_documents`.
+        to means; the page shows the first of them. By default, documents come from some of the
+        shards; see `sample_documents`.
     storage_options : options of fsspec for the shards and the file
     """
     place, _, file = output.rpartition("/")
@@ -80,7 +81,7 @@ def store_page(
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
     found = found_of(store, called, model, documents, top_documents, storage_options)
-    # without this folder the documents come from counted shards, so they are not checked again
+    # check documents only if they come from this folder; others come from counted shards
     if top_documents is not None:
         found, _ = still_counted(store, called, found, storage_options)
     page = ReportPage(
@@ -108,7 +109,7 @@ def found_of(
     top_documents: str | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> Mapping[int, Any]:
-    """Documents of topics, or rows of clusters, by number; as in `write_page`."""
+    """Return documents of topics, or rows of clusters, by number; arguments as in `write_page`."""
     shown = shown_of(model)
     if top_documents is not None:
         return _written(shown, top_documents, name, model, storage_options)
@@ -118,7 +119,7 @@ def found_of(
 
 
 def with_model(page: ReportPage, asked: PageRequest) -> ReportPage:
-    """Add a model to a page, by the functions of its family.
+    """Add a model to a page with the functions that show its family.
 
     Raises StoreError if a file of the store cannot be read.
     """
@@ -142,18 +143,18 @@ def _written(
     if shown.read is None:
         raise InvalidInput(
             f"model {called!r} is of type {model.name}, and a transform finds no documents or "
-            f"rows of a {shown.what}; leave out the folder of documents"
+            f"rows for a {shown.what} of it; leave out the folder of documents"
         )
     of, found = shown.read(folder, storage_options)
     if of != called:
         raise InvalidInput(
             f"{folder} has documents of model {of!r}, but the page shows {called!r}; give "
-            f"--model {of}, or transform with the other model"
+            f"--model {of}, or transform with the model that the page shows"
         )
     return found
 
 
 def ledger_rows(store: MomentStore, most: int = 200) -> Iterator[LedgerRow]:
-    """Yield the latest shards of a version, by name."""
+    """Yield rows of the ledger of a version, the latest shards first, at most `most`."""
     for record in sorted(list(store.ledger())[-most:], key=lambda one: one.url):
         yield LedgerRow(record.url, record.documents, record.tokens, record.outside)

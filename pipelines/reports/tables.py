@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 RELEVANCE_WEIGHT = 0.7
 DIVERSITY_WORDS = 25
-_TOGETHER = 5  # pairs of topics in a message
-_LEAST_CORRELATION = 0.01  # smallest correlation in a message
+_TOGETHER = 5  # a message names at most this many pairs of correlated topics
+_LEAST_CORRELATION = 0.01  # a message names only pairs of topics with at least this correlation
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def topic_lines(
     weight: float = RELEVANCE_WEIGHT,
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> list[TopicLine]:
-    """Topics with their words by relevance; a weight (lambda) of 1 ranks by probability.
+    """Return topics with their words by relevance; a `weight` (lambda) of 1 ranks by probability.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def topic_lines(
 
 
 def records_of(model: Model) -> str:
-    """Describe the records of a model: their number and days.
+    """Describe the records to which a model was fitted: their number and days.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def records_of(model: Model) -> str:
 
 
 def described_as_json(model: Model) -> dict[str, object]:
-    """Documents, window of days and half-life in days of a model, and its description."""
+    """Return a model's description, with its number of documents, its days and its half-life."""
     names = ("documents", "since", "until", "half_life")
     said = model.described()
     columns = {name.replace(" ", "_"): column.tolist() for name, column in said.columns.items()}
@@ -155,12 +155,12 @@ def described_as_json(model: Model) -> dict[str, object]:
 
 
 def log_lines(store: MomentStore, first: int = 0) -> list[LogLine]:
-    """Commits from a version on, the latest first."""
+    """Return the lines of all commits from version `first` on, the latest first."""
     return [log_line(commit) for commit in store.log(first)]
 
 
 def log_line(commit: Commit) -> LogLine:
-    """Return the line of a commit in lists of versions."""
+    """Return the line that describes a commit in a list of versions."""
     return LogLine(
         commit.version,
         commit.time,
@@ -173,7 +173,7 @@ def log_line(commit: Commit) -> LogLine:
 
 
 def model_scores(model: TopicModel) -> dict[str, float | None]:
-    """Mean coherence of the topics, None if it was not computed, and their diversity.
+    """Return the mean coherences of the topics, None if not computed, and their diversity.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def scores_line(model: TopicModel) -> str:
 
 
 def together_line(model: TopicModel) -> str:
-    """Format the most correlated topics for people; empty without any.
+    """Format the pairs of topics that are most correlated; empty without such pairs.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def together_line(model: TopicModel) -> str:
 
 
 def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
-    """Days, tokens, shares of the topics and their standard errors, period by period."""
+    """Return days, tokens, and the shares of topics with their standard errors, by period."""
     return [
         {
             "first": one.days.first.isoformat(),
@@ -238,9 +238,9 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection, detailed: bool = False) -> None:
-    """Print a table of candidates that marks the most coherent, separable and best number.
+    """Print a table of candidates; mark the most coherent, the separable and the best number.
 
-    With `detailed`, also further coherences, the captured spectrum and the seconds.
+    With `detailed`, the table also has further coherences, the captured spectrum and the seconds.
     """
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
@@ -255,7 +255,7 @@ def print_selection(console: Console, selection: Selection, detailed: bool = Fal
     # show the rounds only if they differ
     rounds = {one.refined for one in selection.candidates if not one.refusal}
     scores = ["rounds"] * (len(rounds) > 1) + scores
-    # candidates of states have only held-out scores
+    # these columns exist only for topics, because other candidates have only held-out scores
     topical = selection.number == "topics"
     known = ["smallest topic"] * topical + ["captured"] * (topical and detailed)
     known += ["seconds"] * detailed
@@ -293,7 +293,7 @@ def print_log(console: Console, lines: Sequence[LogLine]) -> None:
         table.add_column(name, justify="left" if name in ("time", "operation") else "right")
     table.add_column("message", overflow="fold")
     for line in lines:
-        # a name must not look like a line of its own
+        # escape line breaks in names, so that a part of a name does not look like a line of its own
         message = shown(line.message)
         for url, reason in line.skipped:
             message += f"\n{shown(f'left out {url}: {reason}')}"
@@ -309,7 +309,7 @@ def print_log(console: Console, lines: Sequence[LogLine]) -> None:
 
 
 def as_json(value: Status | TopicLine | LogLine | Candidate) -> dict[str, object]:
-    """Return fields by name; numbers that JSON lacks become null."""
+    """Return the fields by name for JSON; NaN and infinity become null."""
     fields: dict[str, object] = json_value(asdict(value))
     return fields
 

@@ -1,4 +1,4 @@
-"""Topics of a model in the form that reports and pages store."""
+"""Topics of a model in the form in which reports and pages store them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 _WORDS = 30
 _IN_A_NAME = 2
-_BAR = "error bar"  # name of the measure that has a field of its own in the report
+_BAR = "error bar"  # the measure of this name has a field of its own in a report
 
 
 def topics_of(
@@ -24,9 +24,9 @@ def topics_of(
     samples: Mapping[int, SampleDocument] = MappingProxyType({}),
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> tuple[TopicReport, ...]:
-    """Return the topics of a model in the form that reports store.
+    """Return the topics of a model in the form in which reports store them.
 
-    `samples` and `labels` are by the number of the topic.
+    The keys of `samples` and `labels` are numbers of topics.
 
     Examples
     --------
@@ -71,9 +71,9 @@ def topics_of(
 
 
 def topic_names(topics: Sequence[TopicReport], what: str = "topic") -> tuple[str, ...]:
-    """Return the name of each topic: its label, or two words, and more if these are not unique.
+    """Return the name of each topic: its label, or two words, or more if two are not unique.
 
-    A part without words gets the name `what` with its number.
+    A part without words is called by `what` and its number, such as "cluster 3".
 
     Examples
     --------

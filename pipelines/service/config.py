@@ -70,7 +70,7 @@ class ListenSection:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the service."""
         if self.host in _LOCAL_NAMES:
             return True
         try:
@@ -83,11 +83,11 @@ class ListenSection:
 class AccumulateSection:
     """When pending documents are sealed and counted, and when a model is fitted.
 
-    With `within` the server starts a counting process, otherwise `streaming-moments accumulate`
-    starts one. A process that reports no shard, step or row block for `hung_after` is killed and
-    restarted. `night` is the file of a nightly run with this `store`, and with
-    `INBOX/sealed/**/*.jsonl` as `shards`. It runs after `refit_documents` documents, or every
-    `refit_every`, with the steps and gates of the night.
+    With `within`, the server starts a process that counts; otherwise the user starts one by
+    `streaming-moments accumulate`. If the process reports no shard, step or row block for
+    `hung_after`, it is killed and restarted. `night` is the configuration file of a nightly run
+    with this `store`, and with `INBOX/sealed/**/*.jsonl` as `shards`. The nightly run starts after
+    `refit_documents` documents, or every `refit_every`, with its own steps and gates.
     """
 
     within: bool = True
@@ -107,13 +107,13 @@ class AccumulateSection:
         ]
         if self.night is not None and not timed:
             raise ValueError(
-                'night is given without the time to run it; add refit_every = "24h" or '
+                'night is given without a time when it runs; add refit_every = "24h" or '
                 "refit_documents = 100000"
             )
         if self.night is None and timed:
             raise ValueError(
-                f"{timed[0]} is given without the night to run; add the file of a night, such as "
-                'night = "night.toml"'
+                f"{timed[0]} is given without a night to run; add the configuration file of a "
+                'nightly run, such as night = "night.toml"'
             )
         return self
 
@@ -122,9 +122,9 @@ class AccumulateSection:
 class KeepSection:
     """How long the inbox keeps data after they were counted; a missing value means for ever.
 
-    `keys` are idempotency keys and receipts; a key that comes later counts again. `documents` are
-    the sealed shards. Later, their documents cannot be deleted by receipt or id, and neither
-    `polish` nor `rebase` can read them.
+    `keys` is for idempotency keys and receipts. If a request repeats a key after that time, its
+    documents are counted again. `documents` is for the sealed shards. After that time, their
+    documents cannot be deleted by receipt or id, and `polish` and `rebase` cannot read them.
     """
 
     keys: Kept | None = timedelta(days=90)
@@ -138,14 +138,14 @@ class ServiceConfig:
     store : URL of the store
     inbox : URL of the inbox, created if it is missing; by default beside the store, with "-inbox"
         after its name
-    tokens : file of tokens, made by `streaming-moments token`; without it the service listens to
-        this machine only, and any caller may do everything
-    tag : tag of the model that answers; without such a model the latest one answers
-    window : how long the first request of a batch waits for others
-    refresh : how often new versions, models and tokens are looked for
-    documents : URL of a folder that `transform --top-documents` wrote, whose documents pages show
+    tokens : file of tokens, made by `streaming-moments token`; without it, only this machine can
+        reach the service, and any caller may do everything
+    tag : tag of the model that answers requests; if no model has the tag, the latest one answers
+    window : how long the first request of a batch waits for further requests
+    refresh : how often the service looks for new versions, models and tokens
+    documents : URL of a folder that `transform --top-documents` wrote; pages show its documents
     sample_documents : whether pages show a few lines of a document of each topic from the shards,
-        without such a folder
+        if `documents` is not given
     storage_options : fsspec options of cloud URLs; never stored
     """
 
@@ -174,11 +174,15 @@ class ServiceConfig:
             )
         if _is_within(self.inbox_url, self.store):
             raise ValueError(
-                f"the inbox {self.inbox_url} is in the folder of the store, which would hold "
-                f"files of both; give another folder, such as {self.store.rstrip('/')}-inbox"
+                f"the inbox {self.inbox_url} is in the folder of the store, where its files would "
+                f"mix with those of the store; give another folder, such as "
+                f"{self.store.rstrip('/')}-inbox"
             )
         if self.tokens is None and self.listen.origins:
-            raise ValueError("[listen] origins: pages of other sites need tokens; give tokens")
+            raise ValueError(
+                "[listen] origins: pages of other web sites may call the service only with tokens; "
+                "give tokens"
+            )
         return self
 
     @property
@@ -225,7 +229,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
     """Return why [storage_options] has no effect; empty without options, or if a URL uses them.
 
-    Pages show documents of the counted shards.
+    `shards` are the counted shards; pages may show documents of these.
     """
     read = shards if config.storage_options and config.sample_documents else ()
     places = (config.store, config.inbox, config.documents, *read)
@@ -233,7 +237,7 @@ def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
 
 
 def require_first_night(config: ServiceConfig) -> None:
-    """Refuse a service whose night has not created the store yet, with the command to run."""
+    """Raise InvalidInput if the store is missing and a nightly run creates it; name the command."""
     night, folder = night_of(config), Folder.at(config.store, config.storage_options or None)
     if night is None or night.create is None or CommitLog(folder).latest_version() is not None:
         return
@@ -244,7 +248,10 @@ def require_first_night(config: ServiceConfig) -> None:
 
 
 def night_of(config: ServiceConfig) -> NightlyConfig | None:
-    """Return the night that fits models for a service; InvalidInput if it has another store."""
+    """Return the configuration of the nightly run that fits models for a service, or None.
+
+    Raises InvalidInput if its store is not that of the service.
+    """
     path = config.accumulate.night
     if path is None:
         return None
@@ -256,5 +263,5 @@ def night_of(config: ServiceConfig) -> NightlyConfig | None:
             f"{path} names the store {others}, but the service uses {mine}; give both the same "
             "store"
         )
-    # a night of the service does not wait for the lock; it tries again
+    # do not let the night wait for the lock, because the service tries again later
     return replace(night, wait=timedelta(0))

@@ -11,7 +11,7 @@ from streaming_moments.pipelines.service.ingest_worker.steps import START, Faili
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.set_aside import SetAside, all_set_aside
 
-_COUNTING = (START, "look", "count")  # steps without which no document is counted
+_COUNTING = (START, "look", "count")  # if one of these steps fails, no document is counted
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,11 @@ class Counting:
     """State of counting at some time.
 
     lag : number of uncounted seals
-    failing : why the accumulator's last cycle failed; None if it did not
-    set_aside : shards that cannot be counted in the store as it is
-    reached : number of the seal up to which all are counted
-    since : time on the clock of this process since which counting has not advanced, or cycles fail
+    failing : why the accumulator's last cycle failed; None if it did not fail
+    set_aside : shards that the store cannot count now
+    reached : number of a seal; it and all earlier seals are counted
+    since : time on the clock of this process since which counting has stopped or failed; None if it
+        works
     """
 
     lag: int = 0
@@ -37,11 +38,14 @@ class Counting:
         return sum(note.documents for note in self.set_aside)
 
     def stalled(self) -> float:
-        """Seconds since counting stopped; 0 while it works."""
+        """Return the seconds since counting stopped; 0 while it works."""
         return 0.0 if self.since is None else monotonic() - self.since
 
     def problem(self, patience: float) -> str | None:
-        """Return what prevents counting, or None; a count may take `patience` seconds."""
+        """Return why no documents are counted, or None.
+
+        Counting may go on for `patience` seconds without result before this is a problem.
+        """
         if self.failing is not None:
             return f"no documents are counted, because each cycle fails: {self.failing}"
         if self.stalled() >= patience:
@@ -64,8 +68,9 @@ def counting_now(
 
     sealed : number of the latest seal
     steps : failing steps of the accumulator
-    before : the state when it was last checked
-    unusable : why the inbox cannot be used. On a full disk the accumulator cannot note its failures
+    before : state of counting at the last check
+    unusable : why the inbox cannot be used, if the service has noticed this itself; on a full disk,
+        for example, the accumulator cannot record its failures
     overdue : age in seconds of a pending document that should have been sealed and counted by now
     """
     reached = counted_up_to(inbox)

@@ -22,12 +22,13 @@ from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
-_REFUSED, _FAILED = 400, 500  # status codes of HTTP from which on calls are errors
+# HTTP status codes: from 400 on, the service has refused the call; from 500 on, it has failed.
+_REFUSED, _FAILED = 400, 500
 
 
 @dataclass(frozen=True)
 class Live:
-    """Number of the store or the inbox that each call of `/metrics` reads."""
+    """Number of the store or the inbox that every call of `/metrics` reads again."""
 
     name: str
     says: str
@@ -124,7 +125,8 @@ class Gauges:
     def answered(self, call: str, status: int, seconds: float, asked: bool = False) -> None:
         """Count a call.
 
-        `asked` means that the answer only asked a browser for the token; this is no rejection.
+        `asked` means that the answer only asked a browser for a token. Such a call does not count
+        as refused.
         """
         self.calls.labels(call, str(status)).inc()
         self.seconds.labels(call).observe(seconds)
@@ -139,12 +141,15 @@ class Gauges:
         self.rates.add("documents", documents)
 
     def read(self, texts: int) -> None:
-        """Count texts with answered topics."""
+        """Count texts for which the service has answered with topics."""
         self.texts.inc(texts)
         self.rates.add("texts", texts)
 
     def text(self, view: View, silence: float | None = None) -> bytes:
-        """Return the answer of `/metrics`; `silence`: seconds since the last heartbeat."""
+        """Return the answer of `/metrics`.
+
+        `silence` is the seconds since the accumulator of this service last reported.
+        """
         now = CollectorRegistry()
         values = [(one.name, one.says, one.of(view)) for one in LIVE]
         if silence is not None:

@@ -15,9 +15,9 @@ from streaming_moments.pipelines.nightly.keys import STRICT, Positive, Size
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 
-BODIES = 4  # number of bodies of the largest size that fit into the memory
-# Most lists and objects in JSON for each document. An empty list has two bytes in JSON, but needs
-# hundreds in memory.
+BODIES = 4  # at most this many bodies of the largest size are in memory at once
+# JSON may have this many lists and objects for each document. An empty list has two bytes in JSON,
+# but needs hundreds in memory.
 NESTED = 20
 HARMLESS = 200_000  # a body with few documents may have this many lists and objects in any case
 
@@ -28,9 +28,9 @@ class LimitsSection:
 
     `body` and `document` are bytes; `body` also bounds the decompressed size. `days` bounds the age
     of the date of a document, because each day is counted separately. `inbox` and `inbox_age` bound
-    the pending documents. `seconds` bounds a body, an answer, or the storage. `requests` bounds
-    concurrent requests, and `connections` open connections. `drain` is how long open requests may
-    take at the end.
+    the pending documents. `seconds` is how long a body may take to arrive, a client to read an
+    answer, or the storage to write. `requests` bounds concurrent requests, and `connections` open
+    connections. `drain` is how long open requests may take after the signal to end.
     """
 
     body: Size = 16 << 20

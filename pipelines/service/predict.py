@@ -42,7 +42,7 @@ _SHARES = frozenset({"proportions", "probabilities"})
 class Answering:
     """A model, and the reader of the store that counts its input. Make one with `of`.
 
-    store : store at a version that counts the words of the model
+    store : store at a version that has the vocabulary of the model
     """
 
     store: MomentStore
@@ -55,7 +55,7 @@ class Answering:
         return cls(store, model, reader_of(store, DEFAULT_LIMITS))
 
     def read(self, lines: bytes) -> list[DocumentRead]:
-        """Return the answer of the model for documents, each a line of a shard.
+        """Return the answers of the model for documents; each line is a document.
 
         Raises InvalidInput if the model has no answers for documents. Raises ShardError if the
         lines cannot be read, although they were validated.
@@ -66,7 +66,7 @@ class Answering:
 
 
 def answers_of(said: Columns) -> Iterator[DocumentRead]:
-    """Make an answer for each row of the columns; ignores columns without a field in answers."""
+    """Make an answer for each row of the columns; ignore columns that answers have no field for."""
     names = {one.name: one.name for one in fields(DocumentRead)} | {"known": "length"}
     columns = {
         field: said[name].plain(DIGITS if name in _SHARES else None)
@@ -78,10 +78,10 @@ def answers_of(said: Columns) -> Iterator[DocumentRead]:
 
 
 def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
-    """Read texts by a model, with their numbers of words and whether they are foreign."""
+    """Apply a model to texts; add the number of words of each, and whether it is foreign."""
     batch = counted.batch
     if not model.vocabulary:
-        # a model from arrays names no vocabulary
+        # a model that was made from arrays names no vocabulary, so its input must name none either
         batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
     said = said_of_documents(counted, model.read(batch), FOREIGN_BELOW)
     return Columns.of(**said, words=said["length"].array + said["unknown"].array)
@@ -99,7 +99,7 @@ def _texts(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 
 
 def _sequences(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
-    """Make answers for whole sequences; the reader returns long ones in pieces."""
+    """Make an answer for each sequence; join the pieces in which the reader returns long ones."""
     batches = [read.batch for read in asked.reader.read(shard)]
     pieces = [asked.model.read(batch) for batch in batches]
     sequence = np.cumsum(np.concatenate([batch.begins for batch in batches])) - 1
@@ -121,7 +121,7 @@ def _sequences(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 
 
 def _edges(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
-    """Memberships of both ends of each edge; null for a node that the store lacks."""
+    """Yield the memberships of both ends of each edge; null for a node that the store lacks."""
     places = asked.store.foundation.nodes.index
     ends = EdgeColumns(**asked.store.reading).columns
     edges = map(json.loads, fsspec.filesystem("memory").cat_file(shard.url).splitlines())

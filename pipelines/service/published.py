@@ -21,7 +21,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def answering(store: MomentStore, tag: str) -> str | None:
-    """Name of the model with this tag, else of the latest model; None without models."""
+    """Return the name of the model with a tag, else of the latest model; None without models."""
     if not store.models:
         return None
     return model_called(store.commit, tag if tag in store.commit.tags else None)
@@ -31,10 +31,10 @@ def answering(store: MomentStore, tag: str) -> str | None:
 class Published:
     """A model, with the tokeniser and the index that convert texts to its input.
 
-    version : version of the store at which it was loaded
-    index : finds its words in texts; None if it does not take words
-    reference : identifies it among models of the same name
-    answering : reads documents other than texts
+    version : version of the store at which the model was loaded
+    index : finds the words of the model in texts; None if the model reads no texts
+    reference : identifies the model among models of the same name
+    answering : applies the model to documents other than texts; None if the model reads texts
     """
 
     name: str
@@ -46,7 +46,7 @@ class Published:
 
     @classmethod
     def of(cls, store: MomentStore, tag: str) -> Published | None:
-        """Return the model of a tag, or without a tag the latest; None without one."""
+        """Load the model with a tag, else the latest model; None without models."""
         name = answering(store, tag)
         if name is None:
             return None
@@ -60,7 +60,7 @@ class Published:
         return cls(name, store.version, model, index, store.models[name], other)
 
     def infer(self, texts: Sequence[str]) -> list[TextTopics]:
-        """Infer topics of texts; a text without known words gets the shares of the topics.
+        """Infer topics of texts; a text without known words gets the topic shares of the corpus.
 
         Raises InvalidInput if the model has no topics of texts.
         """
@@ -75,7 +75,7 @@ class Published:
         return [TextTopics(*row) for row in zip(*columns, strict=True)]
 
     def read(self, lines: bytes) -> list[DocumentRead]:
-        """Return the answers of the model for documents other than texts, each a line."""
+        """Return the answers of the model for documents other than texts, one in each line."""
         assert self.answering is not None
         return self.answering.read(lines)
 

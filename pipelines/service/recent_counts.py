@@ -12,7 +12,7 @@ MINUTES = 60
 
 @dataclass
 class Rates:
-    """Counts of the last minutes by name; for one thread only. The clock gives seconds.
+    """Counts of the last minutes by name. Only one thread may use it. `clock` returns seconds.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class Rates:
     _minutes: dict[int, Counter[str]] = field(default_factory=dict, repr=False)
 
     def add(self, name: str, number: int = 1) -> None:
-        """Count some of a name now."""
+        """Add `number` to the count of a name in the current minute."""
         now = self._now()
         if now not in self._minutes:
             self._minutes = {at: one for at, one in self._minutes.items() if at > now - MINUTES}
@@ -40,7 +40,7 @@ class Rates:
         self._minutes[now][name] += number
 
     def last(self, minutes: int) -> Counter[str]:
-        """Return the count of the last minutes, including the current one."""
+        """Return the counts by name in the last `minutes`, including the current minute."""
         now, found = self._now(), Counter[str]()
         for at, one in self._minutes.items():
             if at > now - minutes:

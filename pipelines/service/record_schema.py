@@ -16,8 +16,8 @@ from streaming_moments.storage.store.store import MomentStore
 def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
     """Return the fields of a document of a store.
 
-    Raises InvalidInput if the store reads shards other than JSON Lines, or finds days by a pattern,
-    or if its records cannot be sent one by one.
+    Raises InvalidInput if the store reads shards other than JSON Lines, or finds days in URLs by a
+    pattern, or if its records cannot be sent one by one.
     """
     form = store.form
     if form.kind not in (None, "jsonl"):
@@ -38,7 +38,7 @@ def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
 
 @dataclass(frozen=True, eq=False)
 class Intake:
-    """The documents that a store accepts, until its lineage changes. Make one with `of`.
+    """Which documents a store accepts, until its lineage changes. Make one with `of`.
 
     `shape` has the fields of a document, and decides whether a long one can be counted.
     """
@@ -48,5 +48,5 @@ class Intake:
 
     @classmethod
     def of(cls, store: MomentStore, limits: LimitsSection) -> Intake:
-        """Return the documents that a store accepts; errors as in `shape_of`."""
+        """Return which documents a store accepts; errors as in `shape_of`."""
         return cls(shape_of(store, limits), takes_texts(store))

@@ -19,9 +19,9 @@ class Receipt:
     receipt : id of the receipt, to ask again
     state : "accepted": stored, and will be counted. "counted": the latest version counts them.
         "uncounted": an earlier version counted them, and a rollback removed them. "set_aside": the
-        store cannot count their shard; it tries again when an admin requests it, or when documents
-        of the shard are deleted. "refused": not counted, for the given reason. "forgotten": all
-        were deleted on request, and no later version counts them.
+        store cannot count their shard; the service tries again when an admin requests it, or when
+        documents of the shard are deleted. "refused": not counted, for the given reason.
+        "forgotten": all were deleted on request, and no later version counts them.
     documents : number of documents; None if it is not looked up
     version : version of the store that counts them
     reason : reason if they are refused, set aside or uncounted
@@ -46,8 +46,8 @@ class Forgetting:
     deletion : id of the deletion, to ask again
     state : "accepted": it will be done. "done": no later version counts the documents.
     documents : number of deleted documents; None until it is done
-    version : first version of the store without them; None until then, or without any
-        document
+    version : first version of the store without them; None until then, or if no document was
+        counted
     """
 
     deletion: str
@@ -61,7 +61,8 @@ class TextTopics:
     """Topics of a text.
 
     proportions : share of each topic, by its number; the shares add up to 1
-    words, known : words of the text without stop words, and those in the vocabulary of the model
+    words, known : number of words of the text without stop words, and number of those in the
+        vocabulary of the model
     foreign : whether fewer than a fifth are known; the topics then mean little
     """
 
@@ -114,7 +115,7 @@ class DocumentRead:
     """Answer of a model for a document that is not a text; each model has some of these fields.
 
     proportions : shares of topics, states, components or communities; they add up to 1
-    words, known : words or values, and those that the model contains
+    words, known : number of words or values, and number of those that the model contains
     foreign : whether fewer than a fifth are known
     log_likelihood : log-likelihood of the known values, in nats
     factors : values of independent factors
@@ -210,9 +211,9 @@ class DocumentSent:
 
 @dataclass(frozen=True)
 class DocumentsToRead:
-    """Documents to read with the model, in the form in which they would be sent.
+    """Documents to which to apply the model, with the same fields as documents to count.
 
-    documents : documents to read
+    documents : documents to which to apply the model
     """
 
     documents: Annotated[list[DocumentSent], Field(min_length=1)]
@@ -274,8 +275,8 @@ class Shares:
 
     model : name of the model
     by : "day", "week" or "month"
-    origin : origin of a hub whose documents these are; "" for its own ones, null for
-        all
+    origin : origin of the hub to whose documents the shares belong; "" for the own documents of
+        the hub, null for all documents
     periods : periods, the earliest first: first and last day, tokens, shares of the topics,
         and their errors
     """
@@ -291,8 +292,8 @@ class SharesByOrigin:
     """Shares of topics at each origin of a hub.
 
     model : name of the model
-    origins : the own documents of the store first, with an empty name: origin, tokens, shares
-        of the topics, and their errors
+    origins : for each origin its name, tokens, shares of the topics, and errors of the shares. The
+        first one, with an empty name, has the own documents of the hub
     """
 
     model: str
@@ -308,9 +309,9 @@ class Readiness:
     store, inbox, model : the store is readable, the inbox is readable and writable, a model is
         loaded
     counting : sealed documents are being counted; set-aside shards do not matter
-    problems : problems. `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read
-        or used. `counting`: documents are not counted. `owner`: the inbox belongs to another store.
-        `storage`: no answer for a minute. The log has the reasons.
+    problems : names of problems. `store`, `inbox`, `seals`, `model`, `tokens` or `documents`: this
+        part cannot be read or used. `counting`: documents are not counted. `owner`: the inbox
+        belongs to another store. `storage`: no answer for a minute. The log has the reasons.
     """
 
     ready: bool

@@ -18,7 +18,7 @@ from streaming_moments.pipelines.service.tracking import Tracker
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.group_commit import GroupCommit
 
-_READERS = 8  # number of threads
+_READERS = 8  # at most this many threads read sent documents at once
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Service:
     commits : writes documents to the inbox
     tracker : looks receipts up
     gauges : counts calls
-    budget : bytes of request bodies
+    budget : bounds the bytes of request bodies in memory
     now : current time, in UTC
     secret : bytes that only this process knows
-    pages : pages that are slow to make
-    taking : limits the threads that read documents
-    silence : seconds since the last report of the accumulator of this process
+    pages : cache of parts of pages that are slow to make
+    taking : limits the threads that read sent documents
+    silence : returns the seconds since the last heartbeat of the accumulator of this process
     """
 
     config: ServiceConfig

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import structlog
 
-_FRAMES = 12  # most stack frames of a fault that are logged; these are the innermost ones
+_FRAMES = 12  # at most this many stack frames of a fault are logged, the innermost ones
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ServiceLog:
     log: structlog.stdlib.BoundLogger
 
     def call(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
-        """A call that was answered."""
+        """Log a call that was answered."""
         # without a valid token, only the address shows who made the call
         client = {"client": scope["client"][0]} if status == 401 and scope.get("client") else {}
         self.log.info(

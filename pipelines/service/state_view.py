@@ -22,7 +22,7 @@ from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.store import MomentStore
 
 T = TypeVar("T")
-# parts that could not be checked
+# names of the parts of the service in `View.problems`
 STORE, INBOX, OWNER, TOKENS, INTAKE = "store", "inbox", "owner", "tokens", "documents"
 _MODEL, _SEALS, _STEPS = "model", "seals", "steps"
 COUNTING = "counting"
@@ -33,14 +33,14 @@ class View:
     """View of the service at some time; it never changes.
 
     store : at the latest version
-    intake : the documents that this version accepts; None if the service accepts none
+    intake : which documents this version accepts; None if the service accepts none
     published : the model that answers
-    tokens : who may call; None if anyone on this machine may
+    tokens : tokens of callers; None if anyone on this machine may call
     backlog : pending documents of the inbox
-    sealed : number of an existing seal
+    sealed : number of the latest known seal
     steps : failing steps of the accumulator
-    problems : parts that could not be checked, with the reason; they keep their last known state.
-        "counting" is why no documents are counted
+    problems : why a part could not be checked, by name; it keeps its last known state. "counting"
+        is the reason if no documents are counted
     counting : whether sealed documents are counted, and what is set aside
     """
 
@@ -56,11 +56,11 @@ class View:
 
 
 class Current:
-    """The latest view; threads update it after the start.
+    """The latest view; threads update it after `start`.
 
-    Tokens have their own thread, so that a removed token is refused even while the storage hangs.
-    `tell` gets a line about each new or solved problem. `replaced` is called when another store is
-    at the URL. An unreadable store, inbox or token file raises an error.
+    A thread of its own updates the tokens, so that a removed token is refused even while the
+    storage hangs. `tell` gets a line about each new or solved problem. `replaced` is called if
+    another store appears at the URL. An unreadable store, inbox or token file raises an error.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Current:
 
     @property
     def intake(self) -> Intake:
-        """Return the documents that the store accepts; a StoreError explains if none."""
+        """Which documents the store accepts; if none, raises StoreError with the reason."""
         view = self.view
         if view.intake is None:
             raise StoreError(view.problems.get(INTAKE, "the store accepts no documents"))
@@ -146,14 +146,14 @@ class Current:
         def tried(name: str, look: Callable[[], T], otherwise: T) -> T:
             try:
                 return look()
-            except Exception as error:  # the service continues with its last state, and reports it
+            except Exception as error:  # continue with the last known state, and report the problem
                 problems[name] = _said_of(error)
             return otherwise
 
         store = tried(STORE, lambda: self._latest(before.store), before.store)
         intake, published = before.intake, before.published
         if store.commit.lineage != before.store.commit.lineage or INTAKE in before.problems:
-            # documents must not be checked with the old words any more
+            # the lineage has a new vocabulary, with which documents must be checked from now on
             intake = tried(INTAKE, lambda: Intake.of(store, self._config.limits), None)
         if published is None or store is not before.store or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)
@@ -223,7 +223,8 @@ class Current:
         if found is not None:
             try:
                 found.warm()
-            except Exception as error:  # pages and models are shown without reading any text
+            # continue, because pages can show the model even if it reads no texts
+            except Exception as error:
                 self._tell(f"{_MODEL}: {found.name} reads no texts: {_said_of(error)}")
         return found
 
@@ -238,6 +239,6 @@ class Current:
 
 
 def _said_of(error: Exception) -> str:
-    """The message of an error, with its type unless the package raised it."""
+    """Return the message of an error, with its type unless the package raised it."""
     own = isinstance(error, StreamingMomentsError)
     return str(error) if own else f"{type(error).__name__}: {error}"

@@ -35,7 +35,7 @@ class Role(IntEnum):
 
     @classmethod
     def called(cls, name: str) -> Role:
-        """Return the role of a name in lower case; InvalidInput without one."""
+        """Return the role with a name in lower case; raise InvalidInput for any other name."""
         try:
             return cls[name.upper()]
         except KeyError as error:
@@ -60,7 +60,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Principal:
-    """The caller of a request; `name` is that of the token, or empty without tokens."""
+    """The caller of a request; `name` is the name of its token, or empty without tokens."""
 
     name: str
     role: Role
@@ -144,7 +144,7 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
 
 def remove_token(path: str | Path, name: str) -> None:
     """Remove a token; errors as in `add_token`, and InvalidInput for an unknown name."""
-    # read this first, because the lock file cannot be created if its folder is missing
+    # read the file first, because the lock file cannot be created if the folder is missing
     _content(path)
     with _locked(path):
         tokens = read_tokens(path)
@@ -179,8 +179,8 @@ def _parsed(content: bytes, path: str | Path) -> tuple[Token, ...]:
 def _locked(path: str | Path) -> Iterator[None]:
     """Hold the lock of a token file, so that no change overwrites another one.
 
-    The lock is a file beside it that stays: deleting it would let two processes lock different
-    files of one name.
+    The lock is a file beside the token file. It is never deleted: otherwise two processes could
+    lock different files with the same name.
     """
     folder, name = os.path.split(os.path.realpath(path))
     try:

@@ -1,4 +1,4 @@
-"""Tracking: the state of a receipt."""
+"""Tracking: find out the state of the documents of a receipt."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from streaming_moments.storage.inbox.seals import Seal, SealedShard, shard_file
 from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
-_HEADER = 1 << 16  # bytes that a header rarely exceeds
-_FAR = 1000  # most seals to search, beginning with the first seal that may have the receipt
+_HEADER = 1 << 16  # bytes to read of a batch; its header is rarely longer
+_FAR = 1000  # search at most this many seals, from the first one that may have the receipt
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,10 @@ class Tracker:
     def find(self, receipt: str, store: MomentStore) -> Receipt | None:
         """Return the state of a receipt, or None if it is unknown.
 
-        `store` is at a version at least as late as the answer needs.
+        The state is that at the version of `store`, or at a later version.
         """
-        # look twice, because the claim may be renewed meanwhile; the new claim names the place
+        # look twice: if the claim of the receipt is renewed meanwhile, the first look searches the
+        # wrong seals
         found = self._found(receipt, store) or self._found(receipt, store)
         if found is None:
             return None
@@ -56,11 +57,12 @@ class Tracker:
         sealed = self.seals.find(receipt, after, last)
         if sealed is None:
             return None
-        sealed = self.seals.read_anew(sealed.number)  # a purge may have removed shards from it
+        # read the seal again, because a purge may have removed shards from it
+        sealed = self.seals.read_anew(sealed.number)
         left = Deletions(self.seals).left_of(receipt, sealed)
-        # even if all documents were deleted from the inbox, this version may still count them
         if left:
             return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
+        # all documents were deleted from the inbox, but this version may still count them
         if self._counted_anyway(receipt, sealed, store):
             store = store.latest()  # the given version may be older than the deletion
             if self._counted_anyway(receipt, sealed, store):
@@ -73,7 +75,8 @@ class Tracker:
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
             whole = next((shard.nbytes for shard in sealed.shards if shard.day == day), None)
-            # the ledger has the size before the deletions, so their documents are still counted
+            # if the ledger has the size of the shard before all deletions, their documents are
+            # still counted
             if record is not None and (whole is None or record.size == whole):
                 return True
         return False
@@ -81,7 +84,7 @@ class Tracker:
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
         if self._is_in_header(receipt, digest):
-            return Receipt(receipt, "accepted")  # at the last look, a pending batch had the receipt
+            return Receipt(receipt, "accepted")  # a pending batch had the receipt at the last look
         names = {batch.name for batch in inbox.pending()}
         for gone in self._headers.keys() - names:
             self._headers.pop(gone, None)

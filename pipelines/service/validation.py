@@ -24,12 +24,12 @@ _MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
 
 @dataclass(frozen=True)
 class Countable:
-    """Check whether the store can count lines of documents."""
+    """Checks whether the store can count a document, which is one line."""
 
     store: MomentStore
 
     def why_not(self, line: bytes) -> str | None:
-        """Reason why a line cannot be counted; None if it can."""
+        """Return why a line cannot be counted; None if it can."""
         try:
             bound = self.bound(line)
         except ShardError as error:
@@ -52,7 +52,7 @@ class Countable:
 
     @cached_property
     def light(self) -> int:
-        """Number of bytes, or of tokens, up to which the document of a line is never too large."""
+        """A document with at most this many bytes and tokens needs no check of its size."""
         return int(self.store.foundation.tokens_below(_MOST, LIGHT))
 
     @cached_property

@@ -39,11 +39,11 @@ class CategoryIndex:
         return cls(vocabulary)
 
     def count(self, rows: pa.Table) -> tuple[CountBatch, int]:
-        """Count rows as `count_rows`."""
+        """Count rows as `count_rows` does."""
         return count_rows(rows, self)
 
     def counted(self, rows: pa.Table) -> CountedPassages:
-        """Count rows as `count_rows`, with the number of unknown values by row, as passages."""
+        """Count rows as `count_rows` does, but with the number of unknown values of each row."""
         vocabulary = self.vocabulary
         words = coded(rows, lambda term: vocabulary.index.get(term, _UNKNOWN))
         starts = np.arange(len(words) + 1) * words.shape[1]
@@ -74,7 +74,7 @@ def count_rows(rows: pa.Table, index: CategoryIndex) -> tuple[CountBatch, int]:
 
 
 def coded(rows: pa.Table, code_of: Callable[[str], int]) -> NDArray[np.int64]:
-    """(rows, columns) int64 code of each term `column=value`, -1 for a missing value.
+    """Return the (rows, columns) int64 code of each term `column=value`; -1 for a missing value.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class Values:
     texts: pa.Array
 
     def places(self, words: pa.LargeStringArray) -> NDArray[np.int32]:
-        """(values,) int32 index of each value in `words`, or -1."""
+        """Return the (values,) int32 index of each value in `words`, or -1."""
         held = self.texts
         if pa.types.is_dictionary(held.type):
             kinds = np.asarray(pc.fill_null(pc.index_in(held.dictionary, value_set=words), -1))

@@ -27,7 +27,8 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter, Tokenis
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Holds, buffers, encoded
 
-# Most bytes of a document: a word has at least two bytes with its separator, and counts are int32.
+# A document has at most this many bytes. Counts are int32, and a word with its separator has at
+# least two bytes.
 _LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
 
 
@@ -59,14 +60,14 @@ class CountedPassages:
         return int(self.passages.size)
 
     def odd(self, n_words: int | None = None) -> NDArray[np.bool_]:
-        """(documents,) whether each is in the odd half, by the counts of the first `n_words` words.
+        """Return the (documents,) mask of the odd half, by the counts of the first `n_words` words.
 
         See `odd_documents`.
         """
         return odd_documents(self.batch, self.passages, n_words)[self.begins]
 
     def halved(self, odd: NDArray[np.bool_]) -> CountedPassages:
-        """Set the (documents,) mask of the odd half."""
+        """Return a copy with a (documents,) mask of the odd half."""
         return replace(self, batch=replace(self.batch, halves=np.repeat(odd, self.passages)))
 
     @functools.cached_property
@@ -75,7 +76,7 @@ class CountedPassages:
         return np.cumsum(self.passages) - self.passages
 
     def summed(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """(documents, ...) sums of (passages, ...) numbers over the passages of each document."""
+        """Add up (passages, ...) numbers over the passages of each document: (documents, ...)."""
         return np.asarray(np.add.reduceat(numbers, self.begins, axis=0))
 
 
@@ -87,8 +88,8 @@ class WordIndex:
 
     slots : (2^b, 2) uint64 hash table, see `token_kernels.index_keys`
     pool : (lanes,) uint64, words in lanes of 8 bytes, terms before stop words
-    starts : (keys + 1,) int64, first lane of each word: of n terms, of words of phrases that are no
-        terms, and of stop words
+    starts : (keys + 1,) int64, first lane of each word. The order is: the n terms, words of phrases
+        that are no terms, and stop words
     phrases : finds the phrases of the policy
     probe : digest that identifies the tokeniser of the process that made the index, see `probe`
     """
@@ -104,20 +105,20 @@ class WordIndex:
     probe: str = ""
 
     def count(self, texts: pa.Array | pa.ChunkedArray) -> tuple[CountBatch, int]:
-        """Count texts as `count_column`."""
+        """Count texts as `count_column` does."""
         return count_column(texts, self)
 
     def counted(self, texts: pa.Array | pa.ChunkedArray) -> CountedPassages:
-        """Count texts as `counted_passages`."""
+        """Count texts as `counted_passages` does."""
         return counted_passages(texts, self)
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
-        """Make the index; `slots` is a power of two above the number of words, or None."""
+        """Make the index; `slots`, if given, is a power of two above the number of words."""
         terms = vocabulary.index if policy.phrases else {}
         phrases = PhraseIndex.of(terms, policy.phrases, {*policy.stop_words})
         stopped = {*policy.stop_words}.difference(phrases.keys)
-        # stop words come last, as a lookup finds the last of equal keys
+        # put stop words last, because a look-up finds the last of equal keys
         keys = [*vocabulary.terms, *phrases.keys, *sorted(stopped)]
         data, offsets = buffers(encoded(keys))
         chosen = slots or 1 << (2 * offsets.size).bit_length()
@@ -158,7 +159,8 @@ class SpelledTexts:
         spelled, begins, hard = token_kernels.spell(data, offsets, symbols_of(data)[0])
         spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
         wholes = (folded_text(data[start:stop].tobytes().decode()) for start, stop in spans)
-        # folding can give code points beyond the basic plane, although the texts have none
+        # look at the folded texts again: they may have code points beyond the basic plane, even if
+        # the texts have none
         data, offsets = buffers(encoded(wholes))
         folded, folded_begins, _ = token_kernels.spell(data, offsets, symbols_of(data)[1])
         places = np.where(hard, np.cumsum(hard) - 1, -1)
@@ -179,7 +181,7 @@ class SpelledTexts:
             sizes[document] = len(parts[-1])
         _require_countable(sizes)
         begins = np.cumsum(sizes)
-        # with padding for wider access
+        # with padding, because kernels read words in lanes of 8 bytes
         spelled = np.zeros(int(begins[-1]) // 8 + 4, dtype=np.uint64)
         spelled.view(np.uint8)[: begins[-1]] = np.frombuffer(b"".join(parts), dtype=np.uint8)
         none, nowhere = np.zeros(0, dtype=np.uint64), np.full(sizes.size - 1, -1)
@@ -211,7 +213,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
 
 
 def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> CountedPassages:
-    """Count as `count_column`, and return the tokens outside of the vocabulary by passage.
+    """Count as `count_column` does, but with the tokens outside of the vocabulary by passage.
 
     Also returns the number of passages of each text.
 

@@ -1,4 +1,4 @@
-"""Halves: the half of each row of a table, for records that alternate between halves."""
+"""Halves: assign the rows of tables to the two halves in turn."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 def halved(
     tables: Iterable[tuple[pa.Table, Position]], first: int, by_content: bool
 ) -> Iterator[tuple[pa.Table, Position, NDArray[np.bool_] | None]]:
-    """Yield tables with the place after each, and the mask of rows in the odd half.
+    """Yield each table, the place after it, and the mask of its rows in the odd half.
 
-    Rows alternate, numbered from `first`. Without a mask (None) halves depend on content.
+    Rows alternate between the halves; `first` is the number of the first row. If halves depend on
+    the content of rows (`by_content`), yields None instead of a mask.
     """
     for table, after in tables:
         yield table, after, None if by_content else odd_in_turn(first, table.num_rows)

@@ -31,14 +31,14 @@ def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
 
 @kernel()
 def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place of each id in the ids of `index_ids`, -1 for others; ids are at least 0."""
+    """Return the place of each id in the ids of `index_ids`, or -1. Ids must be at least 0."""
     last = np.uint64(slots.shape[0] - 1)
     places = np.empty(ids.size, dtype=np.int64)
     for entry in range(ids.size):
         slot = _slot_of(ids[entry], last)
         while slots[slot, 0] != ids[entry] and slots[slot, 0] != NONE:
             slot = (slot + np.uint64(1)) & last
-        # in a free slot the second number is -1, too
+        # a free slot gives -1, which is its second number, too
         places[entry] = slots[slot, 1]
     return places
 

@@ -30,11 +30,11 @@ class IdIndex:
     slots: NDArray[np.int64]
 
     def count(self, chunk: IdChunk) -> tuple[CountBatch, int]:
-        """Count documents as `count_ids`."""
+        """Count documents as `count_ids` does."""
         return count_ids(chunk, self)
 
     def counted(self, chunk: IdChunk) -> CountedPassages:
-        """Count documents as `count_ids`, with tokens outside by document, as passages."""
+        """Count documents as `count_ids` does, but with the tokens outside of each document."""
         batch, _ = count_ids(chunk, self)
         counts = np.ones(chunk.ids.size, np.int64) if chunk.counts is None else chunk.counts
         tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[chunk.offsets])
@@ -42,7 +42,7 @@ class IdIndex:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> IdIndex:
-        """Make the index of a vocabulary; InvalidInput if it has no token ids."""
+        """Make the index of a vocabulary; raise InvalidInput if it has no token ids."""
         if vocabulary.token_ids is None:
             raise InvalidInput("the vocabulary contains terms; give a vocabulary of token ids")
         ids = np.array(vocabulary.token_ids, dtype=np.int64)

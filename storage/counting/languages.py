@@ -18,16 +18,17 @@ from streaming_moments.storage.counting.tokenisers.libraries import library
 # Words that can be given instead of a language: AUTO finds the languages of a sample, and NONE
 # means no language.
 AUTO, NONE = "auto", "none"
-# A passage is in a language if at least this share of it, and two different words, are stop words
-# of the language. Their share is 17% in Arabic and Turkish, and 30% to 60% in most languages.
+# A passage is in a language if at least this share of its words, and at least two different words,
+# are stop words of the language. Stop words are 17% of the words in Arabic and Turkish, and 30% to
+# 60% in most languages.
 _SHARE_OF_PASSAGE = 0.15
 _WORDS_OF_PASSAGE = 2
 # A sample is in a language if at least this share of its passages is.
 _SHARE_OF_PASSAGES = 0.08
-# Fewest different stop words as evidence. It excludes codes of countries and the like, which are
-# short stop words of some lists.
+# Evidence for a language needs at least three different stop words, and two of them must have at
+# least three letters. This ignores codes of countries and the like, which are in some lists.
 _FEWEST_WORDS, _FEWEST_LONG_WORDS, _LONG = 3, 2, 3
-_MOST_PASSAGES = 4_000  # most passages that are examined
+_MOST_PASSAGES = 4_000  # at most this many passages are examined
 # Ranges of code points of the letters of languages whose words need a tokeniser of their own.
 _KANA, _THAI = "kana", "thai"
 _SCRIPTS = {
@@ -63,7 +64,7 @@ def language_names(languages: Iterable[str]) -> tuple[str, ...]:
 
 
 def known_languages() -> tuple[str, ...]:
-    """Values of `--language`, for completion by a shell.
+    """Return the values of `--language`, for completion by a shell.
 
     Examples
     --------
@@ -90,13 +91,13 @@ def listed_stop_words(languages: Iterable[str]) -> set[str]:
 
 
 def stop_words_of(languages: Iterable[str]) -> set[str]:
-    """Return the stop words of languages (English names), split as by `words`."""
+    """Return the stop words of languages (English names), split into words by `words`."""
     return {piece for word in listed_stop_words(languages) for piece in words(word)}
 
 
 @functools.cache
 def _stop_words_of_each() -> dict[str, set[str]]:
-    """Stop words of each language that has a list; cached, because splitting takes 5 ms."""
+    """Return the stop words of each language that has a list; cached, as splitting takes 5 ms."""
     return {name: stop_words_of([name]) for name in sorted(LANGUAGE_MAPPING.values())}
 
 
@@ -166,7 +167,7 @@ def unspaced_language(terms: Sequence[str], counts: Any) -> str:
         )
         for name, own in _SCRIPTS.items()
     }
-    # Japanese is in both kana and Chinese characters
+    # Japanese is written in both kana and Chinese characters
     kana = held.pop(_KANA)
     held["japanese"] = 0
     if kana >= _SHARE_OF_KANA * held["chinese"]:
@@ -176,7 +177,7 @@ def unspaced_language(terms: Sequence[str], counts: Any) -> str:
 
 
 def tokeniser_advice(language: str) -> Remedy:
-    """Advice for texts in a language that `unspaced_language` returned.
+    """Return advice for texts in a language that `unspaced_language` returned.
 
     Examples
     --------

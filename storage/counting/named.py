@@ -44,7 +44,7 @@ def read_named(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[NamedDocuments]:
-    r"""Count a shard as `read_indexed`, with the name of each document from `ids_of`.
+    r"""Count a shard as `read_indexed` does, with the name of each document from `ids_of`.
 
     A document without a name is named `SHARD#NUMBER`.
 
@@ -84,8 +84,8 @@ def with_names(
     """Yield each chunk of a shard with the number of its first document and its documents' names.
 
     `size` gives the number of documents in a chunk. `names` come from `ids_of`, in batches of any
-    size. A document without a name is named `SHARD#NUMBER`. Fewer names than documents raise a
-    ShardError, as the shard has changed.
+    size. A document without a name is named `SHARD#NUMBER`. If there are fewer names than
+    documents, raises ShardError, because the shard has changed.
 
     Examples
     --------

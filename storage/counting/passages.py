@@ -60,5 +60,5 @@ class Passages:
 
 
 def words_in(passage: str) -> list[str]:
-    """Words of a passage of `Passages`."""
+    """Return the words of a passage of `Passages`."""
     return passage.split("\0") if passage else []

@@ -89,7 +89,7 @@ def read_shard(
     policy : the policy that made the vocabulary; None for shards of token ids
     limits : bounds on a document and a batch
     storage_options : options of the fsspec file system
-    start : position to begin at. After any batch of the shard, the same batches follow.
+    start : position to begin at. At the position after a batch, reading goes on with the next batch
 
     Examples
     --------
@@ -114,8 +114,8 @@ Index = WordIndex | IdIndex | CategoryIndex
 def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
     """Make the index that finds words for `read_indexed`, once for many shards.
 
-    Only a vocabulary of texts has a policy: InvalidInput otherwise. ForeignStatistics is raised
-    for a policy that did not make the vocabulary.
+    Raises InvalidInput if a vocabulary of texts has no policy, or another vocabulary has one.
+    Raises ForeignStatistics if the policy did not make the vocabulary.
     """
     if vocabulary.token_ids is not None:
         refuse_policy(policy)
@@ -186,10 +186,11 @@ def read_indexed(
     content: ShardContent | None = None,
     halves: DocumentHalves | None = None,
 ) -> Iterator[ReadBatch[CountBatch]]:
-    """Count a shard over the vocabulary of an index as `read_shard`, with its errors.
+    """Count a shard over the vocabulary of an index, with the errors of `read_shard`.
 
-    With `content` only that content is counted; changed content is a ShardError. `halves` is the
-    rule for the halves of documents; by default their counts decide, and rows of tables alternate.
+    If `content` is given, only that content is counted, and changed content raises ShardError.
+    `halves` is the rule for the halves of documents; by default their counts decide, and rows of
+    tables alternate.
     """
     require_fitting(shard, form, index.vocabulary)
     halves = halves or DocumentHalves(by_content=index.holds != "categories")
@@ -264,7 +265,7 @@ def after_documents(number: int) -> Iterator[None]:
 
 @contextmanager
 def of_shard(url: str) -> Iterator[None]:
-    """Name the shard with a document on which the tokeniser fails, as a ShardError."""
+    """Turn a failure of the tokeniser on a document into a ShardError that names the shard."""
     try:
         yield
     except TokeniserFailed as error:

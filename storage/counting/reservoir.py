@@ -33,9 +33,9 @@ def draw(
 
     The draw does not depend on how items are grouped. The sample has the order of all items.
     `keep` converts a drawn item for storage, and is called for about
-    `quota * (1 + log(items / quota))` of them. `size` gives its bytes. When the sample takes more
-    than `room` bytes, a part of it is drawn and the quota is lowered. The memory is thus at most
-    `room`, plus the items of one group.
+    `quota * (1 + log(items / quota))` items. `size` returns the bytes of a converted item. When the
+    sample takes more than `room` bytes, keeps a random part of it and lowers the quota. The memory
+    is thus at most `room`, plus the items of one group.
 
     Examples
     --------
@@ -48,8 +48,8 @@ def draw(
     seen = nbytes = 0
     for group in groups:
         positions = np.arange(seen, seen + len(group))
-        # A random number is drawn for every item, also if it is not needed, so that the result does
-        # not depend on the grouping.
+        # Draw a random number for every item, even if it is not needed, so that the result does not
+        # depend on the grouping.
         slots = (rng.random(len(group)) * (positions + 1)).astype(np.int64)
         drawn = np.where(positions < quota, positions, slots)
         for place in np.flatnonzero(drawn < quota).tolist():
@@ -59,7 +59,7 @@ def draw(
             held[slot] = (seen + place, kept)
         seen += len(group)
         if room is not None and nbytes > room and len(held) > 1:
-            # a uniform part of a uniform sample is uniform; it is drawn with another seed
+            # keep a uniform part of the uniform sample, which is uniform, too; use another seed
             quota = max(1, len(held) * room // nbytes)
             left = np.random.default_rng([seed, seen]).permutation(sorted(held))[:quota].tolist()
             held = {slot: held[old] for slot, old in enumerate(left)}

@@ -54,7 +54,7 @@ class TermSample:
     token_ids : the m token ids; None for a sample of texts
     policy : fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table
     columns : columns of the table
-    seconds : seconds of one thread in the tokeniser, and in all reading including it
+    seconds : seconds of one thread in the tokeniser, and in all reading with the tokeniser
     order : the terms in the order of the texts, if the policy finds phrases
     """
 
@@ -129,7 +129,7 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
     places = {key: place for place, key in enumerate(terms if ids is None else ids)}
     batches, orders = [], []
     for sample in samples:
-        # both orders are sorted, so the columns of a passage remain sorted
+        # the terms of the sample and of the union are sorted, so columns of a passage stay sorted
         mapped = np.array([places[key] for key in _keys(sample)], dtype=np.int32)
         own = sample.batch
         if sample.order is not None:
@@ -206,7 +206,7 @@ def settled(
 
     Returns the new sample and policy.
 
-    `least_often` is the smallest number of occurrences of a phrase.
+    A phrase occurs at least `least_often` times.
     """
     if policy.seeks_languages:
         policy = policy.in_languages(languages_of(sample.terms, sample.batch.to_csr()))
@@ -215,8 +215,8 @@ def settled(
         return sample, policy
     terms = sample.terms
     if not policy.phrases:
-        # A policy with phrases needs words without the separator of phrases. If phrases were given,
-        # the words of the sample are already without it.
+        # A policy with phrases needs words without the separator of phrases. If the policy already
+        # had phrases, the tokeniser has replaced the separator in the words of the sample.
         terms = tuple(map(without_separator, terms))
     found = found_phrases(terms, sample.order, policy.phrase_words, least_often)
     # In the sample, a given phrase is one word. A found phrase must not contain this word.
@@ -229,10 +229,10 @@ def settled(
 
 
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
-    """Findings about the words of a sample, for JSON; empty without findings.
+    """Return findings about the words of a sample, for JSON; empty without findings.
 
-    They are the tokeniser that the language needs, the share of time of a tokeniser other than the
-    default, and the number of phrases, with the most frequent ones.
+    They are the tokeniser that the language needs, the share of time that a tokeniser other than
+    the default takes, the number of phrases, and the most frequent phrases.
     """
     if policy is None:
         return {}
@@ -332,10 +332,10 @@ def sample_of_passages(
             codes = [known.setdefault(one, len(known)) for one in found]
         return np.array(codes, dtype=np.int32)
 
-    # one passage at a time, as its words take many times its bytes as Python objects
+    # convert one passage at a time, because words as Python objects take many times their bytes
     parts = [numbered(passage) for passage in passages]
     terms = tuple(sorted(known))
-    # the last place is for words that are not tokens
+    # words that are not tokens have the code -1, which is the last place
     places = np.full(len(terms) + 1, -1, dtype=np.int64)
     places[[known[term] for term in terms]] = np.arange(len(terms))
     offsets = np.cumsum([0, *map(len, parts)])
@@ -349,7 +349,7 @@ def _sample_ids(
     chunks: Iterable[IdChunk], policy: TokenPolicy | None, quota: int, seed: int, room: int
 ) -> TermSample:
     refuse_policy(policy)
-    # copied, as each document would keep its whole chunk in memory
+    # copy the drawn documents, because a view of a document would keep its whole chunk in memory
     drawn, seen = draw(
         chunks,
         quota,

@@ -133,7 +133,7 @@ def _places(
 
 
 def _truths(column: pa.ChunkedArray, name: str, url: str) -> NDArray[np.bool_]:
-    """(rows,) whether each value of a column is true: 1, a true boolean, or such a text."""
+    """Return the (rows,) mask of values that mean true: 1, True, or a text such as "1"."""
     if pa.types.is_nested(column.type):
         raise ShardError(
             url,

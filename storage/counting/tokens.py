@@ -57,8 +57,8 @@ class TokenPolicy:
     tokeniser : str
         Name of the tokeniser, as given by `create --tokeniser`.
     tokeniser_version : str
-        Its version, which must be the same on all machines; empty for `words`, whose version is
-        that of the package.
+        Version of the tokeniser, which must be the same on all machines; empty for `words`, whose
+        version is that of the package.
     phrases : tuple of tuple of str
         Words that are one token where they follow each other, such as `("new", "york")`: two or
         three words each, stop words or not, sorted, distinct.
@@ -108,8 +108,8 @@ class TokenPolicy:
             )
         if self.phrase_words not in (None, *range(2, LONGEST + 1)):
             raise InvalidInput(
-                f"phrase_words is {self.phrase_words}; give 2 or {LONGEST}, the most words of a "
-                "phrase to find"
+                f"phrase_words is {self.phrase_words}; give 2 or {LONGEST}, the largest number of "
+                "words in a phrase to find"
             )
         if list(self.phrases) != sorted({*self.phrases}):
             raise InvalidInput("the phrases are not sorted and distinct")
@@ -143,9 +143,9 @@ class TokenPolicy:
         Parameters
         ----------
         languages : iterable of str
-            English names or ISO 639-1 codes, in any case. `auto` alone means the languages of the
-            documents, which `create` fills in, or that of a tokeniser of one language. `none`
-            alone means no language.
+            English names or ISO 639-1 codes, in any case. `auto` alone means the language of a
+            tokeniser for one language; with another tokeniser, `create` finds the languages of the
+            documents. `none` alone means no language.
         min_length : int
             Smallest length of tokens in characters.
         passage_words : int, optional
@@ -155,8 +155,8 @@ class TokenPolicy:
         tokeniser : str
             Tokeniser, as given by `create --tokeniser`.
         phrases : iterable of str
-            Phrases of two or three words, in any spelling. "2" or "3" means those that `create`
-            finds in its sample, of at most this many words.
+            Phrases of two or three words, in any spelling. "2" or "3" means that `create` finds
+            phrases of at most this many words in its sample.
 
         Raises
         ------
@@ -245,7 +245,7 @@ class TokenPolicy:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the kernels find the words, without the reference tokeniser."""
+        """Whether the policy has the default tokeniser, so that compiled kernels find words."""
         return self.tokeniser == COMPILED
 
     @property
@@ -286,9 +286,9 @@ class TokenPolicy:
     def splitter(self) -> Splitter:
         """Make the function that cuts texts into words, for one thread.
 
-        With phrases, a word of another tokeniser than the default has "-" in place of "_", which
-        joins the words of phrases. Raises TokeniserMissing if the tokeniser is missing here or has
-        another version. The function raises TokeniserFailed, see `words_by`.
+        If the policy has phrases, and not the default tokeniser, words have "-" in place of "_",
+        which joins the words of phrases. Raises TokeniserMissing if the tokeniser is missing here
+        or has another version. The function raises TokeniserFailed as `words_by` does.
         """
         if self.is_compiled:
             return words
@@ -385,7 +385,7 @@ class TokenPolicy:
         ]
 
     def joined(self, found: Sequence[str]) -> Iterator[tuple[str, bool]]:
-        """Words of a passage with phrases in place of their words; whether each is a phrase."""
+        """Yield the words of a passage with phrases joined, and whether each is a phrase."""
         return joined(found, self._by_first)
 
     def filtered(self, found: Iterable[str]) -> list[str]:
@@ -409,14 +409,14 @@ class TokenPolicy:
 
 
 def _as_cut(stop_words: Iterable[str], tokeniser: Tokeniser) -> set[str]:
-    """Stop words as the tokeniser spells them, such as their stems."""
+    """Return stop words as the tokeniser spells them, such as their stems."""
     if tokeniser.name == COMPILED:
         return {piece for word in stop_words for piece in words(word)}
     split, spelled = tokeniser.splitter(), set[str]()
     for word in stop_words:
         for piece in {word, *words(word)}:
-            # If the tokeniser cuts or drops a stop word, the word stays unchanged, because its
-            # parts may have another meaning.
+            # If the tokeniser cuts or drops a stop word, keep the word unchanged, because its parts
+            # may have another meaning.
             found = words_by(split, tokeniser.name, piece)
             spelled.add(found[0] if len(found) == 1 else piece)
     return spelled

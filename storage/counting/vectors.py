@@ -33,7 +33,8 @@ PILOT_BYTES = 256 << 20
 class VectorsForm:
     """Columns with the numbers of a row in a shard.
 
-    columns : one column of lists of numbers, or several of numbers; for an array any one name
+    columns : one column of lists of numbers, or several columns of numbers; for shards that are
+        arrays, any one name
     bad : whether a row of another width, or with a missing, NaN or infinite number, is skipped and
         counted ("skip"), or makes its shard invalid ("refuse")
     """
@@ -72,7 +73,7 @@ class NumberRows:
     values: NDArray[Any]
 
     def of_width(self, width: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """(N, width) rows of finite numbers, and a mask that shows which of all rows they are."""
+        """Return the (N, width) rows of finite numbers, and the mask of these among all rows."""
         fits = self.widths == width
         values = self.values
         if not fits.all():
@@ -90,7 +91,7 @@ class NumberRows:
 class ReadVectors(ReadBatch[VectorBatch]):
     """Consecutive records of a shard, and a mask of the valid rows of numbers.
 
-    `kept` is (records,) bool. `outside` counts the other records.
+    `kept` is the (records,) mask, and `outside` the number of records that are not valid.
     """
 
     kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
@@ -100,7 +101,7 @@ class ReadVectors(ReadBatch[VectorBatch]):
 class VectorReader:
     """Reads the shards of a store of vectors with `dimension` numbers in each row.
 
-    If halves are not `by_content`, rows alternate between both.
+    If `by_content`, the half of a row depends on its numbers; otherwise rows alternate.
     """
 
     form: ShardFormat
@@ -184,14 +185,15 @@ def sample_vectors(
 def pilot_of(
     samples: Sequence[NumberRows], most: int, seed: int, room: int | None = None
 ) -> tuple[NDArray[np.float64], int]:
-    """(N, d) rows of the most common width, and the number of other rows.
+    """Return the (N, d) rows of the most common width, and the number of other rows.
 
     Raises InvalidInput if no row holds numbers.
 
     samples : samples of shards
-    most : largest number of rows, within `PILOT_BYTES`; if there are more, some are drawn
+    most : largest number of rows, which take at most `PILOT_BYTES`; if there are more, some are
+        drawn
     seed : seed of the draw
-    room : size of the rows in bytes, if less than `PILOT_BYTES`
+    room : largest size of the rows in bytes, if it is less than `PILOT_BYTES`
     """
     widths = np.concatenate([one.widths for one in samples])
     known, counts = np.unique(widths[widths > 0], return_counts=True)

@@ -82,8 +82,8 @@ class ViewsForm:
 class ViewReader:
     """Reads the shards of a store of views.
 
-    indices : find the words: a WordIndex or an Arrow array for each view
-    given : columns to read, by default all; records lack the others
+    indices : for each view, a WordIndex (texts) or an Arrow array (values) that finds its words
+    given : columns to read, by default all; records lack the other columns
     by_content : whether the half of a record depends on its words; otherwise records alternate
     """
 
@@ -191,7 +191,7 @@ def sample_rows(
     tables = read_tables(shard, form, columns, limits, storage_options, even=even)
     for table, _ in steadily(tables, shard, storage_options):
         keys = np.concatenate([keys, rng.random(table.num_rows)])
-        # a column with only nulls gets its type from other tables
+        # promote types, so that a column with only nulls gets its type from other tables
         joined = [table] if held is None else [held, table]
         held = pa.concat_tables(joined, promote_options="default")
         # each row has a random key; for any number, the rows with the smallest keys are a uniform
@@ -199,7 +199,7 @@ def sample_rows(
         if held.nbytes > limits.pilot_bytes:
             quota = min(quota, max(1, held.num_rows * limits.pilot_bytes // held.nbytes))
         if held.num_rows > quota:
-            # rows keep the order of the shard
+            # keep the order that the rows have in the shard
             drawn = np.sort(np.argpartition(keys, quota)[:quota])
             held, keys = held.take(drawn).combine_chunks(), keys[drawn]
     return held
@@ -228,13 +228,13 @@ def column_frequencies(
 def _word_frequencies(passages: Passages, rows: int, policy: TokenPolicy) -> TermFrequencies:
     known: dict[str, int] = {}
     counts, documents = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    # one text at a time, as its words take many times its bytes as Python objects
+    # convert one text at a time, because words as Python objects take many times their bytes
     for place in range(rows):
         words = policy.tokens_in(words_in(passages[place]))
         codes = np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
         used, often = np.unique(codes, return_counts=True)
         if len(known) > counts.size:
-            more = np.zeros(len(known), np.int64)  # doubles the array of words
+            more = np.zeros(len(known), np.int64)  # at least double the arrays: they grow rarely
             counts, documents = np.append(counts, more), np.append(documents, more)
         counts[used] += often
         documents[used] += 1

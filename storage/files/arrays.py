@@ -82,8 +82,8 @@ def encode_chunks(
 class StoredGroup:
     """Arrays of a group, given as files in memory by path; errors name the source `where`.
 
-    Files in the form of this package are decoded without Zarr, which takes longer to load than the
-    files to read. Zarr decodes all others.
+    Files in the form of this package are decoded without Zarr, because importing Zarr takes longer
+    than reading the files. Zarr decodes all others.
     """
 
     files: Mapping[str, bytes]
@@ -107,12 +107,12 @@ class StoredGroup:
         return self._entries(name, slice(index, index + 1))
 
     def whole(self, name: str) -> NDArray[Any]:
-        """Read all entries of an array; raises as `chunk`."""
+        """Read all entries of an array; raises as `chunk` does."""
         found = self.attempt(lambda: _whole(self.files, name))
         return self._entries(name, slice(None)) if found is None else found
 
     def attempt(self, read: Callable[[], _Read]) -> _Read | None:
-        """Read without Zarr; None if a file is not in the form that this package writes."""
+        """Call `read`, which needs no Zarr; None if a file has not the form of this package."""
         try:
             return read() if self._is_plain else None
         except (KeyError, TypeError, ValueError, RuntimeError):
@@ -134,7 +134,7 @@ class StoredGroup:
 
     @cached_property
     def group(self) -> zarr.Group:
-        """The group as Zarr opens it; raises as `decode`."""
+        """The group as Zarr opens it; raises as `decode` does."""
         return decode(self.files, self.where)
 
 
@@ -156,7 +156,7 @@ def array_in(group: zarr.Group, name: str, where: str) -> zarr.Array[Any]:
     try:
         found = group.get(name)
     except (ValueError, KeyError, TypeError) as error:
-        # an unknown codec or type, or truncated JSON
+        # the array has an unknown codec or type, or its JSON is truncated
         raise StoreError(
             f"{where}/{name} is not a valid array ({error}); restore it from a copy"
         ) from error
@@ -170,8 +170,8 @@ def read_whole(
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Read all arrays of a group by name, each with one chunk, and the attributes of the group.
 
-    Files in the form of this package are decoded without Zarr, which takes longer to load than the
-    files to read.
+    Files in the form of this package are decoded without Zarr, because importing Zarr takes longer
+    than reading the files.
     """
     stored = StoredGroup(files, where)
     found = stored.attempt(lambda: {name: _whole(files, name) for name in _names_in(files)})
@@ -217,11 +217,11 @@ def _whole(files: Mapping[str, bytes], name: str) -> NDArray[Any]:
 
 
 def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -> NDArray[Any]:
-    """Read a chunk of an array; ValueError if its metadata has another form, or it is damaged."""
+    """Read a chunk of an array; raise ValueError if it is damaged or its metadata differs."""
     import google_crc32c
 
     described = json.loads(files[f"{name}/{_GROUP}"])
-    described.pop("dimension_names", None)  # names of axes are only for other readers
+    described.pop("dimension_names", None)  # ignore names of axes, which are for other readers
     if np.dtype(spec.dtype).kind not in _KINDS or described != _described(spec, named=False):
         raise ValueError(name)
     if not all(spec.shape):
@@ -232,7 +232,7 @@ def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -
         raise ValueError(name)
     found = np.empty(spec.chunks, _little(spec.dtype))
     if spec.compressed:
-        # blosc would leave the rest of the array uninitialised
+        # check the size first, because blosc would leave the rest of the array uninitialised
         if int.from_bytes(content[_SIZE], "little") != found.nbytes:
             raise ValueError(name)
         blosc.decompress(content, found)
@@ -246,13 +246,13 @@ def _encoded(entries: NDArray[Any], spec: ArraySpec) -> bytes:
     import google_crc32c
     import numcodecs.blosc as compressor
 
-    # as in Zarr, because several threads would write the parts of a chunk in random order
+    # use one thread, as Zarr does: several would write the parts of a chunk in random order
     compressor.use_threads = False
     whole = np.ascontiguousarray(entries, dtype=_little(spec.dtype)).reshape(spec.chunks)
     if spec.compressed:
         # Most counts need only one of their eight bytes, and shuffling puts the zeros of the other
-        # bytes together. Both ways this takes a quarter of the time of zstd at level 1; the files
-        # are a fifth larger.
+        # bytes together. Compressing and decompressing take a quarter of the time of zstd at level
+        # 1, and the files are a fifth larger.
         content: bytes = compressor.compress(whole, b"lz4", 5, compressor.SHUFFLE, 0)
     else:
         content = whole.tobytes()
@@ -279,7 +279,7 @@ def _described(spec: ArraySpec, named: bool = True) -> dict[str, Any]:
         "shape": [*spec.shape],
         "data_type": spec.dtype,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*spec.chunks]}},
-        # one folder for each array, not for each chunk
+        # put all chunks of an array into one folder
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
         "fill_value": dtype.type(0).item(),
         "codecs": [

@@ -35,7 +35,7 @@ class Backend:
     parts_at_once : the client's option for the number of parts of a file that it reads at a time.
         Unless it is 1, the client asks for the size of each file first, and the parts may come from
         different contents; empty without such an option
-    connections : the client's option for connections, and its default settings here
+    connections : the client's option for connections, and the settings that this package gives it
     errors : modules and names of errors other than OSError for failed reads and writes. All back
         ends raise FileNotFoundError for a missing file, and PermissionError for a forbidden one
     remedies : remedy of an error, by the beginning of its name or of its text
@@ -219,7 +219,7 @@ def remedy_of(error: BaseException) -> str | None:
     if lacks_space(error):
         return "free some space, then run this again"
     if isinstance(error, PermissionError):
-        # errors of object stores have no errno
+        # only errors of local disks have an errno
         local = isinstance(error.errno, int)
         return _permissions(error) if local else "check the credentials and their permissions"
     for begin, remedy in (pair for one in BACKENDS for pair in one.remedies):
@@ -235,7 +235,8 @@ def _permissions(error: PermissionError) -> str:
     told = f"check the permissions: this process runs as user {os.geteuid()}"
     if not isinstance(error.filename, str):
         return told
-    # the file may not exist yet, and its folder may be closed
+    # name the owner of the nearest folder that can be seen: the file may not exist yet, and its
+    # folder may be closed to this process
     for place in (error.filename, *map(str, PurePath(os.path.abspath(error.filename)).parents)):
         try:
             found = os.stat(place)
@@ -248,7 +249,7 @@ def _permissions(error: PermissionError) -> str:
 
 
 def lacks_space(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, is a full disk or quota."""
+    """Whether an error, or its cause, says that a disk or quota is full."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
@@ -258,8 +259,8 @@ def lacks_space(error: BaseException | None) -> bool:
 
 def storage_errors() -> tuple[type[Exception], ...]:
     """Return the errors that the system, Arrow and clients of object stores raise."""
-    # Clients of object stores raise errors that are no OSError. Only the errors of clients that are
-    # already loaded can occur.
+    # Clients of object stores raise errors that are no OSError. Look up only the errors of clients
+    # that are already loaded, because no others can occur.
     clients = dict.fromkeys(error for one in BACKENDS for error in one.errors)
     loaded = [getattr(sys.modules.get(module), name, None) for module, name in clients]
     ours = (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError)

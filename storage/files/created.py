@@ -20,10 +20,10 @@ def create_once(
 ) -> bytes | None:
     """Create a file unless it exists; return the existing content if another writer was first.
 
-    Returns None if this content is stored durably. After an error the file is read to find out. Two
-    writers of one name must write different content, or content that is valid for both. `attempts`
-    bounds the attempts of a creation that wrote nothing. `delay` is the scale of the growing random
-    waits between attempts, in seconds.
+    Returns None if this content is stored durably. After an error, reads the file to find out
+    whether it was written. Two writers of one name must write different content, or content that is
+    valid for both. If nothing was written, tries again, up to `attempts` times. `delay` is the
+    scale of the growing random waits between attempts, in seconds.
 
     Raises CreationUnknown if the creation failed and the file cannot be read, or is written but
     cannot be synced. Raises StoreError if nothing is written.
@@ -42,7 +42,7 @@ def create_once(
 
     found = attempt()
     if worth_another(found):
-        # loaded only for retries, as tenacity takes a tenth of a second to load
+        # only retries call `retrying`, which imports tenacity: that takes a tenth of a second
         outcomes = chain([found], iter(attempt, ...))
         found = retrying(worth_another, attempts, delay)(next, outcomes)
     if isinstance(found, Exception):
@@ -57,11 +57,11 @@ def create_once(
 def _created(
     folder: Folder, name: str, content: bytes, attempts: int, delay: float
 ) -> bytes | Exception | None:
-    """Create a file as `create_once`, but return the error if no file was written."""
+    """Create a file as `create_once` does, but return the error if no file was written."""
     try:
         folder.create(name, content)
     except Exception as error:
-        # the file may be written although the reply was lost, so the file is read
+        # read the file, because it may be written although the reply was lost
         insisting = retrying(lambda outcome: isinstance(outcome, StoreError), attempts, delay)
         where, why = f"{folder.url}/{name}", folder.explain(error)
         try:

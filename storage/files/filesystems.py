@@ -39,7 +39,7 @@ from streaming_moments.storage.files.urls import (
     without_secrets,
 )
 
-# fewest characters of a value that is masked; masking shorter values would garble the message
+# secret values of fewer characters are not masked, because that would garble messages
 _SHORTEST_SECRET = 4
 
 
@@ -61,14 +61,14 @@ class FileState:
 
 
 def files_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[FileState]:
-    """List files in a folder and below, by path, without hidden ones, as `each_file_under`."""
+    """List the files in a folder and below, sorted by path; otherwise like `each_file_under`."""
     return sorted(each_file_under(fs, path, url), key=lambda state: state.path)
 
 
 def each_file_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> Iterator[FileState]:
     """Yield files in a folder and below, in any order, without hidden ones.
 
-    Raises ShardError for a link to a folder, as following it might never end.
+    Raises ShardError for a link to a folder, because following links might never end.
     """
     for name, info in find_each(fs, path):
         relative = name[len(path) :]
@@ -102,7 +102,8 @@ def open_file_system(
         # fsspec recognises protocols only in lower case
         url = f"{scheme.lower()}://{rest}"
     if is_local(get_protocol(url)):
-        # POSIX would keep two slashes at the beginning, and the file would get another name
+        # replace several slashes at the beginning, because POSIX would keep two of them, and the
+        # file would get another name
         place = re.sub("^//+", "/", os.path.abspath(strip_protocol(url)))
         return fsspec.filesystem("file"), place
     if "::" in url:
@@ -155,7 +156,7 @@ def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
             url, f"the bucket {bucket!r} does not exist; create it, or check the URL and endpoint"
         ) from error
     except storage_errors():
-        # without permission to look at a bucket, its existence is unknown
+        # continue, because whether a bucket exists is unknown without permission to look at it
         return
     except ValueError as error:  # a client refuses its options, such as an endpoint
         remedy = remedy_of(error)
@@ -253,7 +254,7 @@ def one_line(error: Exception, storage_options: Mapping[str, object] | None = No
     'Permission denied'
     """
     if isinstance(error, OSError) and error.strerror and error.errno in _OF_THE_DISK:
-        # without its file, which can be a temporary one; the caller's message names the shard
+        # leave out the file, which can be a temporary one; the caller's message names the shard
         return error.strerror
     if (option := unknown_option(error)) is not None:
         return f"unknown option {option!r}"

@@ -51,7 +51,7 @@ class StoredFile:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it is a temporary file that was never renamed to its final name."""
+        """Whether the file is a temporary one that was never renamed to its final name."""
         return self.path.endswith(local_files.PARTIAL)
 
 
@@ -104,9 +104,9 @@ class Folder:
         return self._backend.creates != "look"
 
     def require_bucket(self) -> None:
-        """Raise StoreError if the URL names a missing bucket.
+        """Raise StoreError if the URL names a bucket that does not exist.
 
-        Raises StoreError if the bucket does not exist. The error names it.
+        The error names the bucket.
         """
         try:
             require_bucket(self._file_system, self._path, self.url)
@@ -120,7 +120,7 @@ class Folder:
         try:
             yield
         except BaseException:
-            # an error of this cleanup would hide the error of the block
+            # ignore errors of this cleanup, because they would hide the error of the block
             with contextlib.suppress(OSError):
                 for place, _, _ in os.walk(self.url, topdown=False) if new else ():
                     local_files.remove_empty(place)
@@ -164,7 +164,7 @@ class Folder:
     def find_all(
         self, names: Sequence[str], limits: Sequence[int] | None = None
     ) -> list[bytes | None]:
-        """Read the contents of some files as `read_all`; None for missing files."""
+        """Read the contents of some files as `read_all` does; None stands for a missing file."""
         starts = [0] * len(names) if limits else None
         places = [self._place(name) for name in names]
         contents: list[bytes | None] = []
@@ -181,7 +181,7 @@ class Folder:
         return contents
 
     def names(self, name: str) -> list[str]:
-        """Return the names of files and folders directly in a folder; empty without a folder."""
+        """Return the names of files and folders directly in a folder; empty if it is missing."""
         with self._errors("list", name):
             try:
                 found = self._file_system.ls(self._place(name), detail=False)
@@ -190,21 +190,21 @@ class Folder:
         return sorted(PurePosixPath(place).name for place in found)
 
     def sizes(self, name: str) -> dict[str, int]:
-        """Map every file in a folder and below, by its path in the folder, to its size in bytes.
+        """Return the bytes of every file in a folder and below, by its path in the folder.
 
         Excludes partial files that a killed writer left.
         """
         return {file.path: file.size for file in self.files(name) if not file.is_partial}
 
     def files(self, name: str) -> list[StoredFile]:
-        """List every file in a folder and below, by path, including partial files.
+        """List every file in a folder and below, sorted by path, including partial files.
 
         Raises StoreError if the folder cannot be listed, or the storage has no modification times.
         """
         with self._errors("list", name):
             root = self._place(name)
             if self.is_local:
-                # fsspec skips folders that cannot be listed
+                # list without fsspec, which skips folders that cannot be listed
                 found = local_files.files_below(root)
             else:
                 found = self._file_system.find(root, detail=True)
@@ -215,7 +215,7 @@ class Folder:
         ]
 
     def shard(self, name: str) -> str:
-        """Return the name of a file in the folder for the ledger, as in listings of shards."""
+        """Return the name of a file as the ledger and listings of shards write it."""
         return shard_name(url_of(self._file_system, self._place(name)))
 
     def clock(self) -> datetime:
@@ -232,7 +232,7 @@ class Folder:
         return self._written(place, info)
 
     def require_room(self) -> None:
-        """Create the folder; StoreError if it cannot be written now, as on a full disk."""
+        """Create the folder; raise StoreError if no file can be written now, as on a full disk."""
         if not self.is_local:
             self.clock()
             return
@@ -258,7 +258,7 @@ class Folder:
                     local_files.remove_empty(self._place(str(folder)))
 
     def exists(self, name: str) -> bool:
-        """Whether a file exists; StoreError if the storage does not answer."""
+        """Whether a file exists; raises StoreError if the storage does not answer."""
         with self._errors("look for", name):
             try:
                 self._file_system.info(self._place(name))
@@ -278,7 +278,7 @@ class Folder:
                 self._file_system.pipe_file(self._place(name), content, **self._described(name))
 
     def write_all(self, contents: Mapping[str, bytes]) -> None:
-        """Write files by name, each as by `write`, at the same time if the storage can."""
+        """Write files by name, each as `write` does, at the same time if the storage can."""
         if self.is_local:
             for name, content in contents.items():
                 self.write(name, content)
@@ -303,7 +303,7 @@ class Folder:
             return local_files.link_whole(source._place(other), self._place(name))
 
     def _described(self, name: str) -> dict[str, str]:
-        """Return the client's option for the type of a file; empty without one."""
+        """Return the client's option that gives a file its type; empty without such an option."""
         option = self._backend.content_type
         kind = mimetypes.guess_type(name)[0] if option else None
         return {} if kind is None else {option: kind}
@@ -311,8 +311,8 @@ class Folder:
     def create(self, name: str, content: bytes) -> None:
         """Write a file atomically unless it exists; of several writers one succeeds.
 
-        Raises FileExistsError if the file exists. After a lost reply it may be the file just
-        written. After any other error of the storage the file may be written nevertheless.
+        Raises FileExistsError if the file exists. If a reply was lost, this call itself may have
+        written that file. After any other error of the storage the file may be written, too.
         """
         place, fs, how = self._place(name), self._file_system, self._backend.creates
         if how == "link":
@@ -343,16 +343,17 @@ class Folder:
             local_files.sync(self._place(name))
 
     def sync_nearest(self, name: str) -> None:
-        """Sync a folder as `sync`, or the nearest existing folder above it."""
+        """Sync a folder as `sync` does, or the nearest existing folder above it."""
         while self.is_local and name and not self.exists(name):
             name = name.rpartition("/")[0]
         if name:
             self.sync(name)
 
     def explain(self, error: BaseException) -> str:
-        """Return an error's type and first line, without the values of the storage options.
+        """Return the type and first line of an error, without the values of the storage options.
 
-        A refusal of the disk has no type, nor have silence and an unknown option.
+        The type is left out if the disk refused, the storage did not answer, or an option is
+        unknown, because the line says enough.
         """
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
         known = (

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import Any
 
 from pydantic import TypeAdapter
 
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import SEALED_NAME
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.batches import Piece
@@ -166,6 +169,42 @@ def place_of_shard(url: str) -> tuple[str, str] | None:
     return None if match is None else (match[1], match[2])
 
 
+def are_of_other_batches(
+    shards: tuple[str, str], storage_options: Mapping[str, Any] | None = None
+) -> bool:
+    """Whether two sealed shards certainly hold documents of different batches.
+
+    Batches have random names, which a copy of an inbox keeps, also if it was made before they were
+    sealed. So shards of equal content whose seals name different batches are no copies.
+
+    False if a seal is missing or cannot be read, because then one shard may be a copy of the other.
+    """
+    one, other = (_seal_bytes(shard, storage_options) for shard in shards)
+    if one is None or other is None or one == other:
+        return False
+    try:
+        names = [
+            {batch.name for batch in Seal.unsealed(data, shard).batches}
+            for shard, data in zip(shards, (one, other), strict=True)
+        ]
+    except StoreError:
+        # a damaged seal names no batches
+        return False
+    return names[0].isdisjoint(names[1])
+
+
 def gone_file(path: str) -> str:
     """Name of the note about the deleted lines of a shard."""
     return f"{GONE}/{path}.json"
+
+
+def _seal_bytes(shard: str, storage_options: Mapping[str, Any] | None) -> bytes | None:
+    place = place_of_shard(shard)
+    if place is None:
+        return None
+    inbox, path = place
+    try:
+        return Folder.at(inbox, storage_options).find(seal_file(seal_of_shard(path)))
+    except StoreError:
+        # the place of a shard that has moved may no longer be readable
+        return None

@@ -19,7 +19,7 @@ from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.files.filesystems import open_file_system, shard_errors
 from streaming_moments.storage.files.parts import SEALED_NAME, STANDARD_INPUT, whole_of
 from streaming_moments.storage.files.urls import is_of_origin
-from streaming_moments.storage.inbox.copied import are_of_other_batches
+from streaming_moments.storage.inbox.seals import are_of_other_batches
 from streaming_moments.storage.log.content_marks import OF_CONTENT
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.shard_table import ShardTable

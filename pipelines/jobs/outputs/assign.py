@@ -1,4 +1,4 @@
-"""Assign: write the states of all records in three views as Parquet."""
+"""Assign: write the state of each record of three views as Parquet."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from streaming_moments.printing.plural import of_number
 
 
 def assign(job: OutputJob) -> Written:
-    """Write one Parquet file for each shard, with a row for each record; its `topic` is a state.
+    """Write one Parquet file for each shard, with a row for each record; `topic` is its state.
 
     Options are `method`, `seed` and `views`, the columns by which records are read. Methods and
-    seeds are as in `MultiViewMixture.transform`; each shard draws from its own stream of the seed.
-    Raises InvalidInput if "gibbs" has no seed, a column is not a view, or two shards would write
-    the same file. Raises ShardError, StoreError, BoundExceeded as `transform`.
+    seeds are as in `MultiViewMixture.transform`; the seed and the place of a shard determine its
+    random numbers. Raises InvalidInput if "gibbs" has no seed, a column is not a view, or two
+    shards would write the same file. Raises ShardError, StoreError, BoundExceeded as `transform`
+    does.
     """
     options, model = job.options, job.model
     require_seed(options.method, options.seed)
     if not {*options.views} <= {*model.columns}:
         raise InvalidInput(
-            f"the views are {', '.join(options.views)}; give some of {', '.join(model.columns)}"
+            f"the given views are {', '.join(options.views)}, but the views of the model are "
+            f"{', '.join(model.columns)}; give some of these"
         )
     words = sum(map(len, model.tables.values()))
     plan = plan_transform(words, model.n_topics, *job.room)

@@ -1,4 +1,4 @@
-"""Claim a folder of outputs for one model, in a note that exists before any other file."""
+"""Claim a folder of outputs for one model, by a note that is written before any other file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def claim_output(job: OutputJob, content: Sequence[str] = ()) -> OutputFolder:
 def written_by(
     store: MomentStore, model: Model, name: str, options: Mapping[str, Any] = MappingProxyType({})
 ) -> WrittenBy:
-    """Make the note of a folder: a model of a store, and the options of a run.
+    """Make the note that names the model, store and options whose files a folder holds.
 
     Raises StoreError if the first commit of the store cannot be read.
     """
@@ -66,14 +66,14 @@ def written_by(
 def claimed(
     folder: Folder, by: WrittenBy, replace: bool, tell: Callable[[Remedy | str], None]
 ) -> OutputFolder:
-    """Reserve a folder for the files of one model; the note comes with the first file.
+    """Reserve a folder for the files of one model; the note is written before the first file.
 
-    Raises OutputOfAnother if the folder holds files of another model or other options; nothing was
-    changed. Raises StoreError if the folder cannot be read or written, its bucket is missing, or
-    another run has been replacing its files for ten minutes.
+    Raises OutputOfAnother, and changes nothing, if the folder holds files of another model or of
+    other options. Raises StoreError if the folder cannot be read or written, its bucket is missing,
+    or another run has been replacing its files for ten minutes.
 
     replace : delete files of another model first; otherwise they are an error
-    tell : called with a line if files do not name their model
+    tell : called with a warning if files in the folder do not name the model that wrote them
     """
     note = read_note(folder)
     if note is None:
@@ -84,8 +84,9 @@ def claimed(
         elif there:
             tell(
                 remedy(
-                    "warning: {there} files in {url} do not name the model that wrote them and "
-                    "stay; to separate models, give another folder or {transform.replace}",
+                    "warning: {there} files in {url} do not name the model that wrote them, and "
+                    "are not deleted; to separate models, give another folder or "
+                    "{transform.replace}",
                     there=len(there),
                     url=folder.url,
                 )
@@ -115,7 +116,7 @@ def _replace(folder: Folder, by: WrittenBy, replace: bool) -> None:
         if note is not None and not replace:
             _require_same(note, by, folder)
         if note is None or note.replacing or note.by.differs(by):
-            # delete the note first, so that a run of the other model stops writing
+            # replace the note first, so that a run of the other model stops writing
             folder.write(NOTE, OutputNote(by, replacing=True).sealed())
             folder.sync("")
             folder.delete(files_of_outputs(folder))
@@ -128,7 +129,7 @@ def _digest(model: Model) -> str:
     arrays, attributes = model.parts()
     digest = hashlib.sha256(json.dumps([model.name, dict(attributes)], sort_keys=True).encode())
     for name in sorted(arrays):
-        # float64, because a store would also save the array in this type
+        # hash the array as float64, because a store would also save it in this type
         array = np.ascontiguousarray(arrays[name], dtype=np.float64)
         digest.update(f"{name} {array.shape}".encode())
         digest.update(array.data)

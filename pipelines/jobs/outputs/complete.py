@@ -18,15 +18,17 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.shards import Shard
 
 SCORES = ("log_probability", "chow_liu_log_probability")
-# Rows of a table that are completed together; each node of the tree holds states for all of them.
+# Complete this many rows of a table at a time: each node of the tree holds states for all of them.
 _ROWS = 2048
-_NODE_ARRAYS = 4  # copies held: beliefs, messages and distributions of a node, and one in transit
+# Arrays that a worker holds for each node: its beliefs, messages and distributions, and one that
+# is sent.
+_NODE_ARRAYS = 4
 
 
 def complete(job: OutputJob) -> Written:
     """Write one Parquet file for each shard, with a row for each row of a table.
 
-    Errors as in `transform`; no option has an effect here.
+    The options of the job have no effect here. Errors as in `transform`.
     """
     model = job.model
     states = sum(table.shape[1] for tree in (model.tree, model.dependence) for table in tree.tables)
@@ -46,7 +48,7 @@ def complete(job: OutputJob) -> Written:
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """Read the columns of the table, then columns of results, whose names begin with "_"."""
+    """Yield the columns of the table, then the columns of results, whose names begin with "_"."""
     first = 0
     for read in context.reading.read(shard):
         batch: Any = read.batch

@@ -21,8 +21,8 @@ from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.shards import Shard
 
 DECODINGS = ("viterbi", "posterior")
-# Arrays with a row for each symbol: posteriors, back pointers of Viterbi, starts of one-symbol
-# chunks.
+# Arrays with a row for each symbol of a piece: posteriors, back pointers of Viterbi, and start
+# distributions. The last have a row for each sequence, which may have only one symbol.
 _PIECE_ARRAYS = 3
 
 
@@ -30,17 +30,18 @@ def decode(job: OutputJob) -> Written:
     """Write one Parquet file for each shard: a row for each sequence, or each part of a long one.
 
     `name` is null for sequences without one. `from` is the number of the first symbol if symbols
-    are numbered. `first` counts symbols from 0 within the shard.
+    are numbered. `first` is the position of the first symbol; position 0 is the first symbol that
+    the shard has of the sequence.
 
     Option `method` chooses the most likely sequence of states, "viterbi", or the most likely state
     of each symbol, "posterior". In both cases `probabilities` use the whole sequence. Raises
     InvalidInput if the method is unknown, or two shards would write the same file. Raises
-    ShardError, BoundExceeded as `transform`.
+    ShardError, BoundExceeded as `transform` does.
     """
     model, method = job.model, job.options.method
     if method not in DECODINGS:
         raise InvalidInput(f"sequences are decoded by {' or '.join(DECODINGS)}, not by {method}")
-    # the smoothed table of symbols and its logarithms; results for the symbols of a piece
+    # each task holds the smoothed emission table and its logarithms, and the results of one piece
     beside = 3 * model.emission.nbytes + _PIECE_ARRAYS * 8 * PIECE * (model.n_topics + 1)
     plan = job.plan("a decoding", f"{model.n_topics} states of symbols", beside)
     found = write_records(job, "decoding shards", plan, _read, ("method",))
@@ -55,7 +56,7 @@ def decode(job: OutputJob) -> Written:
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """Yield a row for each sequence of a batch, or for each piece of a long one."""
+    """Yield a row for each sequence of a batch, or for each part of a long one."""
     sequences, first = -1, 0
     for read in context.reading.read(shard):
         told: Any = read
@@ -85,7 +86,7 @@ def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
 
 
 def _called(spans: Spans | None, number: int) -> dict[str, pa.Array]:
-    """Names of sequences and numbers of their first symbols; null where unknown."""
+    """Return the names of sequences and the numbers of their first symbols; null where unknown."""
     names = pa.nulls(number, pa.string()) if spans is None else pa.array(spans.names, pa.string())
     if spans is None or not spans.numbered:
         return {"name": names, "from": pa.nulls(number, pa.int64())}

@@ -1,4 +1,4 @@
-"""Neighbours: group the edges of a graph by node on the cluster, however many there are."""
+"""Neighbours: group the edges of a graph of any size by node, on the cluster."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.garbage import GRACE
 
-# Stored bytes of edges whose lists one task makes. An edge takes some 5 bytes compressed, and 32 in
-# the intermediate files; sorting holds three copies of them.
+# One task makes the lists of edges that take about this many bytes in the shards. An edge takes
+# some 5 bytes there, compressed, and 32 in the intermediate files. Sorting holds three copies of
+# these.
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
 _ASIDE = ".edges"
@@ -37,8 +38,8 @@ _EXPIRY = timedelta(minutes=30)
 class NeighbourLists:
     """Result of grouping edges.
 
-    files : URLs of the Parquet files, of columns `node` and `neighbours`
-    nodes : number of lists
+    files : URLs of the Parquet files, with columns `node` and `neighbours`
+    nodes : number of nodes, each with one list
     edges : number of different edges
     duplicates, loops : number of repeated edges, and of edges from a node to itself; both were left
         out
@@ -62,20 +63,21 @@ def neighbours(
     """Write the list of neighbours of every node, each neighbour once, as Parquet.
 
     Writes edges by node to intermediate files beside the output, and deletes these at the end. One
-    task gathers each part of the nodes, so memory does not grow with the graph. The next call
-    deletes files of a killed one: on the same machine at once, elsewhere after a week. A lock
-    allows one call at a time for each folder. A store is created from the lists as from token ids,
-    with `--ids-column neighbours`. Raises LockHeld if another call groups edges into the folder, or
-    took over from this one. Raises InvalidInput if there are no shards, `parts` is out of range, or
-    no edge joins two nodes. Raises ShardError if an edge has one end, or a shard is unreadable.
-    Raises StoreError if the output cannot be written. Raises BoundExceeded if a read task does not
-    fit into the memory budget.
+    task gathers each part of the nodes, so memory does not grow with the graph. If a call is
+    killed, the next call deletes its intermediate files: at once on the same machine, after a week
+    on another one. A lock allows one call at a time for each folder. To create a store from the
+    lists, read them as token ids with `--ids-column neighbours`. Raises LockHeld if another call
+    groups edges into the folder, or took over the lock. Raises InvalidInput if there are no shards,
+    `parts` is out of range, or no edge joins two nodes. Raises ShardError if an edge has only one
+    end, or a shard is unreadable. Raises StoreError if the output cannot be written. Raises
+    BoundExceeded if a read task does not fit into the memory budget.
 
     shards : shards of edges (Parquet, CSV or TSV, also compressed) of the whole graph
     output : fsspec URL of a folder that all workers reach; a file appears whole or not at all
-    parts : number of files for the nodes; by default from the bytes of the shards. With the same
-        number, a node stays in its file when edges are added, and `update --replace` counts the
-        changed files. Files from another number of parts are deleted.
+    parts : number of files among which the nodes are divided; by default it follows from the size
+        of the shards. If edges are added later and the number is the same, each node stays in its
+        file, and `update --replace` counts only the changed files. Files from another number of
+        parts are deleted.
     """
     if not shards:
         raise InvalidInput("there are no shards with edges; give at least one")
@@ -85,12 +87,12 @@ def neighbours(
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     stored = sum(shard.size for shard in shards)
     parts = parts or min(_MOST_PARTS, 1 + stored // _PART_BYTES)
-    # the name shows other processes whether this one is alive
+    # the name contains the identity of this process, so that others can see whether it is alive
     name = "-".join([_ASIDE, *mark_of_process().split(), uuid.uuid4().hex])
     aside = f"{output.rstrip('/')}/{name}"
     options = run.storage_options
     Folder.at(output, options).require_bucket()
-    # two groupings at once would mix their files
+    # one call at a time, because two calls would mix their files
     with held(Folder.at(f"{output.rstrip('/')}/{_LOCK}", options), _EXPIRY):
         try:
             _delete_left(output, aside, options)
@@ -127,7 +129,7 @@ def neighbours(
 
 
 def _delete_left(output: str, aside: str, storage_options: Mapping[str, object] | None) -> None:
-    """Delete intermediate files of a dead call, or of one that was silent for too long."""
+    """Delete intermediate files of calls that died, or that have written nothing for too long."""
     folder, own = (Folder.at(url, storage_options) for url in (output, aside))
     for name in folder.names(""):
         if not name.startswith(f"{_ASIDE}-"):
@@ -148,7 +150,7 @@ def _delete(url: str, storage_options: Mapping[str, object] | None) -> None:
 def _delete_others(
     output: str, written: Sequence[str], storage_options: Mapping[str, object] | None
 ) -> None:
-    """Delete files of an earlier call, which have other names or no nodes any more."""
+    """Delete the list files of earlier calls that this call did not write."""
     fs, path = open_file_system(output, storage_options)
     kept = {url.rsplit("/", 1)[-1] for url in written}
     for found in fs.ls(path, detail=False):

@@ -1,4 +1,4 @@
-"""Index of the caller for the rows of a frame, with the types of the caller."""
+"""Give the rows of a result the index of the caller's own documents, with its types."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class OwnIndex(Protocol):
-    """Names that the caller uses for the documents of a transform."""
+    """The caller's own labels for the documents of a transform."""
 
     def on(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the frame of `frame_of` with the index of the caller instead of texts."""
+        """Return a frame made by `frame_of` with the caller's index in place of its text index."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Whole:
 
     @classmethod
     def of_values(cls, values: Sequence[Any]) -> Whole | None:
-        """Make an index of the names of documents; None if one has no name."""
+        """Make an index from the names of documents; return None if a document has no name."""
         import pandas as pd
 
         if any(value is None for value in values):
@@ -40,9 +40,9 @@ class Whole:
         return cls(pd.Index(list(values), name="id", tupleize_cols=False))
 
     def on(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Label each row; a document in passages has several rows.
+        """Label each row by its document; a document that was cut into passages has several rows.
 
-        Raises StoreError if the files hold another number of documents.
+        Raises StoreError if the files hold another number of documents than the index.
         """
         import pandas as pd
 
@@ -74,7 +74,7 @@ class Typed:
     name: Any
 
     def on(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Label each row by the value that its text stands for."""
+        """Label each row by the value from which its text label was made."""
         labels = _read(frame.index, self.dtype).rename(self.name)
         return frame.set_axis(labels, axis=0)
 
@@ -86,7 +86,7 @@ def _read(texts: pd.Index, dtype: Any) -> pd.Index:
     if isinstance(dtype, pd.CategoricalDtype):
         known = dtype.categories
         codes = pd.Index(known.map(str)).get_indexer(texts)
-        if (codes < 0).any():  # Dask lacks some of the categories
+        if (codes < 0).any():  # the type that Dask gave lacks some of the categories
             return pd.CategoricalIndex(_read(texts, known.dtype))
         return pd.CategoricalIndex(pd.Categorical.from_codes(codes, dtype=dtype))
     if isinstance(dtype, pd.PeriodDtype):

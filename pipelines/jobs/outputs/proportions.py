@@ -35,11 +35,14 @@ from streaming_moments.storage.top_documents import beginning
 
 Method = Literal["fixed-point", "gibbs"]
 METHODS: tuple[Method, ...] = ("fixed-point", "gibbs")
-_LOOKED_AT = 4096  # shown characters from the beginning of a document
+_LOOKED_AT = 4096  # read at most this many characters to show the beginning of a document
 
 
 def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[str, Summary, bool]:
-    """Write the proportions of one shard; return URL, summary, and whether the file existed."""
+    """Write the proportions of one shard.
+
+    Returns the URL of the file, its summary, and whether it existed already.
+    """
     reading, model, asked = context.reading, context.model, context.asked
     options = reading.storage_options
     provenance = replace(
@@ -51,7 +54,8 @@ def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[s
     before = written_before(context.output, provenance)
     if before is not None:
         return *before, True
-    reader = cast("CountReader", reading.reader)  # only stores of documents have models of topics
+    # the reader counts documents, because only stores of documents have models of topics
+    reader = cast("CountReader", reading.reader)
     documents = read_named(
         shard, reader.form, reader.index, asked.id_column, reader.limits, options
     )
@@ -81,16 +85,16 @@ def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[s
 
 
 def _state_of(shard: Shard, storage_options: Mapping[str, object] | None) -> str:
-    """Hash of the state of the files of a shard.
+    """Return a hash of the state of a shard's files.
 
-    Outputs store only this hash, because the paths may contain a signature.
+    Outputs store only this hash, because the paths may contain the signature of a URL.
     """
     states = [astuple(state) for state in files_of(shard, storage_options)]
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()
 
 
 def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> Summary:
-    """Return the summary with some more documents."""
+    """Add the documents of a batch to the summary."""
     best, lengths = summary.representatives, whole["length"].array
     return replace(
         summary,
@@ -106,11 +110,11 @@ def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> S
 def _clearest(
     read: NamedDocuments, whole: Columns, url: str, best: Representatives
 ) -> Representatives:
-    """Select the documents of a shard that may be among the best of each topic."""
+    """Select the documents of a batch that may be among the best of each topic."""
     shares, lengths = whole["proportions"].array, whole["length"].array
     bounds = share_bounds(shares, np.where(whole["foreign"].array, 0, lengths))
     if best.topics:
-        # earlier documents come first among equals
+        # a document must exceed the last of the best, because earlier ones win among equals
         least = [one[-1].bound if len(one) == best.number else 0.0 for one in best.topics]
         bounds = np.where(bounds > np.array(least), bounds, 0.0)
 
@@ -135,7 +139,7 @@ def _clearest(
 
 
 def _beginning(texts: Any, place: int) -> str:
-    """Return the beginning of a text on one line; empty for token ids."""
+    """Return the beginning of a text on one line, or "" for a document of token ids."""
     if not isinstance(texts, pa.Array):
         return ""
     text = texts[place].as_py()[: 4 * _LOOKED_AT]

@@ -38,7 +38,7 @@ _LARGEST = np.finfo(np.float64).max
 
 @dataclass(frozen=True)
 class _Nearest:
-    """At most `number` rows nearest to the mean of each component; `+` merges two."""
+    """For each component, at most `number` rows nearest to its mean; `+` merges two objects."""
 
     number: int
     rows: tuple[tuple[NearRow, ...], ...]
@@ -51,10 +51,11 @@ class _Nearest:
 
 
 def read_components(job: OutputJob) -> Written:
-    """Write one Parquet file for each shard, with a row for each record; null if it is not numeric.
+    """Write one Parquet file for each shard, with a row for each record.
 
-    Option `top_documents` is the number of nearest rows of each mean to list in a separate file.
-    `id_column` names the rows. Errors as in `transform`.
+    The row of a record that is not numeric is null. If option `top_documents` is above 0, a
+    separate file lists this many rows that are nearest to each mean. `id_column` names the rows.
+    Errors as in `transform`.
     """
     options, number = job.options, job.options.top_documents
     rows, k = shape_of(job.model)
@@ -69,7 +70,7 @@ def read_components(job: OutputJob) -> Written:
 
 
 def read_factors(job: OutputJob) -> Written:
-    """Write the values of factors; as `read_components`, without `top_documents`."""
+    """Write the values of the factors as `read_components` does, but without `top_documents`."""
     plan = plan_transform(job.model.dimension, job.model.n_topics, *job.room)
     return rows_written(write_records(job, STEP, plan, read_records, NAMED))
 
@@ -123,7 +124,8 @@ def _nearest(
     with np.errstate(over="ignore"):
         distances = np.linalg.norm(away, axis=1)
         far = np.isinf(distances)
-        # `hypot` is slower but does not square, so it overflows less; JSON cannot hold infinity
+        # Compute overflowed distances again by `hypot`, which is slower but squares no number.
+        # Clip them, because JSON cannot hold infinity.
         distances[far] = np.minimum(np.hypot.reduce(away[far], axis=1), _LARGEST)
     chosen = np.argsort(distances, kind="stable")[:number]
     return chosen, distances[chosen].tolist()

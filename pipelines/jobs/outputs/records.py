@@ -61,7 +61,7 @@ def write_records(
     names_shard : whether the metadata of a file names its shard
     """
     folder = claim_output(job, (*content, *drawn(job.options)))
-    # a plain dictionary of labels, because the labels of a commit cannot be pickled
+    # copy the labels to a plain dictionary, because the labels of a commit cannot be pickled
     asked = replace(job.options, labels=dict(job.options.labels))
     write = partial(_write_shard, read, names_shard)
     each = sorted(write_each(job, step, plan, write, folder, asked), key=lambda one: one[0])
@@ -94,7 +94,7 @@ def read_records(shard: Shard, place: int, context: OutputContext) -> Iterator[P
 def each_record(
     shard: Shard, place: int, context: OutputContext
 ) -> Iterator[tuple[Any, Mapping[str, Any], dict[str, Any]]]:
-    """Yield each batch of a shard with its part; rows of left-out records are null."""
+    """Yield each batch of a shard with its columns and totals; left-out records have null rows."""
     model, asked, first = context.model, context.asked, 0
     seeds = () if asked.seed is None else (asked.seed, place)
     for number, (read, ids) in enumerate(_named(shard, context)):
@@ -111,7 +111,7 @@ def each_record(
 
 
 def _named(shard: Shard, context: OutputContext) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield batches of a shard, with a column of record names if there is `id_column`."""
+    """Yield batches of a shard, with a column of record names if option `id_column` is given."""
     reading, asked = context.reading, context.asked
     reader: Any = reading.reader
     if asked.views:

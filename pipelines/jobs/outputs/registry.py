@@ -1,4 +1,4 @@
-"""Registry of the outputs that models write for shards, one line each."""
+"""Registry of the outputs that models write for shards, with an entry for each model."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, 
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# options that `idle` never lists: every model uses them, or checks them elsewhere
+# options that `idle` never lists: every model uses them, or other code checks them
 _OF_ALL = frozenset({"method", "name", "labels", "replace"})
 _OF_DOCUMENTS = frozenset({"seed", "id_column", "passages", "top_documents", "foreign_below"})
 
 
 @dataclass(frozen=True)
 class Output:
-    """Output of a model for shards.
+    """How the models of one family write their output for shards.
 
-    made : writes a file for each shard, on a cluster
+    made : function that writes a file for each shard, on a cluster
     methods : names of its methods, the default first; empty if there is only one way
     takes : options that have an effect, besides the method
     """
@@ -65,7 +65,7 @@ class Output:
         return self.made(OutputJob(store, model, shards, output, run, options))
 
     def idle(self, options: OutputOptions) -> list[str]:
-        """Return options that were given and have no effect here."""
+        """Return the names of options that were given but have no effect on this output."""
         known = self.takes | _OF_ALL
         others = [one for one in fields(options) if one.name not in known]
         return [one.name for one in others if getattr(options, one.name) != one.default]

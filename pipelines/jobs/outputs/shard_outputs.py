@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FOREIGN_BELOW = 0.2  # share of known words below which a document gets no topic
-_COPIES = 2  # copies of the model, one in transit
+_COPIES = 2  # copies of the model that a worker holds: one in use, one in transit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,8 @@ class Written:
     """Files that a model without topics wrote. Each of `facts` is also an attribute.
 
     facts : all numbers by name, and the `files`
-    said : summary line
-    more : further lines
+    said : what was written, for the first line of the summary, such as "3 rows"
+    more : further lines of the summary
     storage_options : options to read the files
     """
 
@@ -71,7 +71,10 @@ class Written:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def to_table(self) -> pa.Table:
-        """Return all rows of the files as one Arrow table; raises StoreError if a file is gone."""
+        """Return all rows of the files as one Arrow table.
+
+        Raises StoreError if a file no longer exists.
+        """
         return read_columns(self.files, self.storage_options)
 
     def to_frame(self) -> pd.DataFrame:
@@ -79,13 +82,13 @@ class Written:
         return self.to_table().to_pandas()
 
     def lines(self, output: str) -> list[str]:
-        """Return lines for people, with the folder of the files."""
+        """Return a summary for people, in lines; `output` is the folder of the files."""
         files = of_number(len(self.files), "file")
         return [f"Wrote {self.said} to {output} ({files}).", *self.more]
 
     def as_json(self) -> dict[str, Any]:
         """Return all facts by name."""
-        # `asdict` also turns the rows and documents inside the facts into dictionaries
+        # use `asdict`, because it also turns rows and documents in the facts into dictionaries
         facts = asdict(replace(self, storage_options=None))["facts"]
         return {**facts, "files": list(self.files)}
 
@@ -109,7 +112,7 @@ class OutputJob:
     def plan(self, job: str, made: str, nbytes: int) -> ReadingPlan:
         """Plan the memory of workers.
 
-        In addition to its input, each task holds `nbytes` bytes of what `made` names.
+        In addition to its input, each task holds `nbytes` bytes, which `made` names in messages.
         """
         held = {"the model": _COPIES * held_bytes(self.model)}
         return plan_reading(*self.room, job, held=held, beside={made: nbytes})
@@ -135,7 +138,7 @@ def write_each(
     folder: OutputFolder,
     asked: Any,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Call `write(shard, place, context)` for each shard, and yield its place and result.
+    """Call `write(shard, place, context)` for each shard; yield the shard's place and the result.
 
     Errors as in `transform`.
     """
@@ -144,7 +147,7 @@ def write_each(
 
     run, cluster = job.run, job.run.cluster
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    # made by tasks, so that Dask can make them again if a worker dies
+    # let tasks make the contexts, so that Dask can make them again if a worker dies
     submit = cluster.client.submit
     reading = submit(
         ReadingContext.of,
@@ -175,12 +178,12 @@ def require_seed(method: str, seed: int | None) -> None:
 
 
 def drawn(options: OutputOptions) -> tuple[str, ...]:
-    """Return option `seed` if proportions are sampled."""
+    """Return the name of option `seed` if the method samples proportions, otherwise nothing."""
     return ("seed",) if options.method == "gibbs" else ()
 
 
 def seed_of_batch(seeds: Sequence[int], number: int) -> int | None:
-    """Return the seed of a batch, from the seed of the run and the place of its shard."""
+    """Return the seed of batch `number`; `seeds` are the run's seed and the place of the shard."""
     if not seeds:
         return None
     return int(np.random.SeedSequence([*seeds, number]).generate_state(1)[0])

@@ -47,7 +47,7 @@ class TransformResult:
     Parameters
     ----------
     files : tuple of str
-        URLs of the Parquet files, one a shard, in the order of the shards.
+        URLs of the Parquet files, one for each shard, in the order of the shards.
     documents : int
         Number of documents.
     weights : (shards, k) tuple of tuples of float
@@ -65,7 +65,7 @@ class TransformResult:
     foreign_below : float
         Share of known words below which a document counts as foreign.
     own_index : OwnIndex, optional
-        Names of the caller for documents that are not files.
+        The caller's own labels for documents that are not files.
     """
 
     files: tuple[str, ...]
@@ -102,17 +102,18 @@ class TransformResult:
         return self.unknown / words if words else None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return all rows as one pandas frame, by the ids of the documents.
+        """Return all rows as one pandas frame, indexed by the ids of the documents.
 
-        The index is that of the transformed frame or series, or the ids of its documents, with
-        their types. So `frame.merge(result.to_frame(), left_index=True, right_index=True,
+        If a frame or series was transformed, the result has its index, with the same types. So
+        `frame.merge(result.to_frame(), left_index=True, right_index=True,
         suffixes=("", "_topic"))` adds topics to each row; a column that both have, such as `label`,
-        gets the suffix. Ids of files are texts.
+        gets the suffix. Otherwise, the index holds the ids of the documents. Ids that come from
+        files are texts.
 
         Raises
         ------
         StoreError
-            A file is gone or unreadable, or was replaced by another transform.
+            A file no longer exists, is unreadable, or was replaced by another transform.
         """
         frame = frame_of(self.files, self.storage_options)
         return frame if self.own_index is None else self.own_index.on(frame)
@@ -179,9 +180,9 @@ def transform(
 ) -> TransformResult:
     """Write one Parquet file for each shard, with a row for each document.
 
-    A file that exists with the same content stays, so the same call continues after a stop. The
-    metadata record how a file was made. All files of a folder come from one model and the same
-    options, which `.provenance.json` in the folder names.
+    A file that exists with the same content stays. So the same call, made again after a stop,
+    continues where it stopped. The metadata record how a file was made. All files of a folder come
+    from one model and the same options, which `.provenance.json` in the folder names.
 
     Parameters
     ----------
@@ -196,17 +197,18 @@ def transform(
     run : Run
         Cluster and options.
     method, seed : str, int or None
-        As in `TopicModel.transform`; each shard draws from its own stream of the seed.
+        As in `TopicModel.transform`; the seed and the place of a shard determine its random
+        numbers.
     id_column : str, optional
-        Column or JSON field with the ids of documents. Without one the id is the name of a file in
-        a folder, otherwise the name of the shard and the number of the document.
+        Column or JSON field with the ids of documents. Without it, the id of a document that is a
+        file in a folder is the name of the file. The id of any other document is the name of its
+        shard, and its number in the shard.
     passages : bool
         Write a row for each passage. Otherwise passages of a document are added up, weighted by
         their tokens.
     top_documents : int
-        Number of documents to find for each topic, those that show it most clearly, up to 100. They
-        are also written to `_top_documents.json` in the output, with the first 200 characters of
-        each.
+        For each topic, list this many documents that show it most clearly, at most 100. They are
+        also written to `_top_documents.json` in the output, with the first 200 characters of each.
     foreign_below : float
         A text with a smaller share of known words is marked, and has no topic.
     name, labels : str, mapping
@@ -250,7 +252,7 @@ def write_proportions(job: OutputJob) -> TransformResult:
     if not 0 <= number <= MOST_TOP_DOCUMENTS or not 0 <= foreign_below <= 1:
         raise InvalidInput(
             f"top_documents is {number} and foreign_below is {foreign_below:g}; give 0 to "
-            f"{MOST_TOP_DOCUMENTS}, and 0 to 1"
+            f"{MOST_TOP_DOCUMENTS} for top_documents, and 0 to 1 for foreign_below"
         )
     passage_words = None if store.policy is None else store.policy.passage_words
     plan = plan_transform(model.n_words, model.n_topics, *job.room, passage_words)
@@ -278,8 +280,8 @@ def write_proportions(job: OutputJob) -> TransformResult:
     best = Representatives(number)
     with closing(written) as finished:
         for place, (url, summary, there) in finished:
-            # The coordinator keeps only a few numbers for a finished shard. It holds
-            # representatives only of shards that are being read.
+            # Keep only a few numbers of a finished shard: merge its representatives into `best`,
+            # and drop them from its summary.
             best = best.joined(summary.representatives)
             results[place] = url, replace(summary, representatives=Representatives(0)), there
     if number:

@@ -12,7 +12,7 @@ from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_o
 from streaming_moments.storage.merging.shared_foundation import SharedFoundation, create_like
 from streaming_moments.storage.store.store import MomentStore
 
-# Options of `create` that say how shards are read, by the field of their format.
+# The options of `create` that say how shards are read, each with its field of the shard format.
 _FORM = {
     "format": "kind",
     "text_column": "text_column",
@@ -31,17 +31,18 @@ def created_like(
     storage_options: Mapping[str, Any] | None = None,
     has_shards: bool = False,
 ) -> MomentStore:
-    """Create a store on the foundation of another store, or of its file.
+    """Create a store on the foundation of `like`, another store or a file with its foundation.
 
-    `given` are the names of the options that the user gave; `has_shards` says whether there are
-    shards, too. Raises InvalidInput, with their names, for all that the foundation decides.
+    `given` are the names of the options that the user gave; `has_shards` says whether the user also
+    gave shards. Raises InvalidInput if some of these are options that the foundation decides, or
+    if there are shards; the message names them.
     """
     decided = given - _FORM.keys() - _DATES
     if decided or has_shards:
         every = [own for kind in _KINDS for own in fields(kind) if own.name in decided]
         named = [f"{{create.{option_of(own)}}}" for own in every] + ["SHARDS"] * has_shards
         raise InvalidInput(
-            f"the words, the basis and the rules are those of {like}",
+            f"the new store takes its words, basis and rules from {like}",
             f"remove {' and '.join(named)}, which would differ",
         )
     shared = SharedFoundation.at(like, storage_options)

@@ -37,12 +37,12 @@ def merge(
     compact_after: int = COMPACT_AFTER,
     include_forgotten: bool = False,
 ) -> MergeResult:
-    """Add the statistics of other stores on the same foundation; a commit for each changed store.
+    """Add the statistics of other stores on the same foundation.
 
-    Stores between which shards have moved both ways share a commit.
-
-    The sum is bit for bit that of one store that counted all their shards. Their documents are not
-    read. A later call adds only later changes, and can also continue an interrupted call.
+    Each changed store gets one commit, but stores between which shards have moved in both
+    directions share one. The sum is bit for bit that of one store that counted all shards of these
+    stores. Documents are not read. A later call adds only later changes, and can also continue an
+    interrupted call.
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ def merge(
     run : Run
         Cluster for merging segments, and options.
     name, unique, least_documents, message, include_forgotten
-        As in `storage.merging.pull`; a name needs a single other store.
+        As in `storage.merging.pull`; `name` can be given only for a single other store.
     compact_after : int
-        As in `compact_when_many`. Segments of origins stay beside their sums.
+        As in `compact_when_many`. Compaction keeps the segments of origins beside their sums.
 
     Raises
     ------
     ForeignStatistics, InvalidInput
         As in `storage.merging.pull`. The other stores are merged.
     StoreError
-        As there. Stores before it are merged.
+        As in `storage.merging.pull`. The stores before the failed one are merged.
     """
     if name is not None and len(others) != 1:
         raise InvalidInput(
@@ -130,7 +130,7 @@ def _at_once(
 ) -> tuple[MomentStore, Sequence[str]]:
     """Take as many of the refused stores as possible in one call; return these stores.
 
-    Together each of their shards must count only once.
+    Each shard must count only once in all of these stores together.
     """
     left = [url for url, error in refused.items() if isinstance(error, ShardsRefused)]
     known = {origin.url for origin in store.commit.origins.values()}
@@ -151,7 +151,7 @@ def _at_once(
 
 
 def pull_line(found: Pull) -> str:
-    """Describe a pull.
+    """Describe a pull for people, in one line.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def pull_line(found: Pull) -> str:
 
 
 def pull_as_json(found: Pull) -> dict[str, object]:
-    """Describe a pull for machines."""
+    """Return a pull as a dictionary for JSON."""
     return {
         "origin": found.name,
         "url": found.origin.url,

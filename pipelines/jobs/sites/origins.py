@@ -1,4 +1,4 @@
-"""Origins of a hub: their counts in it, and whether they have changed since."""
+"""Origins of a hub: what the hub holds of each, and whether the origin has changed since."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, Origin, SegmentReference
 from streaming_moments.storage.store.store import MomentStore
 
-_AT_ONCE = 8  # number of stores that are read at the same time
+_AT_ONCE = 8  # read this many stores at the same time
 
 
 @dataclass(frozen=True)
 class OriginState:
-    """An origin of a version.
+    """An origin of a version of a store.
 
-    name : its name here
-    url : where it was read
-    version, time : its version that is here, and the time of that commit, ISO 8601 in UTC
-    documents, shards : numbers that come from it
-    latest : its latest version; None if it cannot be read
-    behind : whether it holds other documents now; None if it cannot be read
-    problem : why it cannot be read; empty if it can
+    name : name of the origin in this store
+    url : URL at which the origin was read
+    version, time : version of the origin that was merged, and its time, ISO 8601 in UTC
+    documents, shards : numbers of documents and shards that come from the origin
+    latest : latest version of the origin; None if it cannot be read
+    behind : whether the origin now holds other documents; None if it cannot be read
+    problem : why the origin cannot be read; empty if it can
     """
 
     name: str
@@ -45,7 +45,7 @@ class OriginState:
 def origin_states(
     store: MomentStore, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[OriginState, ...]:
-    """Look at every origin of a version; an origin that cannot be read is no error."""
+    """Look up the state of every origin of a version; an unreadable origin raises no error."""
     origins = store.commit.origins
     if not origins:
         return ()

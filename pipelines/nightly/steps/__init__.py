@@ -1,1 +1,1 @@
-"""Steps of a night that are more than one call: the merge, the vocabulary, the model."""
+"""Steps of a night that need a module each, such as the merge, the vocabulary and the model."""

@@ -44,7 +44,7 @@ def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
     since = None
     if section.window_days is not None:
         days = [part.dates.last for part in store.commit.segments if part.dates is not None]
-        if days:  # without days any window fails, and its error gives the reason
+        if days:  # otherwise any day will do, because `windowed` raises an error with the reason
             since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
         else:
             since = datetime.now(UTC).date()
@@ -53,19 +53,20 @@ def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
 
 
 def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
-    """Fit the best model of all pairs of k and alpha0, with `auto` options resolved.
+    """Compare all pairs of k and alpha0, and fit the best model; also choose `auto` options.
 
-    If the statistics have halves of the documents, it compares the held-out log-likelihood of word
-    pairs, for states of triples. Otherwise it compares the mean NPMI. Raises InvalidInput if
-    several models need missing co-document counts, or an option is auto without halves. Raises
-    NotIdentifiable or BoundExceeded if no model can be fitted.
+    If the statistics have halves of the documents, the models are compared by the held-out
+    log-likelihood of word pairs, or of triples for states. Otherwise they are compared by the mean
+    NPMI. Raises InvalidInput if several models are given but the store has no co-document counts,
+    or if an option is "auto" but the store has no halves. Raises NotIdentifiable or BoundExceeded
+    if no model can be fitted.
     """
     if not section.topical:
         return _chosen_states(source, section, run)
     if section.auto and not source.halves:
         keys = " and ".join(section.auto)
         raise InvalidInput(
-            "the store has no halves of the documents, which auto needs; give a number for "
+            "the store has no halves of the documents, which `auto` needs; give a number for "
             f"{keys} in [refit], or rebase the store with halves"
         )
     pairs = list(product(section.topics, section.alpha0))
@@ -94,8 +95,8 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
             f"alpha0 {best.alpha0:g}"
         )
         run.tell(why)
-        # The fit searches for alpha0 again, because a search also finds the alpha for reading
-        # documents.
+        # Let the fit search for alpha0 again, because its search also finds the alpha with which
+        # the model reads documents.
         searched = section.alpha0 == (AUTO,)
         pairs = [(best.n_topics, AUTO if searched else best.alpha0)]
     options = section.options(*pairs[0])

@@ -1,4 +1,4 @@
-"""The step of a night that finds its shards, and the patterns that match nothing."""
+"""The step of a night that finds its shards, and names patterns that match nothing."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from streaming_moments.storage.store.store import MomentStore
 class FoundShards:
     """Shards of a night, and what is wrong with its patterns.
 
-    told : names that would match other files as patterns
-    unmatched : patterns that match nothing, without those of an inbox
-    inbox_is_empty : whether a pattern names the inbox of a service without documents
+    told : notes on names that exist as files, but as patterns would match other files
+    unmatched : patterns that match nothing, except those of an inbox
+    inbox_is_empty : whether a pattern names the inbox of a service that has no documents yet
     """
 
     shards: Sequence[Shard]
@@ -34,23 +34,23 @@ class FoundShards:
 
     @property
     def nothing(self) -> str:
-        """Say that no pattern matches anything; empty if one does, or if an inbox is empty."""
+        """Say that no pattern matches anything; empty if one does, or names an empty inbox."""
         if self.shards or self.inbox_is_empty or not self.unmatched:
             return ""
         return f"no pattern of shards matches anything: {in_folder(self.unmatched)}"
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the patterns, for a night that can continue nevertheless.
+        """Warnings about the patterns, if the night can continue nevertheless.
 
-        Its store exists, or its service has no documents yet.
+        It can if its store exists, or if its service has no documents yet.
         """
         if self.nothing:
             return (*self.told, f"{self.nothing}; check the patterns")
         return (*self.told, *map(str, map(_of_pattern, self.unmatched)))
 
     def require_data(self, config: NightlyConfig, folder: Folder) -> None:
-        """Raise InvalidInput if a missing store has no shard that it can be created from."""
+        """Raise InvalidInput if the store is missing and there is no shard to create it from."""
         if config.create is not None and self.nothing:
             raise InvalidInput(
                 f"there is no store at {folder.url}, and {self.nothing}; correct shards, or run "
@@ -61,7 +61,7 @@ class FoundShards:
 def found_shards(config: NightlyConfig, store: MomentStore | None) -> FoundShards:
     """List the shards of a night; `store` may be missing before the first night."""
     if not config.shards:
-        return FoundShards(())  # this store is a hub that only merges
+        return FoundShards(())  # the store only merges other stores
     kind = None if config.create is None else config.create.format
     told, missing = list[str](), list[str]()
     listed = list_shards(
@@ -72,16 +72,16 @@ def found_shards(config: NightlyConfig, store: MomentStore | None) -> FoundShard
         tell=told.append,
         apart=lambda name: store is None or store.ledger().find(name) is None,
     )
-    # a new service has no documents yet, which is no mistake in the pattern
+    # do not report the pattern of an inbox: a new service has no documents yet
     empty = [url for url in missing if _is_inbox(url, config)]
     unmatched = tuple(url for url in missing if url not in empty)
     return FoundShards(listed, tuple(told), unmatched, bool(empty))
 
 
 def without_match(pattern: str) -> str:
-    """Say that a local pattern matches no shard now; empty if it does, or names a URL.
+    """Say that a local pattern matches no shard now; empty if it matches one.
 
-    The keys of a bucket may not be there yet.
+    Also empty for a URL of a bucket, because its credentials may not be set yet.
     """
     if not is_local(get_protocol(pattern)):
         return ""
@@ -94,7 +94,7 @@ def without_match(pattern: str) -> str:
 
 
 def in_folder(patterns: Sequence[str]) -> str:
-    """Name patterns, and the folder in which relative ones start.
+    """List patterns, and name the folder to which relative ones refer.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def _of_pattern(url: str) -> NothingMatches:
 def _is_inbox(pattern: str, config: NightlyConfig) -> bool:
     """Whether a pattern names the documents that a service accepted.
 
-    Recognises the inbox beside the store, and the pattern in the guide.
+    Recognises the inbox beside the store, and the pattern that the guide gives.
     """
     own = f"{config.store.rstrip('/')}-inbox/{SEALED}/"
     return pattern.startswith(own) or pattern.endswith(f"/{SEALED}/**/*.jsonl")

@@ -18,11 +18,11 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal) -> MomentStore:
-    """Add the statistics of every store of the section, as `in_turn` does.
+    """Add the statistics of every store of the section, in the order of `in_turn`.
 
-    If one cannot be read, the night goes on with what it has of it. Raises StoreError if it has
-    nothing of it, or if a site is older than the section allows. A site that is refused needs a
-    decision, so its error stops the night, after the other sites.
+    If a store cannot be read, the night goes on with the version that it merged before. Raises
+    StoreError if it has merged none, or if a store is older than the section allows. If a store is
+    refused, a user must decide, so the error stops the night after the other stores are merged.
     """
     with journal.step("merge") as found:
         told: list[str] = []
@@ -37,7 +37,7 @@ def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal
                 ]
                 done = pull_together(hub, opened, section.unique, section.least_documents)
             except LockHeld:
-                raise  # the lock of this night is lost, which is not an error of a site
+                raise  # this night has lost its lock, which is not an error of another store
             except StoreError as error:
                 hub = hub.latest()
                 for url in urls:
@@ -57,7 +57,7 @@ def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal
 
 
 def _known(store: MomentStore, url: str) -> Origin | None:
-    """Return the origin that was read at a URL before."""
+    """Return the origin that an earlier merge read at a URL, if there is one."""
     place = Folder.at(url).url
     return next((one for one in store.commit.origins.values() if one.url == place), None)
 
@@ -74,5 +74,6 @@ def _require_young(store: MomentStore, section: MergeSection) -> None:
     if late:
         raise StoreError(
             f"{'; '.join(late)}, which is longer ago than [merge] max_age allows",
-            "see why these sites count nothing, raise max_age, or remove them by {forget.origin}",
+            "find out why these sites count nothing, raise max_age, or remove the sites by "
+            "{forget.origin}",
         )

@@ -1,4 +1,4 @@
-"""Keys of a night's configuration that have no effect, or not the wanted one."""
+"""Keys of a night's configuration that have no effect, or another effect than intended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.store.store import MomentStore
 
 _PILOT = frozenset(one.name for one in fields(PilotOptions))
-_REDRAWN = _PILOT | {"halves"}  # keys that `rebase` has as options
+_REDRAWN = _PILOT | {"halves"}  # keys that a `rebase` can change, by options of the same name
 
 
 def unused_options(config: NightlyConfig) -> Iterator[str]:
@@ -29,7 +29,7 @@ def unused_options(config: NightlyConfig) -> Iterator[str]:
 
 
 def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:
-    """Name the numbers of topics that are too large for the basis of a store.
+    """Yield a warning that names the numbers of topics that are too large for a store's basis.
 
     Raises InvalidInput if no number fits, or if one is above the `max_topics` of a new store.
     """
@@ -40,7 +40,7 @@ def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterato
     if store is None and made is not None and max(numbers) > largest:
         beyond = [number for number in numbers if number > largest]
         raise InvalidInput(
-            f"[refit] topics has {_listing(beyond)}, more than [create] max_topics "
+            f"[refit] topics contains {_listing(beyond)}, more than [create] max_topics "
             f"({largest}); raise max_topics or lower topics"
         )
     if store is None or store.kind != config.refit.family.kind:
@@ -65,9 +65,9 @@ def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterato
 
 
 def changed_keys(section: CreateSection | None, store: MomentStore) -> Iterator[str]:
-    """Yield a warning that names the keys of [create] whose values the store was not made with.
+    """Yield a warning if the store was created with other values than those of [create].
 
-    Only keys of the file whose values the store records.
+    It names the keys. Compares only keys that the file contains and whose values the store records.
     """
     if section is None or section.kind != store.kind:
         return
@@ -99,17 +99,17 @@ def _remedies(section: CreateSection, store: MomentStore, changed: Sequence[str]
 
 
 def _flag(key: str, value: Any) -> list[str]:
-    """Return the option of `rebase` that takes a value."""
+    """Return the words of the command `rebase` that set a key to a value."""
     if isinstance(value, bool):
         return [f"--{'' if value else 'no-'}{key}"]
     return [f"--{key.replace('_', '-')}", str(value)]
 
 
 def _recorded(section: CreateSection, store: MomentStore) -> dict[str, Any]:
-    """Return the values by key of [create] that the store records.
+    """Return the values that the store records, by key of [create].
 
-    Languages and phrases that the sample decides are left out, and so are words that are among the
-    store's, because it records them together.
+    Leaves out languages and phrases if the sample decides them. Also leaves out stop words if the
+    store has them all, because it records those of the user and of the language together.
     """
     lineage = store.commit.lineage
     found = {key: one for key, one in (lineage.pilot or {}).items() if key in _PILOT}

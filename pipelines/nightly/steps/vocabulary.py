@@ -22,13 +22,13 @@ from streaming_moments.storage.operations.growth import added_words
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_SHOWN = 5  # words in a message
+_SHOWN = 5  # name at most this many words in a message
 
 
 def rebased(
     store: MomentStore, drift: Drift, config: NightlyConfig, run: Run, journal: Journal
 ) -> tuple[MomentStore, tuple[str, ...]]:
-    """Return the store after a rebase, if one is due or was interrupted, with the reason."""
+    """Rebase the store if this is due, or if a rebase was interrupted; return store and reasons."""
     reasons: tuple[str, ...] = ()
     if store.commit.staged is not None:
         reasons = ("an earlier rebase was interrupted",)
@@ -44,7 +44,7 @@ def rebased(
             heard = replace(run, tell=lambda line: told.append(str(line)))
             result = rebase(store, heard, None, allow_missing)
         except ShardsMissing as missing:
-            # continue with the old lineage; the gates judge its model
+            # continue with the old lineage, and let the gates judge the model fitted to it
             found["failed"] = str(missing)
             return store, (*reasons, f"not rebased: {missing}")
         found |= {
@@ -59,10 +59,10 @@ def rebased(
 
 
 def _is_young(store: MomentStore, age: timedelta) -> bool:
-    """Whether the lineage is younger than this, by the clock of the storage."""
+    """Whether the lineage is younger than `age`, by the clock of the storage."""
     log = store.log()
-    # The commit that began the lineage may have expired. It is older than the oldest stored commit,
-    # whose time is used instead.
+    # The commit that began the lineage may have expired. If so, use the time of the oldest stored
+    # commit, which is later.
     born = next((part for part in log if part.operation in ("create", "rebase")), log[-1])
     written = {f"{COMMITS}/{file.path}": file.modified for file in store.folder.files(COMMITS)}
     return store.folder.clock() - written[commit_file(born.version)] < age
@@ -70,7 +70,7 @@ def _is_young(store: MomentStore, age: timedelta) -> bool:
 
 @dataclass(frozen=True)
 class Growth:
-    """Store after a night added words, the number of these words, and the reason."""
+    """Store after the step that adds words, the number of added words, and the reason."""
 
     store: MomentStore
     words: int = 0
@@ -87,10 +87,10 @@ def grown(
 ) -> Growth:
     """Add the words of new shards to the store, if enough of their tokens are outside.
 
-    New shards are those without a part in the model of the last night, or all of tonight. `before`
-    and `store` are the store without and with them, and `listed` all shards. Documents count the
-    words from the next night on. Words that an interrupted night or a user has added are reported,
-    and no more are added.
+    New shards are those that were counted after the last night fitted its model, or all shards of
+    this night if there is no such model. `before` and `store` are the store before and after this
+    night counted shards; `listed` are all shards. The next night counts the added words. If an
+    interrupted night or a user has added words, these are reported, and no more are added.
     """
     base, section = last_night(store) or before, config.growing
     lineage, n_words = store.commit.lineage, store.foundation.rows
@@ -104,8 +104,8 @@ def grown(
     new = [record for record in store.ledger() if record.url not in known]
     share, usual = outside_of(new), outside_of([*base.ledger()])
     if config.growth is None and lineage.like:
-        # do not add words: statistics of this store could no longer be added to those of the other
-        # sites
+        # do not add words, because then the statistics of this store could no longer be added to
+        # those of the other sites
         section = None
     if section is None or share is None or store.basis.table is not None:
         return Growth(store)
@@ -123,14 +123,15 @@ def grown(
         words, why_not = tuple[str, ...](), ""
         if most is not None and n_words >= most:
             why_not = (
-                f"the vocabulary has {n_words:,} words, which is the maximum; `rebase` the store"
+                f"the vocabulary has {n_words:,} words, which is the maximum; `rebase` the store "
+                "to choose new words"
             )
         else:
             room = section.words if most is None else min(section.words, most - n_words)
             try:
                 result = grow(store, brought, run, room)
             except ShardError as error:
-                # continue with the old vocabulary; the gates judge its model
+                # continue with the old vocabulary, and let the gates judge the model fitted to it
                 why_not = str(error)
             else:
                 store, words = result.store, result.words
@@ -146,7 +147,7 @@ def grown(
 
 
 def last_night(store: MomentStore) -> MomentStore | None:
-    """Return the version of the model of the last night; None without one."""
+    """Return the version of the store to which the last night fitted its model, or None."""
     nights = [name for name in store.models if name.startswith(PREFIX)]
     version = store.models[nights[-1]].version if nights else -1
     return store.at(version) if store.commit.keeps(version) else None

@@ -1,4 +1,4 @@
-"""KindReports: reports on stores of a kind, and parts that kinds of triples share."""
+"""KindReports: reports on stores of a kind, and parts for several kinds that count triples."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ Rows = list[tuple[str, str]]
 
 
 def words_of(foundation: Any) -> dict[str, Any]:
-    """Number of counted words, by view."""
+    """Return the number of counted words, by view."""
     return {"words": {name: words.n_words for name, words in foundation.words.items()}}
 
 
 def counted(told: Facts) -> dict[str, str | int | float]:
-    """Version, documents, tokens and shards, and tokens outside if they are reported."""
+    """Return version, documents, tokens and shards, and the share of tokens outside if known."""
     facts = {name: told[name] for name in ("version", "documents", "tokens", "shards")}
     share = told.get("outside_share")
     return facts if share is None else facts | {"tokens outside": f"{share:.1%}"}
 
 
 def told_by_commit(store: MomentStore) -> Facts:
-    """Values for `counted`, without reading any file."""
+    """Return the values that `counted` needs, without reading a file."""
     commit = store.commit
     return {
         "version": store.version,
@@ -52,18 +52,18 @@ def told_by_commit(store: MomentStore) -> Facts:
 
 
 def planned(foundation: Any) -> dict[str, Any]:
-    """The kind and its words."""
+    """Return the kind and the number of its words."""
     return {"kind": foundation.kind, **words_of(foundation)}
 
 
 def planned_rows(foundation: Any, state: str, blocks: str, room: int) -> Rows:
-    """The words of each view."""
+    """Return a row with the number of words of each view."""
     words = ", ".join(f"{name} {own.n_words:,}" for name, own in foundation.words.items())
     return [("statistics", f"{state}: words of {words}; {blocks}")]
 
 
 def common_details(facts: Facts) -> Rows:
-    """Version, segments, bytes and halves."""
+    """Return rows with version, segments, bytes and halves."""
     return [
         version_row(facts),
         segments_row(facts),
@@ -73,7 +73,7 @@ def common_details(facts: Facts) -> Rows:
 
 
 def details_of_triples(facts: Facts) -> Rows:
-    """As `common_details`, with the columns of the sketch."""
+    """Return the rows of `common_details`, and a row with the columns of the sketch."""
     columns = facts["sketch_columns"]
     sketch = "none: all pairs and triples" if columns is None else of_number(columns, "column")
     return [*common_details(facts), ("sketch", sketch)]
@@ -91,27 +91,27 @@ def no_warnings(facts: Facts) -> list[str]:
 
 @dataclass(frozen=True)
 class KindReports:
-    """Reports on stores of a kind.
+    """How reports describe the stores of a kind.
 
-    foundation : class of its foundations
-    facts : content of a store by name, or as a dataclass
+    foundation : class of the foundations of the kind
+    facts : returns the facts of a store by name, or as a dataclass
     holds : key of the number of counted records in the facts, and the noun for a record
-    rows : names and values that `status` prints
-    left_out : `left_out(outside, store)`: lines on the `outside` items that an update left out, and
-        on content of the store that does not count
-    sizes : number of words of a foundation, and similar sizes
-    told : values of a store for `counted`
-    counted : facts that a page shows
+    rows : returns the names and values that `status` prints
+    left_out : `left_out(outside, store)` returns lines about the `outside` items that an update
+        left out, and about content of the store that is not counted
+    sizes : returns the number of words of a foundation, and similar sizes
+    told : returns the values of a store that `counted` needs
+    counted : returns the facts that a page shows
     ledger : names of the columns of the ledger on a page
-    planned, planned_rows : sizes of a foundation in a plan, as JSON, and as names and values:
-        `planned_rows(foundation, state, blocks, room)`
+    planned : returns the sizes of a foundation in a plan, as JSON
+    planned_rows : `planned_rows(foundation, state, blocks, room)` returns them as names and values
     records : text after the number of documents in a plan
-    item : what one token of a record is called; empty if it is the record
-    advice : `advice(store, share)`: remedies that lower the share of tokens outside the vocabulary,
-        a sentence each; None if tokens are never outside
-    few : `few(store, spell)`: a warning that the store has few records; empty for enough
-    details : names and values that `status --verbose` adds
-    warnings : why models may be poor, a sentence each
+    item : noun for a token of a record; empty if the record itself is the token
+    advice : `advice(store, share)` returns remedies that lower the share of tokens outside the
+        vocabulary, a sentence each; None if tokens are never outside
+    few : `few(store, spell)` returns a warning that the store has few records, or ""
+    details : returns the names and values that `status --verbose` adds
+    warnings : returns reasons why models may be poor, a sentence each
     """
 
     foundation: Any
@@ -134,7 +134,7 @@ class KindReports:
 
 
 def first_facts(store: MomentStore) -> dict[str, Any]:
-    """The store, its version and its kind."""
+    """Return the facts that come first for every kind: the store, its version and its kind."""
     commit = store.commit
     return {
         "store": store.url,
@@ -147,7 +147,7 @@ def first_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def last_facts(store: MomentStore) -> dict[str, Any]:
-    """Bytes, halves, models, tags, and shards that updates skip."""
+    """Return the facts that come last for every kind, such as bytes, halves, models and tags."""
     kept = kept_facts(store)
     kept["stale_models"] = [asdict(one) for one in kept["stale_models"]]
     facts = {**size_facts(store), "halves": store.halves, **kept}
@@ -158,7 +158,7 @@ def last_facts(store: MomentStore) -> dict[str, Any]:
 def facts_of_triples(
     store: MomentStore, more: Callable[[Any], Facts] = lambda totals: {}
 ) -> dict[str, Any]:
-    """Facts of a store of triples of views, by name; `more` from its totals."""
+    """Return the facts of a store of triples, by name; `more` computes further ones from totals."""
     totals = store.totals()
     return {
         **first_facts(store),
@@ -173,13 +173,13 @@ def facts_of_triples(
 
 
 def _sketch_columns(foundation: Any) -> int | None:
-    """Most columns of a sketch of views; None without a sketch."""
+    """Return the largest number of columns of the sketches; None without a sketch."""
     sketches = getattr(foundation, "bases", None) or (foundation.sketch,)
     return max((one.columns for one in sketches if one is not None), default=None)
 
 
 def token_facts(store: MomentStore) -> dict[str, Any]:
-    """Tokens, tokens outside the words, days, shards and words."""
+    """Return the facts about tokens, tokens outside the vocabulary, days, shards and words."""
     commit, outside = store.commit, sum(record.outside for record in store.ledger())
     return {
         "tokens": commit.tokens,
@@ -192,15 +192,16 @@ def token_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts], Rows]:
-    """Make names and values from `facts_of_triples`, with the nouns for records and triples.
+    """Return a function that formats `facts_of_triples` as names and values.
 
-    Records without a triple are `lacking`; a row says so if there are any.
+    `records` and `triples` are the nouns for these. `lacking` describes records without a triple,
+    if there are any.
     """
 
     def rows(facts: Facts) -> Rows:
         words, left = facts["words"], facts["without_a_triple"]
         listed = ", ".join(f"{name} {number:,}" for name, number in words.items())
-        # the words of one view have a name of their own
+        # if there is only one view, its name is the name of the row
         sizes = [(name, f"{number:,}") for name, number in words.items() if len(words) == 1]
         share = facts["outside_share"]
         outside = f" in the vocabulary, {share:.1%} outside" if share else ""

@@ -1,4 +1,4 @@
-"""Registry of the reports of each kind, one line each."""
+"""Registry of the reports on stores, with an entry for each kind."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ KIND_REPORTS: Mapping[str, KindReports] = MappingProxyType(
 
 
 def status_of_any(store: MomentStore) -> Status | dict[str, Any]:
-    """Content of a store: the status of documents, or facts of another kind by name."""
+    """Return the status of a store of documents, or the facts of another store by name."""
     found: Status | dict[str, Any] = KIND_REPORTS[store.kind].facts(store)
     return found
 
 
 def status_as_json(found: Any) -> dict[str, Any]:
-    """Result of `status_of_any` as JSON."""
+    """Return the result of `status_of_any` as JSON."""
     return found if isinstance(found, dict) else as_json(found)
 
 
@@ -62,7 +62,7 @@ def print_status_of(console: Console, found: Any, store: MomentStore, detailed: 
 
 
 def next_step(store: MomentStore, found: Any) -> str:
-    """Return the command that the status of a store suggests."""
+    """Return the command that `status` suggests as the next one."""
     facts = found if isinstance(found, dict) else vars(found)
     if not store.commit.documents:
         return f"Next: streaming-moments update {quote(store.url)} SHARDS..."
@@ -74,20 +74,20 @@ def next_step(store: MomentStore, found: Any) -> str:
 
 
 def record_noun(store: MomentStore) -> str:
-    """Return the noun for a record of a store; a table of documents has rows."""
+    """Return the noun for a record of a store; for a table of categories, it is "row"."""
     has_table = getattr(getattr(store.foundation, "basis", None), "table", None) is not None
     return "row" if has_table else KIND_REPORTS[store.kind].holds[1]
 
 
 def records_text(store: MomentStore, records: int, tokens: int) -> str:
-    """Format numbers of records and their items; a row of numbers is one item."""
+    """Format the numbers of records and of their items, unless each record is one item."""
     said = of_number(records, record_noun(store))
     item = KIND_REPORTS[store.kind].item
     return said if tokens == records or not item else f"{said}, {of_number(tokens, item)}"
 
 
 def left_out_lines(outside: int, store: MomentStore) -> list[str]:
-    """Lines about items that an update left out, and about other uncounted parts of the records.
+    """Return lines about items that an update left out, and about other uncounted content.
 
     Empty for documents, because `outside_lines` reports tokens outside their vocabulary.
     """
@@ -97,9 +97,9 @@ def left_out_lines(outside: int, store: MomentStore) -> list[str]:
 def advice_on(
     store: MomentStore, share: float | None, spell: Spell = of_commands
 ) -> tuple[str, ...]:
-    """Remedies that lower a share of tokens outside the vocabulary; empty if it is small.
+    """Return remedies that lower the share of tokens outside the vocabulary; none if it is small.
 
-    `spell` names options.
+    `spell` writes the options.
     """
     advice = KIND_REPORTS[store.kind].advice
     return () if advice is None else tuple(one.said(spell) for one in advice(store, share))
@@ -112,14 +112,17 @@ def warnings_on(store: MomentStore, share: float | None, spell: Spell) -> tuple[
 
 
 def outside_lines(store: MomentStore, share: float | None) -> list[str]:
-    """Lines on the share of tokens outside the vocabulary of documents, with the remedies."""
+    """Return lines about the share of tokens outside the vocabulary, with remedies.
+
+    Returns no lines for a store of another kind than documents.
+    """
     if share is None or KIND_REPORTS[store.kind].advice is None or store.basis.table is not None:
         return []
     return [share_line(share), *advice_on(store, share)]
 
 
 def sizes_of(store: MomentStore) -> dict[str, Any]:
-    """Number of counted words, by view; for documents also core and columns of the basis."""
+    """Return the number of words by view, and for documents the core and columns of the basis."""
     return KIND_REPORTS[store.kind].sizes(store.foundation)
 
 
@@ -160,8 +163,8 @@ def details_text(sizes: Mapping[str, Any]) -> str:
 
 
 def counted_facts(told: Mapping[str, Any]) -> dict[str, str | int | float]:
-    """Counts of a store, by the names on a page.
+    """Return the counts of a store by the names that a page shows.
 
-    Facts of documents do not name their kind.
+    If the facts do not name their kind, they are those of documents.
     """
     return KIND_REPORTS[told.get("kind", CountsFoundation.kind)].counted(told)

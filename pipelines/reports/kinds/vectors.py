@@ -24,7 +24,8 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
-# No warning up to this share of clipped rows: every grid clips about a twentieth, more by chance.
+# Warn if more than this share of the rows was clipped. Every grid clips about a twentieth of them,
+# and by chance sometimes more.
 _CLIPPED = 0.06
 
 

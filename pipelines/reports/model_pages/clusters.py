@@ -34,7 +34,7 @@ def parts_of(
     model: GaussianMixture,
     found: Mapping[int, tuple[NearRow, ...]],
 ) -> tuple[TopicReport, ...]:
-    """Components of a mixture, with the known rows nearest to their means.
+    """Return the components of a mixture, with the rows nearest to their means, if known.
 
     If columns have names, each component lists those in which its mean differs most from that of
     all rows, in standard deviations of all rows.
@@ -63,7 +63,7 @@ def parts_of(
 
 
 def with_clusters(page: ReportPage, asked: PageRequest) -> ReportPage:
-    """Add the clusters of a mixture to a page, compared with those of an earlier one."""
+    """Add the clusters of a mixture to a page, compared with those of an earlier model if given."""
     model, followed, parts = asked.model, asked.followed, asked.parts
     moves = {} if followed is None else _moves(model, followed)
     told = tuple(_with_move(part, moves.get(part.topic)) for part in parts)
@@ -84,7 +84,7 @@ def with_clusters(page: ReportPage, asked: PageRequest) -> ReportPage:
 def rows_written(
     folder: str, storage_options: Mapping[str, object] | None
 ) -> tuple[str, dict[int, tuple[NearRow, ...]]]:
-    """The model, and the rows nearest to each mean in the output of a transform."""
+    """Read the name of the model, and the rows nearest to each mean, from a transform's output."""
     from streaming_moments.storage.top_documents import read_near_rows
 
     model, found = read_near_rows(folder, storage_options)
@@ -92,7 +92,7 @@ def rows_written(
 
 
 def _moves(model: GaussianMixture, followed: PreviousModel) -> dict[int, ClusterMove]:
-    """Names of the earlier clusters."""
+    """Return how the mean of each cluster has moved since the earlier model, by number."""
     both = (cast("Clusters", states_of(one)) for one in (followed.model, model))
     before, after = both
     return {pair.after: cluster_move(before, after, pair) for pair in followed.matching.kept}
@@ -155,9 +155,10 @@ def _bar_in_spreads(move: ClusterMove) -> float:
 
 
 def _bars(model: GaussianMixture) -> dict[int, float]:
-    """Standard errors of the weights, if they are known.
+    """Return the standard errors of the weights, if they are known.
 
-    Two halves may agree by chance, so a bar is at least that of rows counted by cluster.
+    The two halves may agree by chance. So an error is at least as large as if the cluster of each
+    row were certain.
     """
     if model.weight_bars is None:
         return {}
@@ -172,7 +173,7 @@ def _changes(
     followed: PreviousModel,
     moves: Mapping[int, ClusterMove],
 ) -> tuple[TopicChange, ...]:
-    """Changes of each cluster; clusters that are gone come last."""
+    """Return the change of each cluster; clusters that no longer exist come last."""
     matching, notes = followed.matching, notes_of(followed.matching)
     weights, labels = followed.model.weights, followed.labels or {}
     bars = _bars(followed.model), _bars(model)
@@ -200,7 +201,7 @@ def _changes(
             )
         )
     for lone in matching.gone:
-        # the number alone would mislead, because another cluster of the new model may have it
+        # add "before" to the number, because another cluster of the new model may have it
         gone = labels.get(lone.topic, f"cluster {lone.topic} before")
         changes.append(TopicChange(None, gone, float(weights[lone.topic]), None, None, "gone"))
     return tuple(changes)

@@ -13,7 +13,7 @@ _SHOWN = 8
 
 
 def column_names(store: MomentStore) -> tuple[str, ...]:
-    """Names of the columns of numbers, one for each coordinate; empty for lists or arrays."""
+    """Return the name of the column of each coordinate; empty if rows are lists or arrays."""
     from streaming_moments.storage.counting.vectors import VectorsForm
 
     columns = VectorsForm.from_json(store.reading).columns
@@ -21,7 +21,7 @@ def column_names(store: MomentStore) -> tuple[str, ...]:
 
 
 def largest(values: NDArray[np.float64], names: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """Return up to eight of the numbers, the largest by size first, each with its name or position.
+    """Return the eight numbers of largest size, in that order, each with its name or position.
 
     Examples
     --------

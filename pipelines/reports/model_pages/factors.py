@@ -20,7 +20,7 @@ _NOISE = "The band is what noise alone would have, one standard error to either 
 def parts_of(
     store: MomentStore, name: str, model: IndependentFactors, found: Mapping[int, Any]
 ) -> tuple[TopicReport, ...]:
-    """Factors with the largest numbers of their columns, by share of the variance of all."""
+    """Return the factors, each with its share of the variance and its largest numbers."""
     names = column_names(store)
     bars = [None] * model.n_topics if model.bars is None else model.bars.tolist()
     told = [{"skewness": one} for one in model.skewness.tolist()]
@@ -43,7 +43,7 @@ def parts_of(
 
 
 def with_factors(page: ReportPage, asked: PageRequest) -> ReportPage:
-    """Add the factors to a page, with their cumulants beside those of noise."""
+    """Add the factors to a page, and show their cumulants beside the cumulants of noise."""
     model: IndependentFactors = asked.model
     bars = () if model.bars is None else tuple(model.bars.tolist())
     known = ", with the error bar of the column from halves of the rows" if bars else ""

@@ -12,14 +12,14 @@ from streaming_moments.quality.moves import with_moves
 from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.store.store import MomentStore
 
-_MOST = 30  # most models that a page compares
+_MOST = 30  # a page compares at most this many models
 
 
 def followed_in(store: MomentStore, name: str, model: Any, what: str) -> PreviousModel | None:
-    """Return the previous stored model of the family, from an earlier version.
+    """Return the latest stored model of the same family that was fitted to an earlier version.
 
-    With several models of one version it is the last one. None if no model can be compared. `what`
-    is the name of the parts.
+    If several were fitted to one version, it is the last of them. Returns None if no model can be
+    compared. `what` is the noun for a part of the model.
     """
     later, first = model, None
     numbers = {part: part for part in range(model.n_topics)}
@@ -76,7 +76,7 @@ def notes_of(matching: TopicMatching) -> dict[int, str]:
 
 
 def _earlier(store: MomentStore, name: str, model: Any) -> Iterator[tuple[str, Any]]:
-    """Stored models of the same family of earlier versions, the latest first."""
+    """Yield one stored model of the same family for each earlier version, the latest first."""
     version, found = store.models[name].version, 0
     latest_first = sorted(store.models.items(), key=lambda one: one[1].version)[::-1]
     for called, reference in latest_first:
@@ -92,7 +92,7 @@ def _earlier(store: MomentStore, name: str, model: Any) -> Iterator[tuple[str, A
 
 
 def _date(store: MomentStore, name: str) -> str:
-    """Last day of the documents of a model, or the time of their commit, ISO 8601."""
+    """Return the last day of a model's documents, or the commit's time if they have no days."""
     version = store.models[name].version
     commit = store.at(version).commit if store.commit.keeps(version) else store.commit
     days = [part.dates.last for part in commit.segments if part.dates is not None]

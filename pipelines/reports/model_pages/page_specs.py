@@ -24,10 +24,11 @@ View = Callable[[MomentStore, Any, int, float, Mapping[int, str]], ModelView]
 class PreviousModel:
     """An earlier model with which a page compares the shown one.
 
-    matching : how its parts match those of the shown model
+    matching : how the parts of the earlier model match those of the shown model
     since : time of the earlier model, ISO 8601
-    labels : labels of its parts, by number
-    shares : shares of the parts of the shown model, as far back as they can be followed
+    labels : labels of the parts of the earlier model, by number
+    shares : shares of the parts of the shown model in earlier models, as far back as they can be
+        followed
     """
 
     model: Any
@@ -41,8 +42,8 @@ class PreviousModel:
 class PageRequest:
     """A model of a store that a page shows.
 
-    parts : its topics, clusters or factors; empty for states
-    followed : an earlier model to compare with
+    parts : topics, clusters or factors of the model; empty for states
+    followed : earlier model with which the page compares the model
     """
 
     store: MomentStore
@@ -65,19 +66,20 @@ def fitted_facts(name: str, model: Any) -> Facts:
 class PageSpec:
     """Functions that show the models of a family.
 
-    what : name of a part: "topic", "state", "cluster", "factor"
-    parts : returns the parts of a model of a store by its name, with examples of each, by number
+    what : noun for a part: "topic", "state", "cluster", "factor"
+    parts : `parts(store, name, model, found)` returns the parts of a model; `found` has examples
+        of each part, by number
     add : adds a model to a page
-    follows : whether parts are cards of a page and are followed from model to model
-    read : reads the examples of each part that a transform wrote to a folder, with the name of the
-        model
+    follows : whether a page has a card for each part and follows parts from model to model
+    read : reads what a transform wrote to a folder: the name of the model, and examples of each
+        part
     sample : finds examples of each part in the shards of a store
-    periods : returns shares of the parts by day, week, month, or in the finest period, of all
-        documents or of an origin
-    view : makes the parts for console and JSON; by default states with the name `what`
-    facts : describes a model by name on the page of a night
+    periods : returns the shares of the parts in each day, week or month, or in the finest period;
+        for all documents, or for those of an origin
+    view : makes the view of the parts for console and JSON; by default, of states called `what`
+    facts : describes a model, given its name, for the page of a night
     weight_bars : returns standard errors of the weights of a model of all documents of a store
-    compared : whether the page of a night draws the candidates, too
+    compared : whether the page of a night also draws the candidates
     """
 
     what: str

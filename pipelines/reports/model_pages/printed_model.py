@@ -60,12 +60,12 @@ class ModelView(ABC):
     @property
     @abstractmethod
     def parts(self) -> dict[str, Any]:
-        """Return the parts as JSON: `topics`, or no topics and `states`."""
+        """Return the parts as JSON: topics as `topics`; other parts as `states`, without topics."""
 
     @property
     @abstractmethod
     def scores(self) -> dict[str, Any]:
-        """Return numbers of the whole model that are computed for display, as JSON."""
+        """Return the numbers of the whole model that are computed only for display, as JSON."""
 
     @property
     @abstractmethod
@@ -86,7 +86,7 @@ class ModelView(ABC):
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences on the whole model: its scores, and correlated parts."""
+        """Sentences about the whole model: its scores, and which parts are correlated."""
         return []
 
     @property
@@ -104,7 +104,7 @@ class TopicsView(ModelView):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Number of topics."""
+        """The topics as JSON."""
         return {"topics": [as_json(line) for line in self.lines]}
 
     @property
@@ -129,24 +129,24 @@ class TopicsView(ModelView):
 
 @dataclass(frozen=True, eq=False)
 class StatesView(ModelView):
-    """States, clusters or factors, each with its words in every view, if there are words."""
+    """States, clusters or factors, each with its most probable words in every view, if any."""
 
     what: str
     lines: tuple[StateLine, ...]
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Number of states."""
+        """An empty list of topics, and the states as JSON."""
         return {"topics": [], "states": states_as_json(self.lines)}
 
     @property
     def scores(self) -> dict[str, Any]:
-        """Parameters of a model of rows."""
+        """Parameters of a model of rows of numbers; empty for other models."""
         return parameters_as_json(self.model)
 
     @property
     def names(self) -> list[str]:
-        """Return labels, or the kind of part with its number."""
+        """Return the label of each part, or its noun and number, such as "state 2"."""
         return [line.label or f"{self.what} {line.state}" for line in self.lines]
 
     def print(self, console: Console, starred: Container[str] = ()) -> None:
@@ -173,7 +173,7 @@ def states_view(
     weight: float,
     labels: Mapping[int, str],
 ) -> ModelView:
-    """Make the view of another model, with parts called `what`; arguments as in `model_view`."""
+    """Make the view of a model whose parts are called `what`; arguments as in `model_view`."""
     lines = state_lines(model, store, words, labels)
     return StatesView(model, model.described(), store.halves, what, tuple(lines))
 
@@ -188,10 +188,10 @@ def print_model(
 ) -> None:
     """Print a table of the parts of a model, its description, and warnings.
 
-    Words that came `later` than the others get an asterisk. `over_time` has the requested shares of
-    topics.
+    Words that were added `later` than the others get an asterisk. `over_time` has shares of the
+    topics over time, if the user requested them.
     """
-    # the title is printed above the table, because a title of a table is only as wide as the table
+    # print the title above the table, because a title of a table would be only as wide as the table
     say(title)
     view.print(console, later)
     for part in sorted(set(later.values()), key=lambda part: part.version):
@@ -215,7 +215,7 @@ def print_topics(
     starred: Container[str] = (),
     columns: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
 ) -> None:
-    """Make a table of topics, with asterisks at some words, and other numbers of each topic."""
+    """Print a table of topics, with asterisks at `starred` words and `columns` of more numbers."""
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("topic" if lines else "state", justify="right")
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
@@ -259,7 +259,7 @@ def print_states(
     model: Model,
     what: str = "state",
 ) -> None:
-    """Make a table of states, or of parts called `what`: numbers of each, and words, if any."""
+    """Print a table of the parts called `what`: numbers of each part, and its words, if any."""
     columns = model.described().columns
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
     table = Table(show_edge=False, pad_edge=False)
@@ -279,13 +279,13 @@ def print_states(
 
 
 def print_periods(console: Console, periods: Sequence[PeriodShares]) -> None:
-    """Print a table of the shares of topics over time, each with its standard error, in percent."""
+    """Print a table of the shares of topics over time and their standard errors, in percent."""
     days = [(str(one.days.first), str(one.days.last)) for one in periods]
     _print_shares(console, ("from", "to"), days, periods)
 
 
 def print_origin_shares(console: Console, origins: Sequence[OriginShares]) -> None:
-    """Print a table of the shares of topics by origin, as `print_periods`."""
+    """Print a table of the shares of topics by origin, in the format of `print_periods`."""
     _print_shares(console, ("origin",), [(one.origin or "(own)",) for one in origins], origins)
 
 

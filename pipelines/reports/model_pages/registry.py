@@ -1,4 +1,4 @@
-"""Registry of how pages and reports show each model, one line each."""
+"""Registry of how pages and reports show models, with an entry for each model."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SHOWN: Mapping[str, PageSpec] = MappingProxyType(
 
 
 def shown_of(model: Model) -> PageSpec:
-    """Return the functions that show a model; without an entry, those for states."""
+    """Return the functions that show a model; if it has no entry, those that show states."""
     return SHOWN.get(model.name, _STATES)
 
 
@@ -76,10 +76,11 @@ def model_view(
     weight: float = RELEVANCE_WEIGHT,
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> ModelView:
-    """Return the view of a model of a store with the foundation of the model.
+    """Return the view of a model; `store` has the foundation of the model.
 
     words : number of words shown of each part
-    weight : ranks words of topics: 1 by probability, 0 by how much more probable than elsewhere
+    weight : how words of topics are ranked: 1 by their probability, 0 by how much more probable
+        they are than in the corpus
     labels : labels of the parts, by number
     """
     shown = shown_of(model)
@@ -90,9 +91,9 @@ def model_view(
 def reported(
     store: MomentStore, name: str, model: Model, found: Mapping[int, Any] = MappingProxyType({})
 ) -> tuple[TopicReport, ...]:
-    """Return the parts of a model of a store in the form that reports store.
+    """Return the parts of a model in the form in which reports store them.
 
-    States have only what is needed to name and follow them; a model without words has no parts.
+    States contain only what is needed to name and follow them. States without words are left out.
     `found` has the examples of each part, by number.
     """
     return shown_of(model).parts(store, name, model, found)

@@ -12,18 +12,18 @@ from streaming_moments.pipelines.reports.page import ReportPage, TopicReport
 from streaming_moments.pipelines.reports.states import shown_words, state_lines, visible
 from streaming_moments.storage.store.store import MomentStore
 
-_IN_A_REPORT = 10  # number of words of each view in a report
+_IN_A_REPORT = 10  # store this many words of each view in a report
 _ON_A_PAGE = 10
 
 
 def parts_of(
     store: MomentStore, name: str, model: Any, found: Mapping[int, Any]
 ) -> tuple[TopicReport, ...]:
-    """States of a model with words, in the form of topics in reports."""
+    """Return the states of a model with words, in the form that reports use for topics."""
     bars = getattr(model, "bars", None)
     made = []
     for line in state_lines(model, store, _IN_A_REPORT, store.models[name].labels):
-        # the first word of each view, then the second of each
+        # list the first word of every view, then the second word of every view, and so on
         ranks = zip_longest(*line.words.values())
         words = tuple(visible(word) for rank in ranks for word in rank if word is not None)
         bar = None if bars is None else float(bars[line.state])
@@ -32,7 +32,7 @@ def parts_of(
 
 
 def with_states(page: ReportPage, asked: PageRequest) -> ReportPage:
-    """Add the numbers of each state and its most probable words to a page, or a picture."""
+    """Add the numbers and most probable words of each state to a page, or the model's picture."""
     said = asked.model.described()
     columns = {column: tuple(values.tolist()) for column, values in said.columns.items()}
     words: dict[str, tuple[str, ...]] = {}

@@ -34,7 +34,7 @@ from streaming_moments.storage.store.store import MomentStore
 def parts_of(
     store: MomentStore, name: str, model: TopicModel, found: Mapping[int, Sequence[SampleDocument]]
 ) -> tuple[TopicReport, ...]:
-    """Topics, with documents for those that have some."""
+    """Return the topics of a model, with documents for those topics for which `found` has some."""
     first = {topic: some[0] for topic, some in found.items() if some}
     topics = topics_of(model, vocabulary_of(store, model), first, store.models[name].labels)
     return tuple(replace(one, further=tuple(found.get(one.topic, ())[1:])) for one in topics)
@@ -73,7 +73,7 @@ def facts_of(name: str, model: TopicModel) -> Facts:
 def documents_written(
     folder: str, storage_options: Mapping[str, object] | None
 ) -> tuple[str, dict[int, tuple[SampleDocument, ...]]]:
-    """The model, and the documents of each topic in the output of a transform."""
+    """Read the name of the model, and the documents of each topic, from a transform's output."""
     from streaming_moments.storage.top_documents import read_top_documents
 
     model, found = read_top_documents(folder, storage_options)
@@ -93,7 +93,7 @@ def sampled(
     model: TopicModel,
     storage_options: Mapping[str, object] | None,
 ) -> dict[int, tuple[SampleDocument, ...]]:
-    """A document about each topic, from some of the shards."""
+    """Find a document about each topic in some of the shards."""
     # imported here because pages without documents need no search
     from streaming_moments.pipelines.reports.samples import sample_documents
 
@@ -102,14 +102,14 @@ def sampled(
 
 
 def origins_of(store: MomentStore, name: str, model: TopicModel) -> tuple[OriginShares, ...]:
-    """Return shares in the documents of each origin; empty for a store without origins."""
+    """Return the shares of topics in each origin's documents; empty for a store without origins."""
     if not store.commit.origins:
         return ()
     return shares_by_origin(store_counting(store, name, model), model)
 
 
 def origin_changes_of(asked: PageRequest) -> tuple[str, ...]:
-    """Describe how shares have changed at each origin with days in the documents."""
+    """Describe how the shares of topics have changed at each origin whose documents have days."""
     store, model = asked.store, asked.model
     found: dict[str, tuple[PeriodShares, ...]] = {}
     for one in ("", *store.commit.origins) if store.commit.origins else ():
@@ -127,10 +127,10 @@ def periods_of(
     by: Period | None = None,
     origin: str | None = None,
 ) -> ShareOverTime:
-    """Return shares in the documents of each period, by default the finest; empty without days.
+    """Return the shares of topics in the documents of each period; empty without days.
 
-    `origin` is as in `only_of`; None for all documents. Raises InvalidInput if segments do not fit
-    such a period.
+    The period is by default the finest possible. `origin` is as in `only_of`, or None for all
+    documents. Raises InvalidInput if a segment extends over several such periods.
     """
     counted = store_counting(store, name, model)
     counted = counted if origin is None else only_of(counted, origin)

@@ -1,4 +1,4 @@
-"""Admission: which callers may ask, how many at once, and the answers to calls beyond limits."""
+"""Admission: which callers may call, how many at once, and the answers to calls beyond limits."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
-_GRACE = 1.0  # seconds beyond the time limit, so that a handler can report its own timeout first
-_SOON, _AGAIN, _LATER = 1, 5, 30  # seconds until another try may succeed
+# Wait for a handler this many seconds longer, so that it reports its own timeout first.
+_GRACE = 1.0
+_SOON, _AGAIN, _LATER = 1, 5, 30  # seconds after which a client should try again
 
 
 @dataclass
 class Door:
     """Admits calls of the right role, up to the largest number of calls in progress.
 
-    within : number of calls in progress, without those whose body is still arriving
-    shares : arriving bodies, by caller
+    within : number of calls in progress, except those whose body is still arriving
+    shares : bodies that are arriving, by caller
     """
 
     service: Service
@@ -48,11 +49,11 @@ class Door:
 
     @contextmanager
     def receiving(self, request: Request) -> Iterator[Share]:
-        """Receive a body; meanwhile the call does not count among the calls in progress.
+        """Receive a body; until it has arrived, the call does not count as in progress.
 
-        A caller is a token or an address. It may send as many bodies at a time as calls may be in
-        progress, and must leave room for the largest body of another caller. Raises a Problem 503
-        above these limits.
+        A caller is identified by its token, or without tokens by its network address. Each caller
+        may send as many bodies at a time as calls may be in progress. Its bodies must leave memory
+        for the largest body of another caller. Raises a Problem 503 above these limits.
         """
         limits, caller = self.service.config.limits, request.state.principal.name
         if self.service.view.tokens is None and request.client is not None:
@@ -72,7 +73,8 @@ class Door:
     def admit(self, request: Request, role: Role, of_people: bool) -> None:
         """Check that a caller has a role, and record the caller.
 
-        For pages (`of_people`) the token may be the password that a browser sends.
+        With `of_people`, which is for pages, the token may also be the password that a browser
+        sends.
         """
         self.require_room()
         request.state.credential = ""
@@ -83,11 +85,11 @@ class Door:
     async def in_time(self, work: Coroutine[Any, Any, Response], method: str) -> Response:
         """Return the answer of a call, or a timeout if the storage hangs.
 
-        Threads cannot be stopped, so a call with a hanging thread counts as in progress until the
-        thread ends. This bounds the number of hanging threads.
+        Threads cannot be stopped. So after a timeout, the call counts as in progress until its
+        thread ends, which bounds the number of hanging threads.
         """
         seconds = self.service.config.limits.seconds.total_seconds()
-        # a client has as much time to send the body as the service has to answer
+        # add time for the body: a client may take as long to send it as the service to answer
         bodies = 2 if method == "POST" else 1
         task = asyncio.ensure_future(work)
         try:
@@ -124,7 +126,7 @@ class Door:
         view = self.service.view
         tokens = view.tokens
         if TOKENS in view.problems:
-            # refuse all tokens, because some may have been removed meanwhile
+            # refuse all tokens, because some of those in memory may have been removed from the file
             raise Problem(503, "the token file cannot be read; see the log", retry_after=_AGAIN)
         if tokens is None:
             host = request.headers.get("host", "").lower()
@@ -161,15 +163,15 @@ class Door:
 
 
 def require_own_inbox(service: Service) -> None:
-    """Raise a Problem 503 for changes to an inbox of another store."""
+    """Raise a Problem 503 if the inbox belongs to another store, so that no call changes it."""
     if OWNER in service.view.problems:
         raise Problem(503, "the inbox belongs to another store; see the log")
 
 
 def require_room(service: Service) -> None:
-    """Refuse documents while too many are pending, or pending for too long.
+    """Refuse new documents while too many are pending, or while some have been pending too long.
 
-    Raises a Problem 429 with the time to retry, or 503 if the inbox belongs to another store.
+    Raises a Problem 429 that says when to try again, or 503 if the inbox belongs to another store.
     """
     require_own_inbox(service)
     refused = refusal(service)
@@ -178,7 +180,10 @@ def require_room(service: Service) -> None:
 
 
 def refusal(service: Service) -> str | None:
-    """Return why pending documents keep the service from accepting more; None if it does."""
+    """Return why the service accepts no more documents; None if it accepts some.
+
+    The reason is the size or the age of the pending documents.
+    """
     limits, backlog = service.config.limits, service.view.backlog
     waits = backlog.nbytes + service.commits.held_bytes
     if waits >= limits.inbox:
@@ -196,13 +201,13 @@ def refusal(service: Service) -> str | None:
 async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
     """Wait until documents are written; raise a Problem 503 after `seconds`.
 
-    Errors of the writing are raised here.
+    If writing fails before that, raises its error.
     """
     await asyncio.wait([written], timeout=seconds)
     if written.done():
         written.result()
         return
-    # reads the error, because asyncio warns of errors that nothing reads
+    # let a callback read the error, because asyncio warns of errors that nothing reads
     written.add_done_callback(asyncio.Future.exception)
     raise Problem(
         503,
@@ -213,13 +218,13 @@ async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
 
 
 def bodies_crowded() -> Problem:
-    """Return the error for a body when other bodies use the whole budget or the caller's share."""
+    """Return the error for a body if others already use the whole budget, or the caller's share."""
     detail = "too many bodies are being sent at once; send again in a moment"
     return Problem(503, detail, retry_after=_SOON)
 
 
 def password_in(credentials: str) -> str:
-    """Return the password that a browser sends; empty without one.
+    """Return the password in the credentials that a browser sends; empty without a password.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The ASGI application of the calls, and the answers of calls that fail."""
+"""The ASGI application that answers the calls, and its answers to calls that fail."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from streaming_moments.storage.counting.tokenisers.base import TokeniserMissing
 if TYPE_CHECKING:
     import structlog
 
-_LONGEST_PATH = 100  # characters of a path in an answer
+_LONGEST_PATH = 100  # repeat at most this many characters of an unknown path in an answer
 PAGE, _DATA = "text/html", ("application/json", "application/problem+json")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADERS = (
@@ -67,9 +67,9 @@ _HEADERS = (
 
 
 def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
-    """Make the application of a service, and close the service at its end.
+    """Make the application of a service; it closes the service when it ends.
 
-    `log` gets each call and fault, but no text of a document and no token.
+    `log` records each call and each internal error, but no text of a document and no token.
     """
 
     @asynccontextmanager
@@ -108,13 +108,16 @@ _Listed: TypeAlias = list[tuple[str, str, Mapping[str, Any]]]
 
 @dataclass
 class _Described:
-    """The calls as OpenAPI and as a list, made again when the documents of the store change."""
+    """The calls as OpenAPI and as a list; both are made again if the form of documents changes."""
 
     tokens: bool
     _made: tuple[Intake, dict[str, Any], _Listed] | None = None
 
     def of(self, intake: Intake) -> tuple[dict[str, Any], _Listed]:
-        """Return the OpenAPI document and the calls of its page, for the documents of a store."""
+        """Return the OpenAPI document and the calls that its page lists.
+
+        `intake` describes the documents that the store counts.
+        """
         if self._made is None or self._made[0] is not intake:
             package = version("streaming-moments")
             texts = intake.takes_texts
@@ -124,7 +127,7 @@ class _Described:
 
 
 def by_path() -> dict[str, dict[str, Call]]:
-    """The calls by address and method."""
+    """Return the calls by path and method."""
     found: dict[str, dict[str, Call]] = {}
     for call in CALLS:
         found.setdefault(call.path, {})[call.method] = call
@@ -133,13 +136,13 @@ def by_path() -> dict[str, dict[str, Call]]:
 
 @dataclass(frozen=True)
 class _Answers:
-    """Return the handlers of the calls, and of errors."""
+    """Handlers of the calls, and of calls to unknown paths."""
 
     door: Door
     log: ServiceLog
 
     def endpoint(self, calls: Mapping[str, Call]) -> Callable[[Request], Awaitable[Response]]:
-        """Return the handler of an address, by method."""
+        """Return the handler of a path; `calls` are its calls by method."""
 
         async def answer(request: Request) -> Response:
             call = calls["GET" if request.method == "HEAD" else request.method]
@@ -147,8 +150,8 @@ class _Answers:
             with self.door.entered():
                 try:
                     if call.role is not None:
-                        # A browser sends its credentials also to a page that is only linked. So a
-                        # link to metrics admits the credentials of people, as a page does.
+                        # If a browser follows a link to the metrics, it sends the password as to a
+                        # page. So admit a password for the metrics, too, if a browser asks.
                         linked = call.path == METRICS and prefers_page(request.scope)
                         of_people = linked or call.gives == PAGE
                         self.door.admit(request, call.role, of_people)
@@ -167,7 +170,7 @@ class _Answers:
         return answer
 
     async def lost(self, request: Request, error: Exception) -> Response:
-        """Return the answer for an unknown address or method."""
+        """Return the answer to a call with an unknown path or method."""
         assert isinstance(error, HTTPException)
         path, headers = request.scope["path"][:_LONGEST_PATH], error.headers or {}
         if error.status_code == 405:
@@ -183,7 +186,7 @@ class _Answers:
 
 @dataclass
 class _Logged:
-    """Names each request, adds the headers of all answers, and logs a line for each."""
+    """Gives each request an id, adds headers to each answer, and logs a line for each call."""
 
     app: App
     service: Service
@@ -208,7 +211,7 @@ class _Logged:
             await send(message)
 
         try:
-            # a request with two lengths is unsafe, because a proxy may have used the other length
+            # refuse a request with two lengths, because a proxy may have used the other length
             if {b"content-length", b"transfer-encoding"} <= {key for key, _ in scope["headers"]}:
                 await failed(self.service, _TWO_LENGTHS, scope)(scope, receive, sent)
             else:

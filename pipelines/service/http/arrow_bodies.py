@@ -1,4 +1,4 @@
-"""Arrow bodies: streams of record batches as documents, read without growing in memory."""
+"""Arrow bodies: streams of record batches as documents; streams that would expand are refused."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.formats.parquet import is_list
 
 STREAM = "application/vnd.apache.arrow.stream"
+# Numbers of fields and header types in the flatbuffers format of Arrow.
 _HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3  # fields of the table Message
 _ENDIANNESS, _COMPRESSION = 0, 3  # fields of the tables Schema and RecordBatch
-_SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3  # types of headers
-# name with which Arrow 0.15 to 0.17 mark compression
+_SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3  # types of the header of a Message
+# key of the metadata by which Arrow 0.15 to 0.17 mark compressed batches
 _EXPERIMENTAL = b"ARROW:experimental_compression"
 _CONTINUATION = 0xFFFFFFFF
-_ROWS = 1000  # rows that are converted to Python objects at a time
+_ROWS = 1000  # convert this many rows to Python objects at a time
 _FILE = b"ARROW1\0\0"  # first bytes of an Arrow IPC file
 _PLAIN = (
     "the columns may be strings, numbers, dates and times, and lists of strings or numbers; send "
@@ -30,10 +31,10 @@ _PLAIN = (
 def documents_of_stream(content: bytes) -> Iterator[object]:
     """Yield the documents of an Arrow IPC stream, one for each row.
 
-    Compressed and shared buffers and dictionaries are refused in any framing, because a few bytes
-    of them may expand to gigabytes. Everything else is as large as the request. Each array is
-    checked before it is read. Raises a Problem 400 for other content, and 415 for other column
-    types or compression.
+    Refuses compressed buffers, shared buffers and dictionaries, because a few bytes of them may
+    expand to gigabytes. Everything else takes as much memory as the request. Each array is checked
+    before it is read. Raises a Problem 400 for content that is not an Arrow stream, and 415 for
+    compression or for columns of other types.
     """
     if content.startswith(_FILE):
         raise Problem(
@@ -49,10 +50,10 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
             if batch.nbytes > len(content):
                 raise Problem(
                     415,
-                    f"several columns share a buffer, which could exceed the memory; {_PLAIN}",
+                    f"several columns share a buffer, so they could exceed the memory; {_PLAIN}",
                     "Content-Type",
                 )
-            # a row of one byte can become a Python object of hundreds of bytes
+            # convert few rows at a time, because one byte can become a Python object of hundreds
             for start in range(0, batch.num_rows, _ROWS):
                 for row in batch.slice(start, _ROWS).to_pylist():
                     yield {name: _value(value) for name, value in row.items()}
@@ -66,7 +67,7 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
     ) as error:
         if isinstance(error, UnicodeDecodeError):
             raise Problem(400, "a text is not UTF-8; convert it") from error
-        # the message of the standard library names its own function
+        # write an own reason, because the message of `struct` names one of its functions
         why = "it is cut off or damaged" if isinstance(error, struct.error) else str(error)[:200]
         raise Problem(
             400, f"the body is not an Arrow stream ({why}); write it by pyarrow.ipc.new_stream"
@@ -92,26 +93,25 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """Return a value as JSON."""
+    """Convert a value for JSON: dates and times become ISO 8601 texts."""
     if isinstance(value, list):
         return [_value(one) for one in value]
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 def _messages(content: bytes) -> Iterator[pa.Buffer]:
-    """Yield the whole messages of a stream: first its schema, then plain batches only.
+    """Yield the messages of a stream one by one: first its schema, then its record batches.
 
-    A batch is read only after its own metadata show no compression, because reading would
-    decompress it. Each message is returned alone, whatever the framing, so nothing is read
-    unchecked. Raises a Problem 415 for compressed batches, dictionaries and foreign byte order, and
-    400 for content behind the end. A damaged or truncated stream raises ValueError, IndexError or
-    struct.error.
+    Checks the metadata of each message first, because reading a compressed batch would decompress
+    it. Yields each message alone, so that Arrow reads none that was not checked. Raises a Problem
+    415 for compressed batches, dictionaries and big-endian numbers, and 400 for content after the
+    end of the stream. A damaged or truncated stream raises ValueError, IndexError or struct.error.
     """
     at, whole = 0, pa.py_buffer(content)
     while at < len(content):
         (size,) = struct.unpack_from("<I", content, at)
         start = at + 4
-        if size == _CONTINUATION:  # streams from before Arrow 0.15 have no such mark
+        if size == _CONTINUATION:  # skip this mark, which streams from before Arrow 0.15 lack
             (size,) = struct.unpack_from("<I", content, start)
             start += 4
         if size == 0:
@@ -133,7 +133,7 @@ def _messages(content: bytes) -> Iterator[pa.Buffer]:
 
 
 def _require_plain(head: bytes, first: bool) -> None:
-    """Refuse a message, by its metadata, if its body would grow when it is read."""
+    """Refuse a message if its metadata show that its body would expand when it is read."""
     message = _root(head)
     kind, table = _byte(head, message, _HEADER_TYPE), _table(head, message, _HEADER)
     if kind == _DICTIONARY:
@@ -157,7 +157,7 @@ def _root(data: bytes) -> int:
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Return the position of a field in a table of flatbuffers; 0 if it has its default."""
+    """Return the position of a field in a table of flatbuffers; 0 if the field is not stored."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     length = struct.unpack_from("<H", data, vtable)[0]
     at = 4 + 2 * number

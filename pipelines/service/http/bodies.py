@@ -21,7 +21,7 @@ from streaming_moments.storage.inbox.records import Unreadable
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
-_GZIP = 31  # window bits for a gzip header
+_GZIP = 31  # value of `wbits` in zlib for data with a gzip header
 _NAME_ENDS = re.compile(rb'"[ \t\n\r]*:')
 _SHOWN = 60
 
@@ -40,17 +40,18 @@ async def read_body(
     seconds: float,
     budget: Budget | Share,
 ) -> bytes:
-    """Read and decompress a body of at most `most` bytes, before and after decompression.
+    """Read a body and decompress it; both the sent and the decompressed bytes are at most `most`.
 
-    The whole body must arrive within `seconds`. `headers` have lower-case names. Reserves its
-    length in `budget`; the caller releases it. Raises a Problem 413 above the limit, 415 for
-    another encoding, 400 for damaged gzip, 408 for a slow body, and 503 if the budget is used up.
+    The whole body must arrive within `seconds`. `headers` have lower-case names. Reserves the
+    length of the body in `budget`; the caller releases it. Raises a Problem 413 above the limit,
+    415 for another encoding, 400 for damaged gzip, 408 for a slow body, and 503 if the budget is
+    used up.
     """
     encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
         raise Problem(
             415,
-            f"the content encoding is {encoding[:40]!r}; send it plain or as gzip",
+            f"the content encoding is {encoding[:40]!r}; send the body plain or as gzip",
             "Content-Encoding",
         )
     said = headers.get("content-length", "")
@@ -86,7 +87,7 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
 
     `content_type` is `application/json` for an array, `application/x-ndjson` for an object in each
     line, or `application/vnd.apache.arrow.stream` for rows. Raises a Problem 415 for another type,
-    400 for invalid JSON, 422 for JSON that is no array, and 413 for more documents.
+    400 for invalid JSON, 422 for JSON that is not an array, and 413 for more documents.
 
     Examples
     --------
@@ -95,7 +96,8 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind == JSON:
-        # an object may be the first of several lines, which a parser would call invalid JSON
+        # do not parse a body that begins with an object: if more lines follow, the parser would
+        # report invalid JSON instead of the missing array
         found = None if content.lstrip().startswith(b"{") else _several_in(content, most)
         if not isinstance(found, list):
             text = 'the body is not a JSON array; send [{"text": "..."}, ...]'
@@ -114,9 +116,10 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
 
 
 def json_in(content: bytes, most: int) -> object:
-    """Parse a JSON body with a bounded number of documents or texts.
+    """Parse a JSON body of at most `most` documents or texts.
 
-    Raises a Problem 400 for invalid JSON, and 413 for more nested values than documents have.
+    Raises a Problem 400 for invalid JSON, and 413 if it has more lists and objects than `most`
+    documents can have.
     """
     found = _several_in(content, most)
     if isinstance(found, Unreadable):
@@ -125,7 +128,7 @@ def json_in(content: bytes, most: int) -> object:
 
 
 def _several_in(content: bytes, most: int) -> object:
-    """Parse as `json_in`, but replace objects of a list with a repeated name by `Unreadable`."""
+    """Parse as `json_in`, but put `Unreadable` in place of an object with a repeated name."""
     _require_flat(content, most)
     if not content.strip():
         raise Problem(400, "the body is empty; send JSON")
@@ -139,7 +142,7 @@ def _several_in(content: bytes, most: int) -> object:
 def _not_json(content: bytes, error: ValueError) -> str:
     """Say why content is not JSON.
 
-    Checks the encoding first, because the parser reports another encoding as invalid characters.
+    First checks that it is UTF-8, because the parser would only report invalid characters.
     """
     try:
         content.decode()
@@ -150,14 +153,14 @@ def _not_json(content: bytes, error: ValueError) -> str:
 
 
 def _named_once(found: object, content: bytes) -> object:
-    """Return the parsed value; an object with a repeated name is replaced by the reason.
+    """Return the parsed value; put `Unreadable` in place of an object with a repeated name.
 
-    Parsers use one of the two values, and not all the same one, so the client would not know which
-    one counts.
+    Some parsers use the first of the two values, others the last, so the client could not know
+    which one is counted.
     """
     several = found if isinstance(found, list) else [found]
     pairs = sum(len(one) for one in several if isinstance(one, dict))
-    # this count may exceed the number of names, because a text may contain a colon, too
+    # this may find more places than names, because a text may also contain a quote and a colon
     if len(_NAME_ENDS.findall(content)) == pairs:
         return found
     checked = json.loads(
@@ -186,7 +189,7 @@ def _pairs_named_once(pairs: list[tuple[str, object]]) -> Unreadable | None:
 
 
 def _require_flat(content: bytes, most: int) -> None:
-    """Refuse a body whose lists and objects would be far larger in memory."""
+    """Refuse a body with more lists and objects than allowed: in memory, it would be far larger."""
     allowed = max(NESTED * most, HARMLESS)
     if content.count(b"[") + content.count(b"{") <= allowed:
         return
@@ -219,7 +222,10 @@ def _plain() -> Callable[[bytes], bytes]:
 
 
 def _gunzip(most: int) -> Callable[[bytes], bytes]:
-    """Decompress chunks; an empty chunk marks the end."""
+    """Return a function that decompresses the chunks of a body; an empty chunk marks the end.
+
+    `most` is the largest number of decompressed bytes.
+    """
     inflating = zlib.decompressobj(_GZIP)
     came = 0
 

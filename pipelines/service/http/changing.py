@@ -1,4 +1,4 @@
-"""Changes of the store that pages offer to an admin, each by a form of this service."""
+"""Change the store as an admin asks with a form on a page: roll it back, or label a topic."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
     from streaming_moments.pipelines.service.service import Service
 
-_PATIENCE = timedelta(seconds=5)  # seconds to wait for a cycle that counts
-_SHARDS = 50  # shown items
+_PATIENCE = timedelta(seconds=5)  # how long a change waits for a cycle to release the lock
+_SHARDS = 50  # each list on the page of a rollback shows at most this many shards
 
 
 @dataclass(frozen=True)
 class Return:
-    """Changes by a rollback.
+    """What a rollback would change.
 
-    version, head : the target version and the latest one
+    version, head : the target version, and the latest one
     apart : difference from the latest version to the target
-    models : models that did not exist then
-    answering : whether any model existed then
-    tags : the model of a tag now and then; None without a model
+    models : models of the latest version that the target version lacks
+    answering : whether the target version has any model
+    tags : model of each changed tag in the latest version and in the target; None for no model
     """
 
     version: int
@@ -49,7 +49,7 @@ class Return:
 
 
 async def return_asked(service: Service, request: Request) -> Response:
-    """Return the changes by a rollback to a version, for confirmation."""
+    """Show what a rollback to a version would change, on a page that asks for confirmation."""
     store, version = service.view.store, _kept_version(service, request)
     if version == store.version:
         raise Problem(409, f"version {version} is the latest; there is nothing to roll back")
@@ -97,9 +97,9 @@ async def labelled(service: Service, request: Request) -> Response:
 async def _changed(
     service: Service, change: Callable[[MomentStore], MomentStore], then: str
 ) -> Response:
-    """Change the latest version under the lock, and redirect to a page that shows it.
+    """Change the latest version under the lock, and redirect to a page that shows the result.
 
-    `then` is relative to the form, as all links of pages are.
+    `then` is the URL of that page. It is relative to the form, as all links of pages are.
     """
     config = service.config
 

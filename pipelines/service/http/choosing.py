@@ -1,4 +1,4 @@
-"""The page that compares models of several numbers of topics, by the last comparison."""
+"""The page that shows the last comparison of models with different numbers of topics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Seen:
-    """The last comparison, the documents that it was for, and whether another one is requested."""
+    """State of the comparisons of a store.
+
+    compared : the last comparison
+    asked : whether another comparison is requested
+    refusal : why the store cannot compare models; empty if it can
+    documents : number of documents in the version that was compared
+    """
 
     compared: Compared | None
     asked: bool
@@ -46,7 +52,7 @@ class _Seen:
 
 
 async def choice_of_k(service: Service, request: Request) -> Response:
-    """Return the last comparison, by a night or on request."""
+    """Show the last comparison, which a nightly job made or a user requested."""
     view = service.view
 
     def looked() -> _Seen:
@@ -101,13 +107,13 @@ async def selection_asked(service: Service, request: Request) -> Response:
 
 
 def _documents_at(store: MomentStore, version: int) -> int | None:
-    """Return the number of documents of a version; None if it has expired."""
+    """Return the number of documents of a version; None if the version has expired."""
     return store.at(version).commit.documents if store.commit.keeps(version) else None
 
 
 def _of_nights(service: Service, store: MomentStore) -> Compared | None:
-    """Return the comparison of the latest night that compared several numbers."""
-    # a server without nights need not import their modules
+    """Return the last comparison by a nightly job of several numbers of topics."""
+    # import here, because a server without a nightly job need not load this module
     from streaming_moments.pipelines.nightly.comparisons import latest_comparison
 
     reports = night_reports(service)

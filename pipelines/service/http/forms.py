@@ -25,10 +25,10 @@ _FROM_NOWHERE = (
 
 
 async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) -> dict[str, str]:
-    """Read the fields of a form, the first of each name.
+    """Read the fields of a form, the first value of each name.
 
-    Raises a Problem 415 for another content type, 413 for more bytes, 408 for a slow form, and 422
-    for an invalid one.
+    Raises a Problem 415 for another content type, 413 for more than `most` bytes, 408 for a slow
+    form, and 422 for an invalid one.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM:
@@ -45,10 +45,10 @@ async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) 
 
 
 def form_token(service: Service, request: Request, path: str) -> str:
-    """Return the token of a form for a path, which only users of the page get.
+    """Return a token that a form for `path` has to contain; only users of the page get it.
 
-    It is made from the credential of the request for the page, so every instance accepts it.
-    Without tokens it is made from a secret of this process.
+    It is a hash with the credential of the user as its secret, so every instance of the service
+    accepts it. If the service needs no credentials, the secret is one of this process.
     """
     secret = request.state.credential.encode() or service.secret
     told = f"form\n{principal(request).name}\n{path}"
@@ -56,10 +56,11 @@ def form_token(service: Service, request: Request, path: str) -> str:
 
 
 async def own_form(service: Service, request: Request) -> Mapping[str, str]:
-    """Read the fields of a form that changes the store; a Problem 403 if it is from another site.
+    """Read the fields of a form that changes the store; raise a Problem 403 if it is not ours.
 
-    A browser sends a password with a request from any page. So its headers must name this site, and
-    the form must contain the token that a page of this service put into it.
+    A browser sends a saved password even if another site's page made the request. So the headers of
+    the request must name this site, and the form must contain the token from a page of this
+    service.
     """
     _require_same_site(request)
     form = await read_form(service, request)

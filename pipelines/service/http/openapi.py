@@ -27,7 +27,7 @@ from streaming_moments.storage.inbox.records import RecordShape
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
 _ACCEPTED = 202  # status of an accepted request; the answer links to its state
-# in examples: the text, the fewest items of a list, and the most items of a list
+# in examples: the text, the least number of items in a list, and the largest number
 _TEXT, _FEW, _LONGEST = "the sea and a ship", 2, 16
 
 
@@ -171,7 +171,7 @@ def _document(shape: RecordShape) -> dict[str, Any]:
 
 
 def _example(call: Call, shape: RecordShape) -> Any:
-    """Return a body that a call accepts; None for forms, whose pages make them."""
+    """Return an example of a body; None if the call takes a form, or the example would be long."""
     fields = {one.name: _value_of(one.schema) for one in shape.counted}
     if any(isinstance(one, list) and len(one) > _LONGEST for one in fields.values()):
         return {DocumentsToForget: {"ids": ["7"]}}.get(call.takes)
@@ -204,7 +204,7 @@ def _of_documents(call: Call) -> Call:
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with the first line of its docstring."""
+    """Shorten the description of a schema to the first line of the docstring that it is from."""
     told = str(schema.get("description", "")).strip().splitlines()
     return {**schema, "description": told[0]} if told else schema
 

@@ -1,4 +1,4 @@
-"""Pages for people who look at a store in a browser; they load nothing from elsewhere."""
+"""Pages for people who look at a store in a browser; they load nothing from other servers."""
 
 from __future__ import annotations
 
@@ -52,23 +52,26 @@ _LINKS = (
     ("Try it", "try"),
     ("API", "docs"),
 )
-_LONGEST = 100_000  # most characters of a text on the page `Try it`
-# largest depth of a path; no page is deeper, and this bounds the size of an error page
+_LONGEST = 100_000  # a text on the page `Try it` is cut to this many characters
+# Links have at most this many "../". No page is so deep in folders; the limit bounds the size of an
+# error page for a long path.
 _DEEPEST = 20
-_SHOWN = 50  # versions and shards that a page shows
-_RUNS = 10  # nights that a page shows
+_SHOWN = 50  # at most this many versions, or shards, are on a page
+_RUNS = 10  # at most this many runs of the nightly job are on a page
 _GOOD = ("published", "nothing new")
 _WORDS = 8
-# with this many documents for each effective one, a few documents outweigh all others
+# A few documents outweigh all others if the number of documents is more than this many times the
+# effective number.
 _DOMINATED = 50
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Outside:
-    """Shares of tokens outside the vocabulary of the answering model.
+    """Which share of tokens is outside the vocabulary of the model that answers.
 
-    new, before : of the documents counted since its fit, and of those that it was fitted to
+    new : share in the documents that were counted since the fit of the model
+    before : share in the documents to which the model was fitted
     """
 
     new: float
@@ -78,18 +81,18 @@ class Outside:
     def has_risen(self) -> bool:
         """Whether the share has risen so far that the model misses much of new documents.
 
-        A vocabulary without common words lacks many in all documents, on purpose.
+        `new` alone does not show this, because a vocabulary may lack common words on purpose.
         """
         return self.new - self.before > MANY
 
 
 @dataclass(frozen=True)
 class Spoken:
-    """Topic of a text to try.
+    """A topic that the model finds in the text on the page `Try it`.
 
-    name : its label, or two of its words
-    share : share of the text
-    words : words of the text with most evidence for it
+    name : label of the topic, or two of its words
+    share : share of the text that belongs to the topic
+    words : words of the text that are most evidence for the topic
     """
 
     topic: int
@@ -141,7 +144,7 @@ async def versions(service: Service, request: Request) -> Response:
 
 
 def _models_apart(store: MomentStore, before: int, after: int) -> dict[str, Sequence[str]]:
-    """Names of the models that only one of two versions has, by a heading for them."""
+    """Return the names of new and of deleted models between two versions, by their heading."""
     earlier, later = (store.at(version).commit.models for version in (before, after))
     return {
         "New models": [name for name in later if name not in earlier],
@@ -150,7 +153,7 @@ def _models_apart(store: MomentStore, before: int, after: int) -> dict[str, Sequ
 
 
 async def health(service: Service, request: Request) -> Response:
-    """Page of the store in numbers, pending documents and problems."""
+    """Page with numbers about the store, its pending documents and its problems."""
     view = service.view
 
     def found() -> dict[str, Any]:
@@ -183,30 +186,33 @@ async def health(service: Service, request: Request) -> Response:
 
 
 def _are_dominated(facts: Mapping[str, Any]) -> bool:
-    """Whether a few documents outweigh the others, by the facts of a store of documents."""
+    """Whether a few documents outweigh all others; `facts` are those of a store of documents."""
     return bool(facts["effective_documents"] < facts["documents"] / _DOMINATED)
 
 
 def night_reports(service: Service) -> tuple[Folder, str] | None:
-    """Folder of the reports of nights, and the name of the store in them; None without nights."""
+    """Return the folder of the nightly reports, and the name that they give to the store.
+
+    None if the service has no nightly job.
+    """
     try:
         night = night_of(service.config)
     except InvalidInput:
-        return None  # the configuration of the night may be on another machine
+        return None  # the configuration of the nightly job may be on another machine
     if night is None:
         return None
     return Folder.at(night.output, night.storage_options or None), night.store
 
 
 def _runs(folder: Folder, store: str) -> Sequence[Night]:
-    # a server without nights need not import their modules
+    # import here, because a server without a nightly job need not load this module
     from streaming_moments.pipelines.nightly.history import read_history
 
     return read_history(folder, store).nights
 
 
 def _outside_since(service: Service, view: View) -> Outside | None:
-    """Shares outside the vocabulary; None if nothing was counted since the fit."""
+    """Return shares of tokens outside the vocabulary; None if nothing was counted since the fit."""
     store, published = view.store, view.published
     if published is None:
         return None
@@ -272,12 +278,11 @@ def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
 
 
 def report_of(service: Service, view: View, published: Published) -> ReportPage:
-    """Return the parts of a page that need no documents; they are made once for each version."""
+    """Return the report of a model without sample documents; make it once for each version."""
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        # shards and advice are left out here: they are for operators, and the page of health shows
-        # them
+        # leave out shards and advice: they are for operators, and the page of health shows them
         stale = stale_line(staleness(view.store, published.name))
         reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
         return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())
@@ -315,7 +320,7 @@ def root_of(scope: Mapping[str, Any]) -> str:
 
 
 def links_of(view: View, root: str) -> tuple[tuple[str, str], ...]:
-    """Links to the pages; the texts of the links name the parts of the model, such as topics."""
+    """Return the links to the pages; their texts name the parts of the model, such as topics."""
     model = None if view.published is None else view.published.model
     what = "topic" if model is None else shown_of(model).what
     return (

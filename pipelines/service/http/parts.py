@@ -46,10 +46,11 @@ _BETWEEN = "Distance: between the means, in the unit of the rows."
 
 @dataclass(frozen=True)
 class Near:
-    """A topic or cluster at a distance from another.
+    """A topic or cluster, and how far it is from the one of the page.
 
     share : its share of the corpus
-    correlation : correlation with the other over documents; None if unknown
+    distance : distance from the topic or cluster of the page
+    correlation : how much their shares of documents correlate; None if unknown
     """
 
     number: int
@@ -99,7 +100,7 @@ async def part(service: Service, request: Request) -> Response:
 
 
 async def over_time(service: Service, request: Request) -> Response:
-    """Page of the shares of topics over time, from the statistics alone."""
+    """Page of the shares of topics over time, which are computed without reading documents."""
     view = service.view
     published = _published(view)
     by: Any = choice(request, "by", PERIODS) if "by" in request.query_params else None
@@ -160,9 +161,9 @@ def _published(view: View) -> Published:
 class _Known:
     """Parts of a model with their sample documents or rows, and the distances between parts.
 
-    `note` is the reason if documents or rows are missing. `measured` is the unit of distances, or
-    empty if parts are not matched between models. `words` are those of states by view, with their
-    probabilities.
+    note : why sample documents or rows are missing; empty if none are missing
+    measured : unit of the distances; empty if parts cannot be matched between models
+    words : for each state, the most probable words of each view with their probabilities
     """
 
     parts: Sequence[TopicReport]
@@ -178,8 +179,8 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     forgotten = pages.get_or_create(
         ("forgotten", store.version, name), lambda: forgotten_since(store, name)
     )
-    # Sample documents stay valid until a shard is forgotten. Until then, all versions of a model
-    # share one key.
+    # Sample documents stay valid until a shard is forgotten. Until then, cache them for all
+    # versions of the store that have this model.
     when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)
@@ -195,7 +196,7 @@ def _known(service: Service, view: View, published: Published) -> _Known:
 
 
 def _found(service: Service, view: View, published: Published) -> tuple[Mapping[int, Any], str]:
-    """Sample documents or rows of each part, by its number; the reason if they are missing."""
+    """Return sample documents or rows by the number of the part, and why any are missing."""
     config = service.config
     storage_options = config.storage_options or None
     try:
@@ -207,7 +208,7 @@ def _found(service: Service, view: View, published: Published) -> tuple[Mapping[
             config.documents,
             storage_options,
         )
-        # without a folder of documents, the samples are from shards that are still counted
+        # drop samples of forgotten documents, which can only come from a folder of documents
         if config.documents is None:
             return found, ""
         kept, gone = still_counted(view.store, published.name, found, storage_options)
@@ -227,9 +228,9 @@ def _words_of(line: StateLine) -> dict[str, list[tuple[str, float]]]:
 
 
 def _apart(model: Any) -> tuple[list[list[float]], str]:
-    """Distances between parts, and their unit.
+    """Return the distances between the parts of a model, and the unit of the distances.
 
-    Both are empty for models whose parts are not matched to those of other models.
+    Both are empty for kinds of models whose parts cannot be matched between models.
     """
     states = states_of(model)
     if states is None:
@@ -248,7 +249,7 @@ def _documents(part: TopicReport | None) -> tuple[Any, ...]:
 
 
 def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[str, str]:
-    """Numbers of a part by name, for people."""
+    """Return what is known about a part in numbers, by name and formatted for people."""
     if part is None or not report.topics:
         return {
             name: f"{values[number]:.1%}" if name == "weight" else _short(values[number])
@@ -268,7 +269,7 @@ def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[st
 
 
 def _missing(view: View, published: Published) -> dict[str, str]:
-    """Reason for missing error bars, if the model could have them."""
+    """Return why error bars are missing; empty if they exist or this kind never has any."""
     said = no_bars(published.model, view.store.halves)
     return {"error bar": said.removeprefix("no error bars: ")} if said else {}
 
@@ -278,7 +279,7 @@ def _short(value: float) -> str:
 
 
 def _near(known: _Known, names: Mapping[int, str], report: ReportPage, number: int) -> list[Near]:
-    """Other parts, the nearest first."""
+    """Return the other parts of the model, the nearest first."""
     if not known.distances:
         return []
     together = report.correlations[number] if report.correlations else None
@@ -299,11 +300,11 @@ def _near(known: _Known, names: Mapping[int, str], report: ReportPage, number: i
 def _periods(
     service: Service, view: View, published: Published, by: Period | None, origin: str | None
 ) -> ShareOverTime:
-    """Return shares by day, week or month.
+    """Return the shares of topics by day, week or month.
 
     Raises InvalidInput if there would be too many periods, or if `by` is another period.
 
-    `origin` is as in `only_of`; None for all documents.
+    Only documents of `origin` count, as `only_of` selects them; None for all documents.
     """
     store, periods = view.store, shown_of(published.model).periods
     assert periods is not None

@@ -15,7 +15,7 @@ from streaming_moments.storage.inbox.idempotency import KeyReused
 from streaming_moments.storage.inbox.records import RecordRefused
 
 CONTENT_TYPE = "application/problem+json"
-_LONGEST = 1000  # shown characters of a message
+_LONGEST = 1000  # a message is cut to this many characters
 _AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds after which a client should try again
 
 
@@ -23,12 +23,11 @@ _AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds after which a client should try aga
 class Status:
     """A status of HTTP other than success.
 
-    title : general meaning; `detail` has the error of one call and the remedy, for 429 in
-        `admission`
-    by : calls that may answer it, besides those that name it in `routes`: "all", calls that need
-        "tokens", or calls with "bodies"
-    unread : whether the body may be unread, so that the connection closes
-    again : whether it may name the seconds until another try
+    title : general meaning of the status
+    by : calls that may answer with it, besides those that name it in `routes`: "all" calls, those
+        that need "tokens", or those with "bodies"
+    unread : whether the body of the request may be unread, so that the connection closes
+    again : whether the answer may say after how many seconds to try again
     """
 
     title: str
@@ -87,14 +86,14 @@ class Problem(Exception):
         return content
 
     def all_headers(self) -> dict[str, str]:
-        """Headers in addition to those of every answer."""
+        """Return the headers to add to those of every answer."""
         told = {"Content-Type": CONTENT_TYPE, **(self.headers or {})}
         told |= {"Connection": "close"} if STATUSES[self.status].unread else {}
         return told if self.retry_after is None else {**told, "Retry-After": str(self.retry_after)}
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the answer for an error; the answer for a fault reveals nothing internal.
+    """Return the answer to an error; if the error is a bug, the answer reveals nothing internal.
 
     Examples
     --------

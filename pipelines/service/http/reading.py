@@ -51,8 +51,8 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-# The storage counts as silent after this many seconds, and at least this many missed updates of the
-# view.
+# The storage counts as silent if it has not answered for this many seconds, and for at least this
+# many times the interval of `refresh`.
 _SILENT, _SILENT_LOOKS = 60.0, 10
 
 
@@ -88,7 +88,7 @@ async def transform(service: Service, request: Request) -> Response:
 
 
 def _known(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of an answer without unknown ones."""
+    """Return the fields of an answer, without those of value None."""
     return {name: value for name, value in fields if value is not None}
 
 
@@ -227,7 +227,7 @@ async def origins(service: Service, request: Request) -> Response:
 
 
 def _with_topics(store: MomentStore, name: str) -> Any:
-    """Load a model with topics; a Problem 422 if it has none."""
+    """Load a model; raise a Problem 422 if it has no topics."""
     model = store.load_any_model(name)
     if shown_of(model).periods is None:
         raise Problem(422, f"model {name} is of type {model.name}, which has no topics", "model")
@@ -235,7 +235,7 @@ def _with_topics(store: MomentStore, name: str) -> Any:
 
 
 def origin_of(service: Service, request: Request) -> str | None:
-    """Return the name of the requested origin; None without one, and a Problem 404 if unknown."""
+    """Return the requested origin, None if none is requested; raise a Problem 404 if unknown."""
     asked = request.query_params.get("origin")
     known = service.view.store.commit.origins
     if asked and asked not in known:
@@ -261,7 +261,7 @@ async def ready(service: Service, request: Request) -> Response:
     view = service.view
     problems = view.problems
     store, model = "store" not in problems, view.published is not None
-    # a new store without a model accepts documents
+    # no model is needed as long as the store has none: the service accepts documents without one
     wanted = answering(view.store, service.config.tag) is not None
     inbox = not {"inbox", "seals", "owner"} & problems.keys()
     # problems may contain URLs, so only callers who may ask for the status see them
@@ -283,7 +283,7 @@ async def described(service: Service, request: Request) -> Response:
 
 
 def called(service: Service, request: Request) -> str:
-    """Return the name of the requested model; a Problem 404 without one."""
+    """Return the name of the requested model; raise a Problem 404 if the store lacks it."""
     view = service.view
     asked = request.query_params.get("model")
     if asked is None and view.published is not None:

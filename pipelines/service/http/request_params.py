@@ -30,7 +30,7 @@ def principal(request: Request) -> Principal:
 async def body_of(service: Service, request: Request, most: int | None = None) -> bytes:
     """Read the body: at most `most` bytes, or else the limit of the service.
 
-    The caller releases the bytes of the body in the budget.
+    The bytes of the body stay counted in the budget of the service; the caller releases them.
     """
     limits = service.config.limits
     with request.state.door.receiving(request) as share:
@@ -43,7 +43,8 @@ async def body_of(service: Service, request: Request, most: int | None = None) -
         )
         share.came(len(content))
     try:
-        request.state.door.require_room()  # other calls may have come in meanwhile
+        # check again, because other calls may have come in while the body arrived
+        request.state.door.require_room()
     except Problem:
         service.budget.give(len(content))
         raise
@@ -67,7 +68,7 @@ def require_known(request: Request, known: Collection[str], repeated: Collection
 
 
 def flag(request: Request, name: str) -> bool:
-    """Return a boolean of the query, by default False; a Problem 422 if it is invalid."""
+    """Return a boolean of the query, by default False; raise a Problem 422 if it is invalid."""
     value = request.query_params.get(name, "false")
     if value.lower() not in _FLAGS:
         raise Problem(422, f"{name} is {value[:_SHOWN]!r}; give true or false", name)
@@ -75,7 +76,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def number(request: Request, name: str, default: int, most: int) -> int:
-    """Return an integer of the query from 1 to `most`; a Problem 422 if it is invalid."""
+    """Return an integer of the query from 1 to `most`; raise a Problem 422 if it is invalid."""
     value = request.query_params.get(name, str(default))
     digits = value.isascii() and value.isdigit() and len(value) <= len(str(most))
     if not digits or not 1 <= int(value) <= most:
@@ -84,7 +85,7 @@ def number(request: Request, name: str, default: int, most: int) -> int:
 
 
 def named_number(request: Request, name: str) -> int:
-    """Return an integer of the path, from 0; a Problem 404 if it is invalid."""
+    """Return an integer of the path that is at least 0; raise a Problem 404 if it is invalid."""
     value: str = request.path_params[name]
     if not (value.isascii() and value.isdigit() and len(value) <= len(str(LARGEST))):
         raise Problem(404, f"there is no {name} {value[:_SHOWN]!r}", name)
@@ -92,7 +93,10 @@ def named_number(request: Request, name: str) -> int:
 
 
 def choice(request: Request, name: str, choices: tuple[str, ...]) -> str:
-    """Return one of `choices` from the query, by default the first; or a Problem 422."""
+    """Return one of `choices` from the query, by default the first.
+
+    Raises a Problem 422 for any other value.
+    """
     value = request.query_params.get(name, choices[0])
     if value not in choices:
         raise Problem(422, f"{name} is {value[:_SHOWN]!r}; give one of {', '.join(choices)}", name)

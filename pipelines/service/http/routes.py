@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Service", Request], Coroutine[Any, Any, Response]]
 _NONE: Mapping[str, str] = MappingProxyType({})
-METRICS = "/metrics"  # this call is for programs, but a page links to it, too
+METRICS = "/metrics"  # path of a call for programs to which a page links, too
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ class Call:
     status : status code of success
     gives : dataclass of `schemas` for JSON, or a content type
     takes : dataclass of `schemas` for the body
-    several : whether the body is a list of these, or one in each line
-    refusals : status codes beside those that `problems.STATUSES` gives to all calls like it
+    several : whether the body is a list of `takes`, or has one of them in each line
+    refusals : status codes of errors, beside those that `problems.STATUSES` gives to all such calls
     encoding : content type of the body
     """
 

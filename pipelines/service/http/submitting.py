@@ -48,7 +48,7 @@ _LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"
 
 
 async def documents(service: Service, request: Request) -> Response:
-    """Accept documents, and answer when they are safe even in a power cut."""
+    """Accept documents, and answer as soon as even a power cut cannot lose them."""
     skip_bad = flag(request, "skip_bad")
     keys = request.headers.getlist("idempotency-key")
     if len(keys) > 1:
@@ -91,7 +91,7 @@ async def documents(service: Service, request: Request) -> Response:
         if written is None:
             service.budget.give(held)
         else:
-            # the body stays reserved until it is written, however long the client waited
+            # the budget counts the body until it is written, even if the client waits no longer
             written.add_done_callback(lambda done: service.budget.give(held))
     service.gauges.accepted(submission.documents, len(submission.content))
     answer = Receipt(receipt, "accepted", submission.documents, left_out=left_out, empty=empty)
@@ -123,7 +123,7 @@ async def receipt(service: Service, request: Request) -> Response:
 
 
 async def forget(service: Service, request: Request) -> Response:
-    """Accept the deletion of all documents with some receipts, or with some ids."""
+    """Accept a request to delete all documents of the given receipts, or with the given ids."""
     given = {by: request.query_params.getlist(by) for by in ("receipt", "id")}
     if bool(given["receipt"]) == bool(given["id"]):
         raise Problem(

@@ -1,8 +1,8 @@
-"""The accumulator: seals pending documents, and counts them by the rules of an update.
+"""The accumulator: seals pending documents, and counts them as an update does.
 
 Several accumulators take turns, because each cycle runs under the lock of the store. An accumulator
 that finds the lock held waits for its next cycle. An accumulator that slept until its lock expired
-cannot commit. If two accumulators seal at the same time, one of them wins.
+cannot commit. If two accumulators seal at the same time, only one of the two seals is stored.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
-_TURNS = 10  # pending documents are checked this many times in `seal_after`
-_MOST_SEALS = 100  # most shards that a cycle seals
+_TURNS = 10  # number of checks for pending documents in each interval of `seal_after`
+_MOST_SEALS = 100  # a cycle makes at most this many seals
 _ASKING = 10.0  # seconds between two checks of shards that are set aside
 _EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
 
@@ -120,7 +120,7 @@ class Accumulator:
         return self.seals.latest() > counted_up_to(self.seals.inbox)
 
     def compare_if_asked(self) -> Compared | None:
-        """Compare numbers of topics, if a page asked for it; errors as `compare`."""
+        """Compare numbers of topics if a user requested it on a page; errors as in `compare`."""
         inbox = self.seals.inbox
         if not selection_is_asked(inbox):
             return None
@@ -128,7 +128,7 @@ class Accumulator:
         return compare(self._opened(), inbox, self.run)
 
     def look(self) -> Turn | None:
-        """Run a cycle if a step is due; None if none is, or another process holds the lock."""
+        """Run a cycle if any step is due; None if no step is, or another process has the lock."""
         backlog, steps = self.seals.inbox.backlog(), self.steps
         lags = self.lags or is_due(backlog, self.rules) or self._is_asked_again()
         counts = lags and steps.is_due("count")
@@ -142,7 +142,7 @@ class Accumulator:
             return None
 
     def _is_asked_again(self) -> bool:
-        """Whether some set-aside shards are to be counted again; looks only now and then."""
+        """Whether some set-aside shards are due to be counted again; checked every 10 seconds."""
         now = self.clock()
         if self._asked is not None and now - self._asked < _ASKING:
             return False
@@ -152,8 +152,8 @@ class Accumulator:
     def turn(self) -> Turn:
         """Seal and count pending documents, and carry out deletions.
 
-        Each step fails alone, and so does each deletion: `Turn.failed` lists them. Raises LockHeld
-        if another process runs a cycle or a night.
+        A failed step does not stop the others, nor does a failed deletion: `Turn.failed` lists
+        both. Raises LockHeld if another process runs a cycle or a nightly job.
         """
         steps = self.steps
         steps.failed.clear()
@@ -166,7 +166,7 @@ class Accumulator:
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
-                # deletions do not wait for counting; only documents before them must be sealed
+                # a deletion needs no counting: it only needs earlier documents to be sealed
                 sealing = steps.attempt("seal", partial(self._sealed, journal)) if asked else None
                 sealed, whole = sealing or (0, False)
                 found = Turn(sealed), whole
@@ -175,10 +175,10 @@ class Accumulator:
         return replace(turn, forgotten=forgotten, failed=tuple(steps.failed))
 
     def refit_if_due(self) -> str | None:
-        """Run the night if it is due, and return its outcome.
+        """Run the nightly job if it is due, and return its outcome.
 
-        Returns None if the night is not due, or another process holds the lock. Errors are those
-        of `nightly`; the night is tried again when it is next due.
+        Returns None if the job is not due, or another process holds the lock. Errors are those of
+        `nightly`; after an error, the job runs again when it is next due.
         """
         if self.night is None:
             return None
@@ -196,7 +196,7 @@ class Accumulator:
         return report.outcome
 
     def _look_at_workers(self) -> None:
-        """Plan for the present workers of a scheduler; workers come and go between cycles."""
+        """Plan for the workers that the scheduler has now, because they may change each cycle."""
         if self.config.cluster.scheduler is not None:
             now = self.run.cluster.now(self.config.cluster.memory)
             self.run = replace(self.run, cluster=now)
@@ -204,8 +204,8 @@ class Accumulator:
     def _sealed(self, journal: Journal) -> tuple[int, bool]:
         """Seal pending documents.
 
-        Returns the number of sealed documents, and whether all documents are sealed that were
-        pending at the start.
+        Returns the number of sealed documents, and whether all documents that were pending at the
+        start are sealed.
         """
         waits = {batch.name for batch in self.seals.inbox.pending()}
         documents = 0
@@ -221,7 +221,7 @@ class Accumulator:
         return documents, False
 
     def expire_if_due(self) -> Expired | None:
-        """Delete expired data; None if that is not due, or has to wait for a lock or a deletion.
+        """Delete expired data; None if it is not due, or must wait for a lock or a deletion.
 
         If the storage fails, the next call resumes.
         """
@@ -235,8 +235,8 @@ class Accumulator:
             with inbox_locked(self.config) as journal:
                 failing = {one.step for one in read_steps(inbox)}
                 if any(f"delete {one}" not in failing for one in self.deletions.unplanned()):
-                    return None  # deletions may find their documents in old shards
-                # shards of a deletion are needed until it is done
+                    return None  # a deletion may still have to find its documents in old shards
+                # keep the shards of a deletion until it is done
                 begun = self.deletions.begun()
                 ledger = self._opened().ledger()
                 found = expire(
@@ -255,7 +255,7 @@ class Accumulator:
         return found
 
     def _lagging(self, journal: Journal) -> Turn:
-        """Count shards that other processes sealed, and finish the last seal if one died."""
+        """Count shards that other processes sealed; first finish a seal whose process died."""
         self.seals.finish(self.seals.latest())
         return self._counted(journal)
 
@@ -274,7 +274,7 @@ class Accumulator:
         found = outcomes(result.store, inbox, shards, result.bad, self.run)
         note_outcomes(self.seals, seals, again, found, result.store.version)
         found.require_none_failing(inbox)
-        # after all notes are written, so that a failure here does not stop counting
+        # compact only after all notes are written, so that a failure here does not stop counting
         after = compact_when_many(result.store, COMPACT_AFTER, self.run)
         refused, aside = found.named(inbox)
         return Turn(
@@ -353,14 +353,14 @@ def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
 
 
 def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
-    """Run cycles until `over`; steps that fail are reported and tried again.
+    """Run cycles until `over` returns True; report each failed step, and try it again.
 
-    `over` waits for a number of seconds, and returns whether to end.
+    `over` waits for the given number of seconds, and returns whether to end.
     """
     steps: tuple[tuple[str, Callable[[], Done | None], bool], ...] = (
         ("look", accumulator.look, True),
         ("expire", accumulator.expire_if_due, False),
-        # a failed night is tried again when it is next due
+        # a failed nightly job is tried again when it is next due
         ("night", accumulator.refit_if_due, accumulator.night is None),
         ("compare", accumulator.compare_if_asked, True),
     )

@@ -16,16 +16,18 @@ from time import monotonic, sleep
 
 from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard, kill_if_hung
 
-_FIRST, _LONGEST = 1.0, 60.0  # seconds before a restart
+_FIRST, _LONGEST = 1.0, 60.0  # shortest and longest wait before a restart, in seconds
 _LOOK = 0.5  # seconds between two checks of a silent child
-_ENDING = 30.0  # seconds for the end of a cycle; after a kill, the next process finishes the cycle
+# When the service ends, the child has this many seconds to finish its cycle. Then it is killed, and
+# the next process finishes the cycle.
+_ENDING = 30.0
 
 
 @contextmanager
 def kept_running(
     arguments: Sequence[str], tell: Callable[[str], None], heard: Heard, patience: timedelta
 ) -> Iterator[None]:
-    """Run this program as a child, and restart the child when it ends, until the context ends.
+    """Run this program as a child until the block ends, and restart the child whenever it ends.
 
     The standard input of the child stays open as long as this process lives; when it closes, the
     child ends. The child writes heartbeats to its standard output, and `heard` records them. After
@@ -55,11 +57,11 @@ def watched(
     patience: timedelta,
     over: Callable[[], bool],
 ) -> int:
-    """Run this program as a child until the child ends by itself or `over`; return its exit code.
+    """Run this program as a child until it ends by itself or `over` is True; return its exit code.
 
     A child without a heartbeat for too long is killed. A killed child is always restarted. A
     negative exit code is the number of a signal, as in `subprocess`. When `over` returns True, the
-    child is asked to end, and completes its cycle. Other arguments as in `kept_running`.
+    child gets a signal to end, and completes its cycle. Other arguments as in `kept_running`.
     """
     watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over, math.inf)
     return watch.keep(watch.begin(), lambda code: code < 0)
@@ -80,7 +82,10 @@ class _Watch:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def keep(self, child: subprocess.Popen[bytes], anew: Callable[[int], bool]) -> int:
-        """Restart the process after some exit codes, until `over`; return its last exit code."""
+        """Restart the child until `over` is True, or `anew` is False for its exit code.
+
+        Returns the last exit code.
+        """
         delay = _FIRST
         while True:
             begun = monotonic()
@@ -114,7 +119,7 @@ class _Watch:
                 if self.over() and not lifeline.closed:
                     until = monotonic() + self.ending
                     lifeline.close()
-                    # also ends a child that does not read its standard input yet
+                    # a signal also ends a child that does not read its standard input yet
                     child.terminate()
                 if select.select([said], [], [], _LOOK)[0]:
                     if not os.read(said.fileno(), 1 << 12):

@@ -12,15 +12,15 @@ from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.log.schema import Count, checked
 
 COUNTED = "counted"
-_REACHED = "counted.json"  # file with the number of a seal up to which all seals are counted
+_REACHED = "counted.json"  # file with the number up to which no seal is left to count
 
 
 @dataclass(frozen=True)
 class Counted:
     """The result of counting the shards of a seal.
 
-    version : version of the store that counts them; None without a note
-    left_out : reasons for uncounted shards, by their path in the inbox
+    version : version of the store that counts them; None if no note about the seal exists
+    left_out : why a shard was not counted, by its path in the inbox
     """
 
     version: Count | None = None
@@ -32,7 +32,7 @@ _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 
 def read_counted(inbox: Inbox, number: int) -> Counted:
-    """Read the note of a seal."""
+    """Read the note about a seal."""
     name = _file(number)
     data = inbox.folder.find(name)
     where = f"{inbox.folder.url}/{name}"
@@ -42,13 +42,13 @@ def read_counted(inbox: Inbox, number: int) -> Counted:
 
 
 def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:
-    """Write the note of a seal; repeating a call changes nothing."""
+    """Write the note about a seal; repeating a call changes nothing."""
     content = seal({"version": counted.version, "left_out": dict(counted.left_out)})
     inbox.folder.write(_file(number), content)
 
 
 def counted_up_to(inbox: Inbox) -> int:
-    """Number up to which all seals are counted or left out; errors as in `read_counted`."""
+    """Return the number up to which no seal is left to count; errors as in `read_counted`."""
     data = inbox.folder.find(_REACHED)
     if data is None:
         return 0

@@ -1,7 +1,7 @@
 """Deletions: remove documents from their shards and, exactly, from the statistics.
 
-A rollback to a version before a deletion counts its documents again. Their text is gone by then, so
-the statistics to subtract are copied from another version of the store.
+After a rollback to a version before a deletion, the store counts the deleted documents again. Their
+text no longer exists, so the statistics to subtract are copied from another version of the store.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# File with the number of a version. No rollback up to this version made the store count deleted
-# documents again.
+# File with the number of a version. Rollbacks up to this version have been checked: the store
+# counts no deleted document because of them.
 _HONOURED = "deletions-honoured.json"
-_VERSIONS = 50  # number of versions between two writes of that file
+_VERSIONS = 50  # the file is written again after this many versions
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 
@@ -90,7 +90,7 @@ class Deleting:
         """
         store, folder = self.store(), self._inbox.folder
         version = store.version
-        # a deletion in progress replaces its shards itself
+        # leave out shards of a deletion in progress, which replaces them itself
         begun, ledger = self.deletions.begun(), store.ledger()
         paths = {folder.shard(path): path for path in cut_shards(folder) if path not in begun}
         records = [record for name in paths if (record := ledger.find(name)) is not None]
@@ -145,9 +145,9 @@ class Deleting:
 
 @dataclass
 class Rollbacks:
-    """Finds rollbacks that happened after the latest deletion.
+    """Finds rollbacks that may have made the store count deleted documents again.
 
-    `inbox` has the note of the last version that was checked.
+    A note in `inbox` has the last version that was checked.
     """
 
     inbox: Inbox
@@ -171,7 +171,7 @@ class Rollbacks:
             return False
         self._noted = noted
         log = store.log(first + 1) if first < store.version else ()
-        # versions may have expired, or this may be another store
+        # return True also if versions are missing: they have expired, or this is another store
         if len(log) != store.version - first or any(one.operation == ROLLBACK for one in log):
             return True
         self._seen = store
@@ -181,19 +181,19 @@ class Rollbacks:
         return False
 
     def _found_first(self, store: MomentStore) -> bool:
-        """Do the same as `found`, for an inbox of an earlier release, which wrote no note."""
+        """Do the same as `found` for an inbox without a note, as earlier releases left it."""
         if cut_shards(self.inbox.folder):
             return True
         note_honoured(self.inbox, store.version)
         return False
 
     def honoured(self) -> None:
-        """Begin the next search at the version in the note that `Deleting.delete_again` wrote."""
+        """Search next from the version in the note, which `Deleting.delete_again` has written."""
         self._seen = None
 
 
 def read_honoured(inbox: Inbox) -> int | None:
-    """Version up to which no rollback counts deleted documents; None without a note."""
+    """Return the version up to which rollbacks have been checked; None without a note."""
     data, where = inbox.folder.find(_HONOURED), f"{inbox.folder.url}/{_HONOURED}"
     if data is None:
         return None
@@ -205,7 +205,7 @@ def read_honoured(inbox: Inbox) -> int | None:
 
 
 def note_honoured(inbox: Inbox, version: int) -> None:
-    """Record the version up to which no rollback counts deleted documents."""
+    """Write a note that rollbacks up to a version have been checked."""
     inbox.folder.write(_HONOURED, seal({"version": version}))
 
 

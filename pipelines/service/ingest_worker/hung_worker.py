@@ -16,7 +16,7 @@ _LEAST = 0.2  # seconds between two heartbeats
 
 @dataclass
 class Heard:
-    """Time of the last report, by the present process or by one that ran before it.
+    """Time of the last heartbeat, from the present process or from one that ran before it.
 
     Examples
     --------
@@ -30,26 +30,26 @@ class Heard:
     _begun: float = field(default_factory=monotonic)
 
     def beat(self) -> None:
-        """Record a report now."""
+        """Record a heartbeat now."""
         self._last = monotonic()
 
     def begin(self) -> None:
-        """Record now as the start of a process; a start does not count as a report."""
+        """Record that a process starts now; its start does not count as a heartbeat."""
         self._begun = monotonic()
 
     def silence(self) -> float:
-        """Seconds since the last report, even if an earlier process sent it."""
+        """Return the seconds since the last heartbeat, even if an earlier process sent it."""
         return monotonic() - self._last
 
     def silence_of_process(self) -> float:
-        """Seconds since the present process last reported, or since its start without reports."""
+        """Return the seconds since the last heartbeat or the start of the present process."""
         return min(self.silence(), monotonic() - self._begun)
 
 
 def kill_if_hung(
     child: subprocess.Popen[bytes], heard: Heard, patience: float, tell: Callable[[str], None]
 ) -> None:
-    """Kill a process that was silent for this many seconds, and report it."""
+    """Kill a process that has sent no heartbeat for `patience` seconds, and report it."""
     silence = heard.silence_of_process()
     if silence >= patience:
         tell(f"the counting process has sent no heartbeat for {silence:.0f} s; killed")
@@ -77,6 +77,7 @@ class Beating:
         if monotonic() - self._last < _LEAST:
             return
         self._last = monotonic()
-        # the reader is gone; this process ends when its standard input closes
+        # an error means that the reader of the pipe has ended; this process ends soon, too, as its
+        # standard input closes
         with suppress(OSError):
             os.write(self.pipe, b".")

@@ -18,8 +18,8 @@ from streaming_moments.storage.log.locks import Lock
 def locked(config: ServiceConfig, patience: timedelta = timedelta(0)) -> Iterator[Journal]:
     """Hold the lock of the store of a service, and renew it until the block ends.
 
-    `patience` is how long to wait for another holder, a cycle or a night, before LockHeld. Without
-    a store nothing is written, as its disk may be missing, and a StoreError says so.
+    If another cycle or a nightly job holds the lock for longer than `patience`, raises LockHeld. If
+    there is no store, raises StoreError and writes nothing, because its disk may be missing.
     """
     folder = Folder.at(config.store, config.storage_options or None)
     read_format(folder)

@@ -9,20 +9,19 @@ from streaming_moments.pipelines.jobs.listed.compare import fingerprints
 from streaming_moments.pipelines.jobs.rename import rename
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import SEALED_NAME
-from streaming_moments.storage.inbox.copied import are_of_other_batches
-from streaming_moments.storage.inbox.seals import SEALED
+from streaming_moments.storage.inbox.seals import SEALED, are_of_other_batches
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
-_LOOKED_AT = 5  # number of shards of a place whose contents are compared
+_LOOKED_AT = 5  # contents of at most this many shards of a former place are compared
 
 
 def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentStore, list[str]]:
     """Rename shards that were counted while the inbox was at other places; return these places.
 
-    An inbox at another place is this one if the latest of its counted shards that are here have the
-    content that was counted, and no seal shows that they are of different batches. Errors as in
-    `rename`.
+    The names of counted shards show at which places inboxes were. An inbox at another place was
+    this one if the latest shards under its names that also exist here have the content that was
+    counted. A seal must not show that they come from other batches. Errors as in `rename`.
     """
     moved = []
     for place in _places(store, inbox):
@@ -45,7 +44,7 @@ def _is_same(store: MomentStore, place: str, inbox: Folder, run: Run) -> bool:
     paths = sorted(
         (url.removeprefix(f"{place}/") for url in ledger.under(f"{place}/")), reverse=True
     )
-    # asks for files until enough are found, because an inbox may have sealed many
+    # check files one by one until enough are found, because an inbox may have sealed many
     here = [*islice(filter(inbox.exists, paths), _LOOKED_AT)]
     if not here:
         return False

@@ -35,14 +35,15 @@ from streaming_moments.storage.inbox.set_aside import (
 from streaming_moments.storage.shards import as_shard
 from streaming_moments.storage.store.store import MomentStore
 
-_RETRIED = 100  # most shards that a cycle tries again
+_RETRIED = 100  # a cycle tries to count at most this many set-aside shards again
 Reasons: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class _Unforeseen(ShardError):
     """Reading a shard failed unexpectedly, or the tokeniser failed on a document.
 
-    The shard holds documents of several callers, so it stays until the reader or tokeniser works.
+    The shard is set aside until the reader or the tokeniser works, because it has documents of
+    several callers.
     """
 
 
@@ -60,7 +61,7 @@ class Outcomes:
     failing: dict[str, str]
 
     def named(self, inbox: Inbox) -> tuple[Reasons, Reasons]:
-        """Reasons for refused and set-aside shards, by URL."""
+        """Return the reasons for refused shards, and those for set-aside shards, with URLs."""
         return _named(inbox, self.refused), _named(inbox, self.aside)
 
     def require_none_failing(self, inbox: Inbox) -> None:
@@ -98,7 +99,7 @@ def fails_alone(
     except ShardError as error:
         kind = _Unforeseen if isinstance(error.__cause__, TokeniserFailed) else ShardError
         return kind(url, error.reason)
-    except Exception as error:  # any error of a reader, because it would end every cycle
+    except Exception as error:  # catch any error of a reader, because it would end every cycle
         return _Unforeseen(url, f"{type(error).__name__}: {error}")
     return None
 
@@ -133,7 +134,10 @@ def outcomes(
 
 
 def due_again(log: SealLog) -> tuple[SealedShard, ...]:
-    """Return set-aside shards to count again; delete notes about deleted shards."""
+    """Return the set-aside shards that are due to be counted again.
+
+    Deletes the notes about shards that no longer exist.
+    """
     folder, due = log.inbox.folder, list[SealedShard]()
     for note in all_set_aside(folder):
         if len(due) == _RETRIED:
@@ -160,8 +164,8 @@ def note_outcomes(
 ) -> None:
     """Record the outcomes of shards of seals, and of shards that were counted again.
 
-    The first seal with a failed shard and all later ones get no note, so the next cycle begins
-    there.
+    The first seal with a failing shard gets no note, and no later seal does, so the next cycle
+    begins with that seal.
     """
     inbox = log.inbox
     for shard in (*again, *(shard for one in seals for shard in one.shards)):

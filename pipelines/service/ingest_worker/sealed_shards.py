@@ -1,4 +1,4 @@
-"""Count sealed shards by the rules of an update, except those that no reader can read."""
+"""Count sealed shards as an update does, except those that no reader can read."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ def count_sealed(
     """Count the shards that the ledger does not hold; `bad` of the result has the left-out shards.
 
     `store` is writable. A shard whose documents were all deleted is skipped. If the storage or the
-    cluster fails, no shard is judged. Other errors are as in `update`, unless a shard fails alone.
+    cluster fails, the error is raised. After another error of `update`, each shard is tried alone.
+    Shards that fail alone are left out. If no shard fails alone, the error is raised.
     """
     ledger = store.ledger()
     names = {inbox.folder.shard(shard.path): shard for shard in shards}
-    # a counted shard may have new content from a deletion that was interrupted
+    # compare names only: an interrupted deletion may have given a counted shard new content
     new = {
         name: shard
         for name, shard in names.items()
@@ -45,7 +46,7 @@ def count_sealed(
         except (StoreError, WorkersLost, SchedulerLost, OSError):
             raise
         except Exception:
-            # any error, because a shard that fails must not block the others
+            # catch any error, because a shard that fails must not block the others
             alone = (fails_alone(store, inbox, new[name], run) for name in wanted)
             found = [error for error in alone if error is not None]
             if not found:

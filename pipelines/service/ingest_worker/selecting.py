@@ -1,6 +1,6 @@
 """Compare numbers of topics or states on request, outside all HTTP requests.
 
-A page leaves a note in the inbox. An accumulator compares, and stores the result there.
+A page leaves a note in the inbox. An accumulator compares, and stores the result in the inbox.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _STATES = range(1, 9)
 class Compared:
     """A comparison of numbers of topics or states at a version of the store.
 
-    selection : the result; None where nothing can be compared, and `refusal` says why
-    by_night : whether a night made it
+    selection : the result; None if nothing can be compared, and then `refusal` says why
+    by_night : whether a nightly job made the comparison
     """
 
     version: int
@@ -87,7 +87,7 @@ def compare(store: MomentStore, inbox: Inbox, run: Run) -> Compared:
 
 
 def why_not_compared(store: MomentStore) -> str:
-    """Reason why numbers cannot be compared on a store; empty if they can."""
+    """Return why the store cannot compare numbers of topics or states; empty if it can."""
     try:
         model_selected(store)
     except InvalidInput as error:

@@ -25,14 +25,14 @@ T = TypeVar("T")
 START = "start"  # name of the step that starts the process in which all other steps run
 NAMES = (START, "look", "delete again", "count", "seal", "delete", "expire", "night", "compare")
 _NOTE = "steps.json"
-_LONGEST = 64  # pauses between two tries
+_LONGEST = 64  # wait for at most this many pauses before a failed step is tried again
 
 
 @dataclass(frozen=True)
 class FailingStep:
     """A step whose last attempt failed.
 
-    step : one of `NAMES`; "delete" with the identity of the deletion behind it
+    step : one of `NAMES`; "delete" is followed by the identity of a deletion
     failures : number of consecutive failures
     since, last : times of the first and the last failure, ISO 8601 in UTC
     error : reason of the last failure
@@ -60,7 +60,7 @@ class Steps:
     inbox : holds the notes of failing steps
     warn : called with a line for each failure
     clock : seconds since any fixed time
-    pause : seconds; a step is tried again after 2, 4, 8, ... and at most 64 times as many
+    pause : seconds; a failed step is tried again after 2 pauses, then 4, 8, ... and at most 64
     """
 
     inbox: Inbox
@@ -72,7 +72,7 @@ class Steps:
     _next: dict[str, float] = field(default_factory=dict)
 
     def is_due(self, step: str) -> bool:
-        """Whether the step has no recent failure."""
+        """Whether the step may run now: if it failed, its wait is over."""
         return self._next.get(step, -math.inf) <= self.clock()
 
     def attempt(self, step: str, act: Callable[[], T], idle_is_fine: bool = True) -> T | None:
@@ -90,7 +90,8 @@ class Steps:
             found = act()
         except LockHeld:
             raise
-        except Exception as error:  # any error, because other steps must not wait for its repair
+        # catch any error, because other steps must not wait for its repair
+        except Exception as error:
             self._fail(step, error)
             return None
         if found is not None or (idle_is_fine and step in self._failing):
@@ -104,7 +105,7 @@ class Steps:
         self._note(START)
 
     def keep(self, deletions: frozenset[str]) -> None:
-        """Delete the notes of all deletions except these."""
+        """Delete the notes about failing deletions that are not in `deletions`."""
         for step in [one for one in self._failing if self._is_of_another(one, deletions)]:
             del self._failing[step]
             self._next.pop(step, None)
@@ -125,7 +126,10 @@ class Steps:
         self._note(step)
 
     def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:
-        """Record the current state of one step, without changes to the notes of other steps."""
+        """Record the current state of one step; keep the notes of all other steps.
+
+        If `deletions` are given, delete the notes about other deletions.
+        """
         try:
             before = read_steps(self.inbox)
             after = {one.step: one for one in before}

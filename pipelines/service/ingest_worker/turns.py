@@ -36,7 +36,7 @@ Done: TypeAlias = Turn | Expired | Compared | str
 
 
 def lines_of(found: Done) -> Iterator[str]:
-    """Lines of the log about what a step did."""
+    """Yield the lines of the log about what a step did."""
     if isinstance(found, Turn):
         if found.failed and found == Turn(failed=found.failed):
             return  # a failed step was already reported
@@ -56,7 +56,7 @@ def lines_of(found: Done) -> Iterator[str]:
 
 
 def warnings_of(found: Done) -> Iterator[str]:
-    """Lines of the log about documents that a step could not count."""
+    """Yield the lines of the log about documents that a step could not count."""
     if isinstance(found, Turn):
         for url, reason in found.left_out:
             yield f"left out {url}: {reason}"

@@ -20,9 +20,10 @@ from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, R
 from streaming_moments.storage.lazy_libraries import pa, pc
 from streaming_moments.storage.shards import Shard, ShardFormat
 
-# A batch has this many edges for each document of a usual batch, because an edge is only two names.
+# A batch of edges may have this many times as many records as a batch of documents, because an edge
+# is only two names.
 _ROWS = 8
-# Bytes of memory for each edge of a shard, to find duplicates.
+# Bytes of memory for each edge of a shard, which are needed to find duplicates.
 _KEY_BYTES = 8
 # Bytes for each node and column of the sketch in a pilot. Jobs reserve a multiple of this.
 _COLUMN_BYTES = 2
@@ -73,7 +74,7 @@ class EdgeReader:
         for table, after in tables:
             ends = both_ends(table, self.columns.columns, shard.url, passed)
             passed += table.num_rows
-            # both ends are looked up at once, as each look-up reads all names first
+            # look up both ends together, because each look-up reads all names first
             texts = pa.concat_arrays([one.texts for one in ends])
             places = Values(np.arange(len(texts) + 1), texts).places(self.names)
             given = places.reshape(2, -1).T.astype(np.int64)
@@ -117,7 +118,7 @@ class _Seen:
 def both_ends(
     table: pa.Table, columns: Sequence[str], url: str, passed: int
 ) -> tuple[Values, Values]:
-    """Source and target columns of a batch; `passed` rows were read earlier.
+    """Return the source and target columns of a batch; `passed` rows were read earlier.
 
     Raises ShardError for an edge with only one end, and names its row.
     """
@@ -227,6 +228,6 @@ def _each_once(tables: Sequence[pa.Table]) -> pa.Table:
         return tables[0]
     held = pa.concat_tables(tables)
     names = held[_NAME].combine_chunks().dictionary_encode()
-    # exact, as the sums are whole numbers below 2^53
+    # the float sums are exact, because they are whole numbers below 2^53
     sums = np.bincount(names.indices, held[_COUNT]).astype(np.int64)
     return pa.table({_NAME: names.dictionary, _COUNT: sums})

@@ -25,9 +25,9 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"
-_HELD = 1 << 22  # most ends of edges in the memory of a task before it writes them: 64 MB
+_HELD = 1 << 22  # a task writes ends of edges when it has this many in memory: 64 MB
 _ENTRY_BYTES = 16
-_GROUP_IDS = 1 << 20  # ends of edges in a row group that is written: 8 MB
+_GROUP_IDS = 1 << 20  # at most this many ends of edges are in a row group, unless a node has more
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -51,7 +51,7 @@ class EdgeColumns:
 
 @dataclass(frozen=True)
 class SetDown:
-    """Ends of edges in a file, sorted by the part of the graph that contains the node.
+    """A file of entries, each a node and a neighbour, sorted by the part that contains the node.
 
     `bounds` holds the first entry of each part, and the number of all entries.
     """
@@ -125,9 +125,9 @@ def set_down(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> ReadEdges:
-    """Read the edges of a shard and write them to files of a folder, sorted by part of the node.
+    """Read the edges of a shard; write them to files of a folder, sorted by the part of the node.
 
-    Needs memory for about a million edges, regardless of their number; raises as `read_edges`.
+    Needs memory for about a million edges, however many the shard has. Raises as `read_edges` does.
     """
     held: list[NDArray[np.int64]] = []
     files: list[SetDown] = []
@@ -136,7 +136,7 @@ def set_down(
     def put() -> None:
         entries = np.concatenate(held)
         held.clear()
-        # in 16 bits, because NumPy then sorts by counting, which is fast
+        # convert to 16 bits, because NumPy then sorts by counting, which is fast
         own = part_of(entries[:, 0], parts).astype(np.uint16)
         order = np.argsort(own, kind="stable")
         bounds = np.searchsorted(own[order], np.arange(parts + 1))
@@ -202,7 +202,7 @@ def is_list_file(name: str) -> bool:
 
 
 def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
-    """(nodes,) int64 part of each node, 0 to parts - 1, which depends only on its number.
+    """Return the (nodes,) int64 part of each node, 0 to parts - 1, from its number alone.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
 def _unique(entries: NDArray[np.int64]) -> NDArray[np.int64]:
     """Sort rows and remove duplicates."""
     if entries.size and entries.max() < 1 << 32:
-        # both ends packed in one integer
+        # pack both ends in one integer, which is faster to sort
         packed = entries[:, 0].astype(np.uint64) << _HALF | entries[:, 1].astype(np.uint64)
         packed.sort()
         new = np.ones(packed.size, dtype=np.bool_)

@@ -16,7 +16,7 @@ from streaming_moments.storage.formats import Position, ReadLimits
 from streaming_moments.storage.formats.parquet import is_list
 from streaming_moments.storage.lazy_libraries import pa, pc
 
-_FARTHEST = 1 << 62  # largest number of a symbol
+_FARTHEST = 1 << 62  # numbers of symbols in a sequence are below this
 # Place of a piece whose time is neither a number nor a date: its position in the sequence is
 # unknown.
 ANYWHERE = (-_FARTHEST, 0, _FARTHEST, 0)
@@ -31,7 +31,8 @@ class Spans:
 
     places : (m, 4) int64, places of the first and last symbol, for `Pieces.of`
     numbered : whether places are numbers of symbols
-    steps, ones : number of steps from one row of a sequence to the next, and of those that are 1
+    steps : number of pairs of consecutive rows in the same sequence
+    ones : number of these pairs in which the number of the symbol rises by 1
     """
 
     names: list[str]
@@ -41,7 +42,7 @@ class Spans:
     ones: int = 0
 
     def cut(self, first: int, end: int, place: int) -> Spans:
-        """Select some sequences; the first begins at its symbol `place`."""
+        """Select the sequences from `first` to `end`; drop `place` symbols of the first one."""
         places = self.places[first:end].copy()
         places[0, 0] += place
         return Spans(self.names[first:end], places, self.numbered)
@@ -49,10 +50,10 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Consecutive sequences of a shard; the first may have begun earlier.
+    """Consecutive sequences of a shard.
 
-    If `goes_on`, the first continues the last of the previous batch. Sequences without names have
-    no `spans` (None).
+    If `goes_on`, the first sequence continues the last one of the previous batch. Sequences without
+    names have no `spans` (None).
     """
 
     values: Values
@@ -81,7 +82,7 @@ class OpenPiece:
         first: NDArray[np.int64],
         last: NDArray[np.int64],
     ) -> tuple[list[int], int, list[int], list[int]]:
-        """Join this piece and its continuation: places, length, first and last symbols."""
+        """Join this piece and its continuation; return places, length, first and last symbols."""
         heads = [one for one in (*self.first, *first) if one != ABSENT]
         tails = [one for one in (*self.last, *last) if one != ABSENT]
         return (
@@ -104,8 +105,8 @@ def long_tables(
 
     A run may continue in the next table.
 
-    If times are `numbered`, a run ends where the next number is missing. If a store `joins`
-    pieces, a sequence may continue after rows of another one.
+    If times are `numbered`, a run ends where the next number is missing. If the store `joins`
+    pieces, a sequence may continue after rows of another sequence.
     """
     last: tuple[Any, Any, NDArray[np.int64]] | None = None
     told: bool | None = None  # whether times are numbers; None if it is not known yet
@@ -140,14 +141,14 @@ def long_tables(
         keys = np.asarray(names.dictionary_encode().indices, dtype=np.int64)
         runs = np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1])
         ahead = np.ones(len(keys), np.bool_)
-        # texts are sorted like their times only if all have the same offset
+        # compare the times, too: texts sort like their times only if all have the same UTC offset
         ahead[1:] = np.asarray(later) & ~_before(places[1:], places[:-1])
         ahead[runs] = True
         goes_on = last is not None and last[0] == names[0].as_py()
         if goes_on and last is not None:
             ahead[0] = last[1] < times[0].as_py() and not _before(places[:1], last[2])[0]
         if not joins and len(np.unique(keys[runs])) < len(runs):
-            # a sequence continues after rows of another one
+            # refuse a sequence that continues after rows of another sequence
             first = np.unique(keys[runs], return_index=True)[1]
             ahead[np.delete(runs, first)] = False
         if not ahead.all():
@@ -179,7 +180,7 @@ def long_tables(
 
 
 def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -> Values:
-    """Read symbols from a column of lists; ShardError for a list above the limit."""
+    """Read symbols from a column of lists; raise ShardError for a list above the limit."""
     if not is_list(column.type):
         raise ShardError(
             url,
@@ -232,7 +233,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
-    """Convert times in texts to numbers; `numbers` is whether they are numbers, if known."""
+    """Convert texts to numbers unless `numbers` is False; without `numbers`, only if all can be."""
     if numbers is False or not _is_text(times.type):
         return times
     for kind in (pa.int64(), pa.float64()):
@@ -245,7 +246,7 @@ def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
 
 
 def _places(times: pa.Array) -> NDArray[np.int64]:
-    """(rows, 4) int64 places of the times of rows; each row is a piece with one symbol.
+    """Return (rows, 4) int64 places from the times of rows; each row is a piece with one symbol.
 
     A place is a whole number and a fraction. The fraction of a number is in units of 2^-52, and the
     fraction of a time in seconds is in nanoseconds.
@@ -276,7 +277,7 @@ def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         small = pa.int32() if pa.types.is_time32(kind) else pa.int64()
         counts = np.asarray(times.cast(small), dtype=np.int64)
         return counts // per, counts % per * (10**9 // per)
-    # texts must be dates with times; others are an error
+    # a text must be a date with a time; any other text raises an error
     try:
         return _parted(times.cast(pa.timestamp("ns")))
     except pa.ArrowInvalid:
@@ -284,7 +285,7 @@ def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(rows,) bool, whether a row ends before another one begins."""
+    """Return the (rows,) mask of pieces in `places` that end before those in `others` begin."""
     ends, begins = places[..., 2:], others[..., :2]
     same = ends[..., 0] == begins[..., 0]
     earlier = (ends[..., 0] < begins[..., 0]) | same & (ends[..., 1] < begins[..., 1])
@@ -292,7 +293,7 @@ def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.
 
 
 def _one_on(places: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(rows,) bool, whether the number of a row is 1 more than that of the previous row."""
+    """Return the (rows,) mask of rows whose number is 1 more than that of the previous row."""
     found = np.zeros(len(places), np.bool_)
     whole = (places[1:, 1] == 0) & (places[:-1, 1] == 0)
     found[1:] = whole & (places[1:, 0] - places[:-1, 0] == 1)

@@ -31,14 +31,14 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 
 Symbols = Literal["characters", "words"]
 SYMBOLS: tuple[Symbols, ...] = ("characters", "words")
-# Symbols that are prepared at a time, as the window of each takes about 100 bytes.
+# At most this many symbols are prepared at a time, because the window of each takes 100 bytes.
 PIECE = 1 << 18
 _LETTERS = r"[^\p{L}\p{M}\p{N}]+"
 
 
 @dataclass(frozen=True)
 class SequencesForm:
-    """Place of the symbols of sequences in shards.
+    """Where shards have the symbols of their sequences.
 
     symbols : unit of texts; both "characters" and "words" are folded to lower case
     columns : no column if a text is a sequence. One column of lists, each a sequence. Or three
@@ -81,8 +81,8 @@ class SequencesForm:
 class ReadSymbols(ReadBatch[SymbolBatch]):
     """Chunks of consecutive sequences of a shard.
 
-    `spans` has the name of each chunk's sequence, and its first number if times are numbered;
-    None for sequences without names.
+    `spans` has the name of the sequence of each chunk, and its places; None for sequences without
+    names.
     """
 
     spans: Spans | None = None
@@ -92,9 +92,10 @@ class ReadSymbols(ReadBatch[SymbolBatch]):
 class SequenceReader:
     """Reads the shards of a store of sequences.
 
-    `words` is the alphabet. With `joins`, batches give the pieces of named sequences. If halves
-    are `by_content`, the half of a sequence depends on its name, or without names on its symbols.
-    Otherwise sequences alternate, except for those that are joined.
+    `words` is the alphabet. If the store `joins` pieces, batches also have the pieces of named
+    sequences. If `by_content`, or if pieces are joined, the half of a sequence depends on its name.
+    Without names, it depends on the symbols if `by_content`. Otherwise sequences alternate between
+    the halves.
     """
 
     form: ShardFormat
@@ -164,7 +165,7 @@ class SequenceReader:
             outside = int((batch.symbols[batch.own] < 0).sum())
             told = None if spans is None else spans.cut(*cut)
             yield ReadSymbols(replace(batch, pieces=found), outside, after, told)
-            found = Pieces()  # the first batch of the table has all pieces of the table
+            found = Pieces()  # all pieces of the table are in its first batch
 
 
 def read_sequences(
@@ -179,7 +180,8 @@ def read_sequences(
 ) -> Iterator[tuple[Sequences, Position]]:
     """Read sequences of a shard in batches, as they are stored; raises as `SequenceReader.read`.
 
-    If a store `joins` pieces, a sequence of a long table may continue after rows of another one.
+    If the store `joins` pieces, a sequence of a long table may continue after rows of another
+    sequence.
     """
     few = replace(limits, batch_bytes=max(1, limits.batch_bytes // 8))
     if not sequences.columns:
@@ -218,7 +220,7 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
         parted = pc.utf8_trim_whitespace(pc.replace_substring_regex(folded, _LETTERS, " "))
         lists = pc.split_pattern(parted, " ")
         flat = lists.flatten()
-        # a text without words gives one empty part
+        # leave out the empty part that a text without words gives
         held = np.asarray(pc.not_equal(flat, ""))
         ends = np.concatenate([[0], np.cumsum(held, dtype=np.int64)])
         offsets = np.asarray(lists.offsets, dtype=np.int64)
@@ -234,11 +236,10 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
 class _Pieces:
     """Cuts sequences into batches, and holds the context for the next chunk."""
 
-    # number of the next sequence; in stores of earlier formats, the parity of a number decides its
-    # half
+    # number of the next sequence; in stores of earlier formats, odd numbers belong to the odd half
     number: int
     before: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    seen: int = 0  # symbols of the last sequence so far
+    seen: int = 0  # number of symbols read so far of the last sequence
     open: OpenPiece | None = None  # piece that the next table may continue
 
     def named(
@@ -271,15 +272,15 @@ class _Pieces:
         ends: bool,
         odd: NDArray[np.bool_] | None = None,
     ) -> Iterator[tuple[SymbolBatch, tuple[int, int, int]]]:
-        """Yield each batch with its first sequence, the sequence after its last, and a place.
+        """Yield each batch with the numbers of its first sequence and of the one after its last.
 
-        The place is that of the first symbol of the batch in its sequence.
+        The third number is the place of the first symbol of the batch in its sequence.
         """
         sequence, place, last = 0, 0, len(offsets) - 2
         while sequence <= last:
             stop = int(np.searchsorted(offsets, offsets[sequence] + place + PIECE, side="right"))
             if place == 0 and stop - 1 > sequence:
-                # takes as many whole sequences as fit
+                # take as many whole sequences as fit
                 end, upto = stop - 1, None
             else:
                 end, upto = sequence + 1, place + PIECE
@@ -313,7 +314,7 @@ class _Pieces:
         held[0], begins[0] = context.size, not goes_on
         sizes = np.diff(cuts) - held
         sizes[0] += self.seen if goes_on else 0
-        # a continued sequence stays in the half in which it began
+        # a continued sequence has the number with which it began, and so stays in its half
         numbers = self.number + np.cumsum(begins) - 1
         self.number = int(numbers[-1]) + 1
         finished = np.ones(chunks, np.bool_)

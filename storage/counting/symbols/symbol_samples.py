@@ -59,10 +59,11 @@ def sample_symbols(
     found = read_sequences(shard, form, sequences, limits, storage_options)
     for one, _ in steadily(found, shard, storage_options):
         offsets, size, looked = one.values.offsets, len(one.values.texts), 0
-        joined = np.ones(size + 1, np.bool_)  # whether each symbol follows the previous one
+        # whether each symbol is in the same sequence as the previous one
+        joined = np.ones(size + 1, np.bool_)
         joined[offsets[:-1]] = False
         last = np.empty(0, np.int64)
-        # a list may have a million different symbols, so it is read in parts that fit in memory
+        # read a list in parts that fit in memory, because it may have a million different symbols
         while looked < size and nbytes <= limits.pilot_bytes:
             held = len(places), len(pairs)
             symbols = _coded(one.values.texts[looked : looked + _PIECE], places)
@@ -92,7 +93,7 @@ def sample_symbols(
 
 
 def _coded(texts: pa.Array, places: dict[str, int]) -> NDArray[np.int64]:
-    """(symbols,) int64 place of each symbol, -1 if it is missing; new symbols get places."""
+    """Return the (symbols,) int64 place of each symbol, -1 if it is missing; add new symbols."""
     coded = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
     indices = np.asarray(pc.fill_null(coded.indices, -1), dtype=np.int64)
     used, inverse = np.unique(indices, return_inverse=True)

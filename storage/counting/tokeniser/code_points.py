@@ -1,4 +1,4 @@
-"""Code points: table with an entry for each; with it, kernels find the same words as `words`."""
+"""Code points: a table with an entry for each, from which kernels find words as `words` does."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _BLOCK = 64
 
 @functools.cache
 def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Table entries of the code points up to `last`, once for raw and once for folded texts.
+    """Return two tables of the code points up to `last`: for raw texts, and for folded ones.
 
-    Two (last + 1,) uint64 arrays, see token_kernels, derived from `unicodedata` like the reference
-    tokeniser. A folded text must not be folded again, because that may change it.
+    They are (last + 1,) uint64 arrays, see `token_kernels`. Like the reference tokeniser, they are
+    made with `unicodedata`. A folded text must not be folded again, because that may change it.
     """
     points = np.arange(last + 1, dtype=np.uint64)
     chars = points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
@@ -33,7 +33,7 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
     plain = np.zeros_like(points)
     plain[letters | marks] = _spelled(points[letters | marks])
     plain[letters] |= np.uint64(token_kernels.BEGINS)
-    # control characters and invalid points neither fold nor join
+    # leave out control characters and invalid code points, which neither fold nor join
     changed = _changed("".join(map(chr, np.flatnonzero(major != ord("C")).tolist())))
     near: dict[str, int] = {}
     joined, joins = token_kernels.JOINED, token_kernels.JOINS
@@ -59,7 +59,7 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def symbols_of(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Table entries that suffice for texts in UTF-8.
+    """Return the two tables of `symbols`, as large as texts in UTF-8 need them.
 
     Texts without code points beyond the basic plane get the smaller table, which takes a fifth of
     the time.
@@ -69,7 +69,7 @@ def symbols_of(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def _changed(text: str) -> list[str]:
-    # Characters that decompose or fold. Most blocks have none, and are skipped as a whole.
+    # Returns characters that decompose or fold. Most blocks have none, and are skipped as a whole.
     blocks = (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
     return [char for block in blocks if _changes(block) for char in block if _changes(char)]
 

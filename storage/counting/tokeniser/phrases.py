@@ -14,16 +14,18 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.counting.tokeniser import token_kernels
 
 Phrase = tuple[str, ...]
-# Separator between the words of a phrase in its term. With phrases no word contains it: words of
-# letters never do, and `TokenPolicy.splitter` replaces it in others.
+# Separator of the words of a phrase in its term. No word may contain it if there are phrases. Words
+# of the default tokeniser never do; `TokenPolicy.splitter` replaces it in words of other
+# tokenisers.
 BETWEEN = "_"
 LONGEST = 3
-# Smallest normalised pointwise mutual information, and fewest occurrences in the sample.
+# A phrase has at least this normalised pointwise mutual information, and at least this many
+# occurrences in the sample.
 _LEAST_NPMI, _LEAST_OFTEN = 0.5, 10
 
 
 def term_of(phrase: Phrase) -> str:
-    """The term of a phrase.
+    """Return the term of a phrase.
 
     Examples
     --------
@@ -55,7 +57,7 @@ def by_first_word(phrases: Iterable[Phrase]) -> dict[str, list[Phrase]]:
 def joined(
     words: Sequence[str], by_first: Mapping[str, Sequence[Phrase]]
 ) -> Iterator[tuple[str, bool]]:
-    """Words and phrases of a text in order, and whether each is a phrase.
+    """Yield the words and phrases of a text in order, and whether each is a phrase.
 
     From left to right, the longest phrase that begins at a word replaces its words.
 
@@ -77,7 +79,7 @@ def joined(
 
 
 def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
-    """Raise InvalidInput unless a phrase has two or three words, and all of them are `kept`.
+    """Raise InvalidInput unless a phrase has two or three words, all of them in `kept`.
 
     Stop words are allowed, and count only in phrases.
     """
@@ -118,7 +120,7 @@ class OrderedTerms:
 
     @classmethod
     def concatenate(cls, parts: Sequence[OrderedTerms]) -> OrderedTerms:
-        """The passages of all parts, over the same terms."""
+        """Join the passages of several parts, which have the same terms."""
         sizes = np.cumsum([0, *(one.terms.size for one in parts)])
         starts = [one.starts[:-1] + before for one, before in zip(parts, sizes, strict=False)]
         return cls(
@@ -129,14 +131,14 @@ class OrderedTerms:
 def found_phrases(
     names: Sequence[str], order: OrderedTerms, longest: int, least_often: int = 0
 ) -> tuple[Phrase, ...]:
-    """Pairs and triples of words of a sample that stand together more often than chance, sorted.
+    """Return pairs and triples of words that stand together more often than chance, sorted.
 
     A pair counts if its normalised pointwise mutual information is at least 0.5 (1 if the words
     only occur together, 0 by chance) and it occurs at least ten times. A triple counts if a pair in
     it and the third word satisfy the same conditions.
 
     names : (m,) the terms of the sample
-    longest : words of the longest phrase, 2 or 3
+    longest : largest number of words in a phrase, 2 or 3
 
     Examples
     --------
@@ -188,13 +190,15 @@ def _stand_together(
 
 @dataclass(frozen=True, eq=False)
 class PhraseIndex:
-    """Finds phrases among the keys of words, for the kernel that counts.
+    """Finds phrases by the keys of words, for the kernel that counts.
 
-    keys : strings of the keys that are not terms, after those of the terms
-    steps : (2^b, 2) uint64, hash table from the key of the words before, and the key of a word, to
-        the key of all of them
-    marks : (keys,) uint8, whether a phrase continues a key (1), whether it is a phrase (2), and
-        whether it is a stop word (4), which only counts in phrases; None without phrases
+    The key of a term is its row. Words and parts of phrases that are no terms have further keys.
+
+    keys : word of each further key; empty for several words
+    steps : (2^b, 2) uint64, hash table: from the key of one or two words, and the key of the next
+        word, to the key of all these words
+    marks : (keys,) uint8, flags of each key: a phrase begins with it (1), it is a phrase (2), it is
+        a stop word, which only counts in phrases (4); None without phrases
     """
 
     keys: tuple[str, ...]
@@ -205,7 +209,7 @@ class PhraseIndex:
     def of(
         cls, terms: Mapping[str, int], phrases: Iterable[Phrase], stopped: Container[str]
     ) -> PhraseIndex:
-        """Index the phrases of a policy by rows of vocabulary terms, and stop words in phrases."""
+        """Index phrases; `terms` gives the row of each term, and `stopped` has the stop words."""
         places, keys = dict[Phrase, int](), list[str]()
 
         def key_of(part: Phrase) -> int:
@@ -214,7 +218,7 @@ class PhraseIndex:
                 return row
             if part not in places:
                 places[part] = len(terms) + len(keys)
-                # keys of several words differ from keys of single words
+                # several words get an empty string, which a look-up of single words never finds
                 keys.append(part[0] if len(part) == 1 else "")
             return places[part]
 

@@ -73,10 +73,11 @@ def spell(
 
     Returns the spelled texts, the (documents + 1,) first byte of each, and a (documents,) mask of
     hard texts. A hard text has no bytes here, because it must be folded as a whole. Folding by code
-    points is correct under three conditions: each of them is in form NFC before and after; marks
-    are in canonical order; and no code point could join the starter before it.
+    points is correct under three conditions: each code point is in form NFC before and after the
+    folding; marks are in canonical order; and no code point could join the starter before it.
     """
-    # a code point beyond ASCII may fold to twice its bytes; the rest is padding for wider access
+    # a code point beyond ASCII may fold to twice its bytes; the last lanes are padding, because
+    # kernels read 8 bytes at a time
     most = 2 * int(offsets[-1] - offsets[0]) + offsets.size
     lanes = np.empty(most // 8 + 4, dtype=np.uint64)
     begins = np.zeros(offsets.size, dtype=np.int64)
@@ -233,7 +234,7 @@ def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]
 def index_steps(ends: NDArray[np.uint64], steps: NDArray[np.uint64]) -> None:
     """Fill `steps`, (2^b, 2) zeros with more rows than `ends`, from (steps, 3) keys.
 
-    A row of `ends` has the key of one or more words, that of the next word, and that of both.
+    A row of `ends` has the key of one or more words, that of the next word, and that of all these.
     """
     for before, key, after in ends.tolist():
         pair = (before << 32 | key) + 1
@@ -264,17 +265,18 @@ def count_words(
     """`[Counter(p) for text in texts for p in policy.passages(text)]`, as canonical CSR.
 
     `places` has the index of a document in `folded`, or -1 if it is in `spelled`. Keys below
-    `n_words` are rows, others stop words. `longest` is the largest number of lanes of a key.
-    Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words, counts,
-    tokens outside up to each passage (shaped like indptr), and the number of passages of each text.
+    `n_words` are rows, and others are stop words. `longest` is the largest number of lanes of a
+    key. Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words,
+    counts, tokens outside up to each passage (shaped like indptr), and the number of passages of
+    each text.
 
     With phrases, `marks` has a row for each key that is not a stop word, and keys from `n_words` on
-    are outside; `steps` is from `index_steps`. Without phrases give None, which compiles to a
-    kernel without that work.
+    are outside; `steps` is from `index_steps`. Without phrases give `marks=None`; for this, Numba
+    compiles a kernel without that work.
 
-    The result grows by doubling, as its upper bound is far too large. It grows outside of the
-    kernel, as a loop that may replace an array counts references in each turn and takes four times
-    as long.
+    The arrays of the result grow by doubling, because their upper bound is far too large. They grow
+    outside of the kernel: a loop that may replace an array counts references in each turn and takes
+    four times as long.
     """
     spans = np.stack([begins[:-1], begins[1:]], axis=1)
     hard = places >= 0
@@ -331,7 +333,8 @@ def _grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
 
 @kernel(inline="always")
 def _lane(spelled: NDArray[np.uint64], at: np.int64) -> Any:
-    # 8 bytes from any place, of two aligned lanes; a shift by 64 is undefined
+    # Returns the 8 bytes from any place, which are in two aligned lanes. The second lane is shifted
+    # in two steps, because a shift by 64 is undefined.
     shift = np.uint64(at & 7) << np.uint64(3)
     index = np.uint64(at >> 3)
     return spelled[index] >> shift | spelled[index + _ONE] << _ONE << (_LAST - shift)

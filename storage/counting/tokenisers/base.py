@@ -11,9 +11,9 @@ from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
 
-# Bounds of the words of a document, where each word counts its characters and one more: 50 times
-# the length of the document, plus 1,000. For comparison: all pieces of 1 to 6 characters have 27
-# times the length.
+# The words of a document may have at most 50 times (its length + 1,000) characters, where each word
+# counts as one character longer. For comparison: all pieces of 1 to 6 characters of a document have
+# 27 times its length.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
 _AT_ONCE = 1_024  # number of words that are read from an iterator before their size is checked
 
@@ -68,9 +68,9 @@ class TokeniserMissing(StoreError):
 def words_by(split: Splitter, name: str, text: str) -> list[str]:
     """Cut a text by the tokeniser of this name, without empty words.
 
-    Raises TokeniserFailed if `split` fails, or returns more than fifty times the text, or anything
-    but strings of valid Unicode without NUL, which ends words in memory. Errors are logged, so they
-    contain nothing of the text, not even the message of an error of `split`.
+    Raises TokeniserFailed if `split` fails, or returns more than about fifty times the text. Words
+    must be strings of valid Unicode without NUL, which ends words in memory. Errors are logged, so
+    they contain nothing of the text, not even the message of an error of `split`.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
         found: object = split(text)
         several = isinstance(found, Iterable) and not isinstance(found, str | bytes)
         listed: list[Any] = _bounded_list(cast("Any", found), most) if several else [found]
-    except MemoryError:  # a problem of the machine, not of the document
+    except MemoryError:  # no failure of the tokeniser: the machine has too little memory
         raise
     except Exception as error:
         raise TokeniserFailed(
@@ -91,7 +91,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     if not several or not {*map(type, listed)} <= {str}:
         other = [one for one in listed if not several or not isinstance(one, str)]
         _require_none(other, "a list with " if several else "", name, text)
-    # joins the words first, as checking each word takes longer
+    # check the joined words, because checking each word takes longer
     whole = "".join(listed)
     if len(whole) + len(listed) > most:
         raise TokeniserFailed(

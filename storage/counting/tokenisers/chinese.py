@@ -14,7 +14,7 @@ _RULES = 1
 
 @dataclass(frozen=True)
 class Chinese:
-    """Words of Chinese texts, and of other languages within them."""
+    """Cuts Chinese texts into words, with the words of other languages in them."""
 
     version: str
 
@@ -27,6 +27,6 @@ class Chinese:
 
 
 def opened(_: str) -> Chinese:
-    """Return the tokeniser; InvalidInput without its library."""
+    """Return the tokeniser; raise InvalidInput if its library is missing."""
     library("rjieba", Chinese.name)
     return Chinese(versions(_RULES, "rjieba"))

@@ -38,9 +38,9 @@ def is_name(text: str) -> bool:
 def opened(name: str) -> Function:
     """Import the function `MODULE:FUNCTION`.
 
-    The name comes from a store, perhaps of a stranger. So only a function is accepted that its
-    author marked as a tokeniser by an attribute `version`, under the name of its definition. Raises
-    InvalidInput if it cannot be imported, is not such a function, or has another name.
+    The name may come from the store of a stranger, who must not choose which function runs here. So
+    the author of the function must have marked it as a tokeniser by an attribute `version`, and the
+    name must be that of its definition. Raises InvalidInput otherwise, or if the import fails.
     """
     module, _, path = name.partition(":")
     try:
@@ -67,10 +67,10 @@ def opened(name: str) -> Function:
 
 
 def name_of(function: Callable[[str], Any]) -> str:
-    """`MODULE:FUNCTION` of a function that workers can import by this name.
+    """Return the name `MODULE:FUNCTION` by which workers can import a function.
 
-    Raises InvalidInput for other functions, such as those defined in a notebook or within another
-    function.
+    Raises InvalidInput if they cannot, such as for a function that is defined in a notebook or
+    within another function.
     """
     module, path = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     name = f"{module}:{path}"

@@ -14,7 +14,7 @@ from streaming_moments.storage.counting.tokenisers.libraries import letters_of, 
 _RULES = 1
 # parts of speech that are dropped: particles, auxiliary verbs, signs and blanks
 _DROPPED = frozenset({"助詞", "助動詞", "補助記号", "記号", "空白"})
-# most bytes of a text that SudachiPy accepts
+# SudachiPy accepts texts of at most this many bytes
 _MOST_BYTES = 40_000
 
 
@@ -29,20 +29,20 @@ class Japanese:
 
     def splitter(self) -> Splitter:
         sudachi = library("sudachipy", self.name)
-        # a tokenizer must not be used by two threads at once
+        # make a tokenizer for this thread, because two threads must not use one at once
         tokenize = _dictionary().tokenizer(mode=sudachi.SplitMode.A).tokenize
 
         def split(text: str) -> Iterator[str]:
             for part in _parts(folded_text(text)):
                 kept = (one for one in tokenize(part) if one.part_of_speech()[0] not in _DROPPED)
-                # the dictionary writes Latin words with capitals
+                # fold case again, because the dictionary writes Latin words with capitals
                 yield from letters_of(one.dictionary_form().casefold() for one in kept)
 
         return split
 
 
 def opened(_: str) -> Japanese:
-    """Return the tokeniser; InvalidInput without its library or dictionary."""
+    """Return the tokeniser; raise InvalidInput if its library or dictionary is missing."""
     _dictionary()
     return Japanese(versions(_RULES, "sudachipy", "sudachidict-small"))
 

@@ -36,7 +36,7 @@ class Korean:
 
 
 def opened(_: str) -> Korean:
-    """Return the tokeniser; InvalidInput without its library."""
+    """Return the tokeniser; raise InvalidInput if its library is missing."""
     library("kiwipiepy", Korean.name)
     return Korean(versions(_RULES, "kiwipiepy", "kiwipiepy-model"))
 

@@ -17,7 +17,7 @@ _NAME = "lemmas"
 
 @dataclass(frozen=True)
 class Lemmas:
-    """The dictionary forms of the words that the default finds, such as `house` of houses."""
+    """Cuts texts into dictionary forms of the words of the default, such as `house` for houses."""
 
     language: str
     code: str
@@ -29,14 +29,14 @@ class Lemmas:
 
     def splitter(self) -> Splitter:
         lemma, code = library("simplemma", _NAME).lemmatize, self.code
-        # the dictionary writes German nouns with capitals
+        # fold case again, because the dictionary writes German nouns with capitals
         return lambda text: letters_of(lemma(word, code).casefold() for word in words(text))
 
 
 def opened(language: str) -> Lemmas:
     """Return the tokeniser of a language, by its English name or ISO 639-1 code.
 
-    Raises InvalidInput without its library, or for a language without lemmas.
+    Raises InvalidInput if the library is missing, or has no lemmas for the language.
     """
     given = language.lower()
     name = LANGUAGE_MAPPING.get(given, given)

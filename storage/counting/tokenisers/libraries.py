@@ -24,7 +24,7 @@ def library(module: str, extra: str) -> Any:
 
 
 def versions(rules: int, *packages: str) -> str:
-    """Version of a tokeniser, from the versions of its rules, of `words`, and of its packages.
+    """Return the version of a tokeniser: the versions of its rules, of `words`, and its packages.
 
     Read it only once, at the import: a package may be replaced on disk while the process runs.
 

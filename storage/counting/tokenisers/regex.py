@@ -31,7 +31,7 @@ class Pattern:
 
 
 def opened(pattern: str) -> Pattern:
-    r"""Return the tokeniser of a pattern; InvalidInput for one that does not compile.
+    r"""Return the tokeniser of a pattern; raise InvalidInput if the pattern does not compile.
 
     Examples
     --------

@@ -25,7 +25,7 @@ class Family:
     """Tokenisers with the same name and different arguments.
 
     file : its module in this folder, with `opened(argument)`
-    argument : the part after the name and a colon, as in help; empty without one
+    argument : what to write after the name and a colon, as help shows it; empty without argument
     also : another name
     """
 
@@ -41,8 +41,8 @@ class Family:
         return found
 
 
-# Words of several scripts and cases, with digits and signs: other versions of a tokeniser cut them
-# differently.
+# A text in several scripts and cases, with digits and signs, so that other versions of a tokeniser
+# are likely to cut it differently.
 _PROBE = "The ships' 2 CAPTAINS read, in 1492: c++ 10%, Überraß море 法院在海上。東京 한국어는 ไทย"
 FAMILIES: tuple[Family, ...] = (
     Family(COMPILED, "compiled"),
@@ -57,7 +57,7 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def spellings() -> str:
-    """Values of `--tokeniser`, for help and errors.
+    """Return the values of `--tokeniser`, for help and errors.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def spellings() -> str:
 
 
 def known_names() -> tuple[str, ...]:
-    """Names of tokenisers, or their parts before an argument, for completion by a shell.
+    """Return names of tokenisers, up to the colon before an argument, for completion by a shell.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def tokeniser_of(name: str, version: str) -> Tokeniser:
 
 @functools.cache
 def probed(name: str) -> str:
-    """SHA-256 of the words that a tokeniser finds in a text in several scripts.
+    """Return the SHA-256 of the words that a tokeniser finds in a text in several scripts.
 
     Two processes compare their tokenisers by it.
 

@@ -13,13 +13,13 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter
 from streaming_moments.storage.counting.tokenisers.libraries import library, versions
 
 _RULES = 1
-_KNOWN = 1 << 16  # most words whose stems a thread caches
+_KNOWN = 1 << 16  # a thread caches the stems of at most this many words
 _NAME = "stems"
 
 
 @dataclass(frozen=True)
 class Stems:
-    """The stems of the words that the default finds, such as `hous` of houses."""
+    """Cuts texts into stems of the words that the default finds, such as `hous` for houses."""
 
     language: str
     version: str
@@ -30,7 +30,7 @@ class Stems:
 
     def splitter(self) -> Splitter:
         stem = library("snowballstemmer", _NAME).stemmer(self.language).stemWord
-        # the stemmer is in Python, and a text repeats its words
+        # cache stems, because the stemmer is in Python, and texts repeat their words
         known = lru_cache(maxsize=_KNOWN)(stem)
         return lambda text: map(known, words(text))
 

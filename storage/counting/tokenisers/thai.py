@@ -14,7 +14,7 @@ _RULES = 1
 
 @dataclass(frozen=True)
 class Thai:
-    """Words of Thai texts, and of other languages within them."""
+    """Cuts Thai texts into words, with the words of other languages in them."""
 
     version: str
 
@@ -28,6 +28,6 @@ class Thai:
 
 
 def opened(_: str) -> Thai:
-    """Return the tokeniser; InvalidInput without its library."""
+    """Return the tokeniser; raise InvalidInput if its library is missing."""
     library("pythainlp.tokenize", Thai.name)
     return Thai(versions(_RULES, "pythainlp"))

@@ -169,8 +169,8 @@ def test_states_of_records_are_written(run, view_store, views, tmp_path):
     assert np.allclose(alone, expected)
     assert not np.allclose(found["proportions"].to_pylist(), expected)
     assert (
-        "the views are text, day; give some of text, ids, class"
-        in run(*asked, "--views", "text,day")[2]
+        "the given views are text, day, but the views of the model are text, ids, class; "
+        "give some of these" in run(*asked, "--views", "text,day")[2]
     )
 
 

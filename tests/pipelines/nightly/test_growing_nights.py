@@ -162,7 +162,7 @@ def test_there_are_at_most_so_many_words(nights_of):
     assert report["words_added"] == 0
     assert report["growth"].endswith(
         f"no words were added: the vocabulary has {words + 2} words, which is the "
-        "maximum; `rebase` the store"
+        "maximum; `rebase` the store to choose new words"
     )
     assert nights_of.store.basis.n_words == words + 2
 

@@ -457,7 +457,7 @@ def test_more_topics_than_a_new_store_allows_end_the_night_before_it(place, caps
     with pytest.raises(SystemExit) as ended:
         main(["nightly", text])
     assert ended.value.code == 2
-    told = "[refit] topics has 5, 40, more than [create] max_topics (4); raise max_topics or"
+    told = "[refit] topics contains 5, 40, more than [create] max_topics (4); raise max_topics or"
     assert told in capsys.readouterr().err
     assert not (place / "store" / "log").exists()
 

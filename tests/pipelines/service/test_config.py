@@ -126,7 +126,7 @@ def test_an_inbox_in_the_folder_of_the_store_is_refused(inbox):
         ),
         (
             {"listen": {"origins": ["https://a"]}},
-            "origins: pages of other sites need tokens; give tokens",
+            "origins: pages of other web sites may call the service only with tokens; give tokens",
         ),
     ],
 )
@@ -165,10 +165,12 @@ def test_what_belongs_together_is_given_together():
     night = {"night": "n", "refit_documents": 1}
     assert of(accumulate=night).accumulate.refit_documents == 1
     assert of(accumulate={"night": "n", "refit_every": "1h"}).accumulate.night == "n"
-    with pytest.raises(InvalidInput, match="night is given without the time to run it; add refit_"):
+    with pytest.raises(
+        InvalidInput, match="night is given without a time when it runs; add refit_"
+    ):
         of(accumulate={"night": "n"})
     for alone in ({"refit_documents": 1}, {"refit_every": "1h"}):
-        with pytest.raises(InvalidInput, match="is given without the night to run; add the file"):
+        with pytest.raises(InvalidInput, match="is given without a night to run; add the conf"):
             of(accumulate=alone)
 
 

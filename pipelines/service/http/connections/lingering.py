@@ -1,6 +1,6 @@
-"""Reading of bodies that an answer left unread, so that clients get the answer.
+"""Read the rest of a body after the answer to it, so that the client gets the answer.
 
-A connection that closes with unread bytes is reset, and the client's system then drops the answer.
+If a connection closes with unread bytes, it is reset, and the client's system drops the answer.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LINGERS = "lingers"  # key in the scope of an answered request whose body is still being read
 _CLOSES = (b"connection", b"close")
-_TIMES = 4  # reading stops after this multiple of the largest accepted body
+_TIMES = 4  # reading stops after this multiple of the size of the largest accepted body
 _SILENT = 2.0  # seconds without a byte after which reading ends
 
 
 @dataclass(frozen=True)
 class Lingering:
-    """Application that keeps reading an unread body after the whole answer, and drops it.
+    """Application that reads and drops the rest of a body after it has sent the whole answer.
 
-    body : bytes of the largest accepted body; the connection closes after four times as many
-    seconds : time after which the connection closes; a silent client has two
+    body : bytes of the largest accepted body; the connection closes after four times as many bytes
+    seconds : time after which the connection closes; after 2 seconds if the client is silent
     """
 
     app: App
@@ -52,8 +52,8 @@ class Lingering:
             if message["type"] == "http.response.start":
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
-                # The client has read the length of the answer, so the answer is complete for the
-                # client, although the connection stays open.
+                # Keep the connection open. The client has the length of the answer, so the answer
+                # is complete for the client.
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 
@@ -64,7 +64,7 @@ class Lingering:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _drop(self, receive: Receive) -> None:
-        """Read the rest of a body within the bounds, and drop it."""
+        """Read and drop the rest of a body, up to the limits of bytes and seconds."""
         left, more = _TIMES * self.body, True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.seconds):

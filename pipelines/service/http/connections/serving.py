@@ -34,7 +34,7 @@ _IDLE = 30  # seconds for which an idle connection stays open
 def server_of(app: App, config: ServiceConfig, tell: Callable[[str], None]) -> uvicorn.Server:
     """Make a server of an application; on SIGTERM it completes open requests and ends.
 
-    `tell` is called with its address once it listens.
+    The server calls `tell` with its address as soon as it listens.
     """
     listen, limits = config.listen, config.limits
     return _Announced(
@@ -139,11 +139,12 @@ def require_certificate(listen: ListenSection) -> None:
 
 
 def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
-    """HTTP protocol with a bounded wait for the head of a request.
+    """Return an HTTP protocol that limits how long and how many connections wait.
 
-    The same bound holds for clients that do not read an answer. A connection above the maximum
-    closes the one that has been idle for longest, so idle clients keep no one out. Connections
-    beyond twice the maximum are closed at once, because the process needs other open files.
+    It closes a connection that sends no head of a request for `seconds`, or that does not read an
+    answer for as long. If `most` connections are open, a new connection closes the one that has
+    been idle for longest, so idle clients keep no one out. If twice as many are open, new
+    connections are closed at once, because the process needs other open files.
     """
 
     class Patient(H11Protocol):
@@ -163,7 +164,7 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
             self._wait()
 
         def is_idle(self) -> bool:
-            """Whether no request is in progress; a request whose answer is sent does not count."""
+            """Whether no request is in progress; a request that has been answered is over."""
             cycle = self.cycle
             done = cycle is None or cycle.response_complete or LINGERS in cycle.scope
             return done and not self.transport.is_closing()
@@ -189,7 +190,7 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
         def send_400_response(self, msg: str) -> None:
             """Answer an invalid request in JSON, like other errors, instead of plain text."""
             problem = Problem(400, _NOT_HTTP, headers={"Connection": "close"})
-            # no handler sees this request, and no log line has its id
+            # make an id here, because no handler sees this request
             body = to_json(problem.content(uuid.uuid4().hex))
             headers = [*problem.all_headers().items(), ("Content-Length", str(len(body)))]
             told = [(name.encode(), value.encode()) for name, value in headers]
