@@ -187,7 +187,7 @@ def plot_map(
         labels[-1].set_parse_math(False)
         # give letters a white outline, because edges of circles can cross them
         labels[-1].set_path_effects([withStroke(linewidth=2.5, foreground="white")])
-        labels[-1].set_in_layout(False)  # else a later layout would move circles below labels
+        labels[-1].set_in_layout(False)  # a later layout would move circles below labels otherwise
     axis.set_aspect("equal", adjustable="datalim")
     axis.set(xticks=[], yticks=[], title="near topics have similar words")
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)

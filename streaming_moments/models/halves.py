@@ -127,7 +127,7 @@ def _whole_and_halves(rows: Rows) -> tuple[Rows, Rows, Rows]:
 
 
 def parts_of(three: Rows) -> tuple[Rows, Rows, Rows]:
-    """Split rows that hold all three into those of the whole, of the even and of the odd half."""
+    """Split rows that hold the whole and both halves: into whole, even half and odd half."""
     whole, even, odd = (three.prepared("pair counts", partial(_part, place)) for place in range(3))
     return whole, even, odd
 
@@ -151,7 +151,8 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
 
     where the inner norms are L1. (a - b) / 2 has the distribution of the noise of the whole,
     because a half has twice the variance of the whole. The second norm is the bias that both halves
-    share (the jackknife of two halves), and what the rounds of the whole lacked to convergence.
+    share (the jackknife of two halves), plus the part to which the rounds of the whole had not yet
+    converged.
 
     For the probability of one word, these differences are a single draw of its error. So their
     squares are averaged with the variance of its count, which is proportional to the probability.
@@ -225,12 +226,12 @@ def _scores(halves: HalfRows, fits: Sequence[Any], shares: Sequence[float]) -> l
 
 
 def even_pairs(statistics: Statistics) -> PairRows:
-    """Pair counts of the even half of the documents."""
+    """Return the pair counts of the even half of the documents."""
     return PairRows.of(statistics, half=0)
 
 
 def odd_pairs(statistics: Statistics) -> PairRows:
-    """Pair counts of the odd half of the documents."""
+    """Return the pair counts of the odd half of the documents."""
     return PairRows.of(statistics, half=1)
 
 
@@ -285,7 +286,7 @@ def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTo
 def pair_logarithms(
     pairs: PairRows, state: PairTopics, shares: Sequence[float] = (0.0,)
 ) -> NDArray[np.float64]:
-    """Sum over the pairs of each row: log-likelihoods, and number of pairs (r, shares + 1).
+    """Return sums over the pairs of each row, (r, shares + 1): log-likelihoods, number of pairs.
 
     There is a log-likelihood for each share: the fraction of pairs in which the topics of the two
     words are independent. The topics of other pairs follow Omega.

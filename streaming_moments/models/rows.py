@@ -185,7 +185,7 @@ class InMemory:
         return [function(part, *shared) for part in parts]
 
     def shared(self, value: Any) -> Any:
-        """The value itself."""
+        """Return the value itself."""
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:

@@ -169,7 +169,7 @@ class StoredModel:
 
     @property
     def scored(self) -> NDArray[np.float64] | None:
-        """(n, k) distributions over words whose coherence can be computed; None without such."""
+        """(n, k) distributions over words whose coherence can be computed; else None."""
         return None
 
     @property

@@ -117,7 +117,7 @@ def seen_rows(
 
 
 def core_by_rows(rows: Rows, cores: Sequence[Any]) -> CoreMomentsByRows:
-    """Make core moments from strips of the `core_rows`: only their products are copied here."""
+    """Make core moments from strips of the `core_rows`, and copy only products to this process."""
     core, number = rows.basis.core, len(cores)
     cut = strips(range(number), 8 * core**2)
     given = [[cores[index] for index in strip] for strip in cut]

@@ -435,7 +435,7 @@ class TopicModel(StoredModel):
 
     @property
     def moments(self) -> tuple[int, float]:
-        """Topics, and alpha0."""
+        """Number of topics, and alpha0."""
         return self.n_topics, self.alpha0
 
     def summary(self) -> dict[str, Any]:
@@ -478,7 +478,7 @@ class TopicModel(StoredModel):
         Raises
         ------
         InvalidInput
-            The number of names differs from the words of the model, or `number` is below 1.
+            The numbers of names and of words of the model differ, or `number` is below 1.
         ModuleNotFoundError
             pandas is not installed; the message has the command that installs it.
 

@@ -34,7 +34,7 @@ class Plane:
     """Plane along the two directions in which the means of components vary most.
 
     centre : (d,) float64, mean of all rows
-    axes : (d, 2) float64, orthonormal, the widest first; zero if rows have only one number
+    axes : (d, 2) float64, orthonormal, the widest first; the second is zero if d is 1
     shares : (2,) float64, shares of the variance between the means
     """
 
@@ -134,8 +134,8 @@ def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) ->
     """Return the plane of the two leading principal directions of the weighted means.
 
     If the means lie on a line or a point, coordinate axes replace the missing directions. The
-    largest entry of each axis is positive, so that the map does not flip from one night to the
-    next. Means are (k, d) float64, weights (k,) float64 with sum 1.
+    largest entry of each axis is positive, so that maps of successive models do not flip. Means are
+    (k, d) float64, weights (k,) float64 with sum 1.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite, sqrt
 from statistics import NormalDist
 
-BARS = 2.0  # a difference of this many standard errors is exceeded by chance once in 22 times
+BARS = 2.0  # differences exceed noise above this many standard errors; by chance, one in 22 does
 # Of pages without a trend, this share names a largest change by chance.
 _BY_CHANCE = 0.05
 

@@ -194,7 +194,7 @@ def compare_topics(
 def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatching:
     """Match topics so that the sum of their (k, m) total variations is least, without mixes.
 
-    Pairs for which `one` is False are left out.
+    `one` says which pairs can be one topic. Other pairs are left out.
 
     Examples
     --------

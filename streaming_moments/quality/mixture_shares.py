@@ -37,7 +37,7 @@ def mixture_shares(
 
     These bars are for independent tokens. But the tokens of a document share its proportions theta,
     so other documents of the same days would have other shares. `concentration` adds the variance
-    of this, which is for documents of c_d tokens
+    of these shares. For documents of c_d tokens, it is
 
         sum_d (c_d / C)^2 Var(theta_j),   C = sum_d c_d
 
@@ -110,7 +110,7 @@ def mixture_shares(
 def document_variances(
     model: TopicModel, shares: NDArray[np.float64], concentration: float
 ) -> NDArray[np.float64]:
-    """Return (k,) variances of a document's proportions about these shares, as `mixture_shares`."""
+    """Return (k,) variances of a document's proportions about the shares; see `mixture_shares`."""
     weights = model.pair_weights.sum(axis=1)
     weights = weights / weights.sum()
     most = weights * (1 - weights)

@@ -110,7 +110,7 @@ def share_bounds(
 
 
 def clearest(bounds: NDArray[np.float64], number: int) -> Sequence[NDArray[np.int64]]:
-    """Return the documents with the highest bounds for each topic, without bounds of 0.
+    """Return the documents with the highest bounds for each topic, without documents of bound 0.
 
     Documents with equal bounds keep their order.
 

@@ -55,8 +55,8 @@ class Blocks:
     def corrected(self) -> bool:
         """Whether degrees within communities differ by more than chance.
 
-        The test is twice the gain in Poisson log-likelihood by degree correction (Karrer, Newman
-        2011), compared with `_CORRECTED` for each node.
+        The test compares twice the gain in Poisson log-likelihood by degree correction (Karrer,
+        Newman 2011) with `_CORRECTED` times the number of nodes.
         """
         edges, degrees = self.edges, self.ends.sum(axis=1)
         out, into = edges.sum(axis=1), edges.sum(axis=0)
@@ -92,7 +92,7 @@ class Blocks:
         return float((edges * there + (self._pairs - edges) * none).sum()) / 2 + shares
 
     def bound(self, shares: NDArray[np.float64], corrected: bool) -> float:
-        """Return a lower bound of the log-likelihood, given (n, k) shares in communities."""
+        """Return a lower bound of the log-likelihood, given the (n, k) shares of the nodes."""
         entropy = -float((shares * np.log(np.maximum(shares, _LEAST))).sum())
         return self.likelihood(corrected) + entropy
 
@@ -123,7 +123,8 @@ def relabelled(
     Parameters
     ----------
     outgoing, incoming : (n, k) int64
-        Edges from each node to each community and, in directed graphs, the reverse.
+        Number of edges from each node to each community and, in directed graphs, from each
+        community to each node.
     labels : (n,) int64
         Communities before this call.
     """
@@ -134,7 +135,7 @@ def relabelled(
 
 
 def _scores(blocks: list[Blocks]) -> NDArray[np.float64]:
-    """(n, k) log-likelihood of each node in each community, up to a constant for each node."""
+    """Return the (n, k) log-likelihood of nodes in communities, up to a constant of each node."""
     corrected = blocks[0].corrected
     scores = sum(one.scores(corrected) for one in blocks)
     if not corrected:

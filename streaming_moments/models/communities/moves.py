@@ -1,7 +1,7 @@
 """Moves: exchanges that split one community of a graph and merge two others.
 
 Rounds that relabel nodes can end in a local maximum, where one label covers two communities and
-two labels share a third one. Such an exchange escapes from this maximum.
+two labels share a third community. Such an exchange escapes from this maximum.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArra
     """Improve the (n,) labels by variational rounds, then by exchanges that raise the likelihood.
 
     An exchange splits one community and merges two. There are at most 2 k exchanges. Parameters
-    are as for `settled_shares`, and the graph is undirected, too.
+    are as for `settled_shares`, also for an undirected graph.
 
     Examples
     --------

@@ -14,7 +14,8 @@ from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.expected_sums import IntegerSums
 
-RULES = ("labels",)  # version of the rules by which passes read edges
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = ("labels",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +80,11 @@ class LabelReader:
 
 
 def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
-    """Return the model after a pass: it relabels all nodes, and gets B from the previous labels.
+    """Return the model after a pass, with new labels of all nodes.
 
-    The new labels correct for degrees if these differ by more than chance (`Blocks.corrected`). A
-    node without edges gets the weights of the communities.
+    Its `mixing` is estimated from the labels before the pass. The new labels correct for degrees if
+    these differ by more than chance (`Blocks.corrected`). A node without edges gets the weights of
+    the communities.
     """
     labels = model.memberships.argmax(axis=1)
     incoming = expected.incoming if model.directed else None

@@ -137,9 +137,9 @@ class IndependentFactors(StoredModel):
     order_told : str
         Why "auto" chose this order; empty if it was given.
     n_directions : int
-        Directions in which rows vary beyond noise.
+        Number of directions in which rows vary beyond noise.
     n_missing, n_clipped : int
-        Records that are not numeric, and rows that were clipped to the radius.
+        Number of records that are not numeric, and of rows that were clipped to the radius.
     bars : (k,) float64, optional
         Expected distance of each column from the true one, from halves of the rows.
     polishing : Polishing, optional
@@ -268,7 +268,7 @@ class IndependentFactors(StoredModel):
     @property
     def weak(self) -> int:
         """Number of factors whose cumulants do not exceed noise."""
-        # after passes use "both": passes separate factors by any deviation from normality
+        # after passes, use "both", because passes separate factors by any deviation from normality
         return weak_factors(self, self.order if self.polishing is None else "both").size
 
     @property
@@ -288,7 +288,7 @@ class IndependentFactors(StoredModel):
         return self.values(batch.values)
 
     def read(self, batch: VectorBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Factors of each row."""
+        """Return the factors of each row."""
         return Columns.of(factors=self.values(batch.values))
 
     def values(self, rows: NDArray[Any]) -> NDArray[np.float64]:

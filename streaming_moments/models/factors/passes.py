@@ -24,16 +24,17 @@ _ENDS = (-4.0, -3.0, -2.25, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.2
 _POWER = 1 << 6  # integer units in which third and fourth powers are summed
 _ROUNDING = 1 / 12  # variance that rounding to the grid adds, in squared steps of the grid
 _LARGEST = (FACTOR * _FURTHEST) ** 2  # largest value that a row adds to a sum
-# Weight, in rows, by which slopes of neighbouring intervals are smoothed. Measured: a smaller
-# weight fits the noise of 1,000 rows, a larger one misses the edges of uniform and exponential
-# factors.
+# Slopes of neighbouring intervals are smoothed with this weight, in rows. Measured: a smaller
+# weight fits the noise of 1,000 rows, and a larger weight misses the edges of uniform and
+# exponential factors.
 _SMOOTH = 10.0
 # Number of rows that must support a non-linear score. If the scores of two factors are linear, the
 # likelihood cannot separate these factors.
 _LINEAR = 50.0
 _LONGEST = 0.3  # largest step by which a pass moves a factor towards another
 _LEAST_SHARE = 0.01  # least share of a factor in the variance of its values; the rest is noise
-RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)  # version of the rules by which passes read rows
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,10 @@ def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> Indepen
 
 
 def shape_of(model: IndependentFactors) -> tuple[int, int]:
-    """Return a shape (rows, k) as large as the sums, columns and values of a batch together."""
+    """Return a shape (rows, k) with as many entries as a pass holds, for memory plans.
+
+    A pass holds its sums, the columns of the model, and the values of a batch.
+    """
     return 2 * (len(_ENDS) + 1) * model.n_topics + 2 * model.dimension, model.n_topics
 
 

@@ -90,7 +90,7 @@ def score_bars(
 
 
 def _numbered_like(found: NodeStates, whole: NodeStates) -> NodeStates:
-    """Reorder states to be nearest to those of all rows, if there are as many of them."""
+    """Reorder states to be nearest to those of all rows, if both numbers of states are equal."""
     if found.weights.size != whole.weights.size:
         return found
     leaves = sorted(whole.given)

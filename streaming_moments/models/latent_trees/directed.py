@@ -74,7 +74,10 @@ class DirectedTree:
     def expected(
         self, rows: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], ...]:
-        """Return the expected rows in each cell of each node's table; `weights` are of the rows."""
+        """Return the expected number of rows in each cell of the table of each node.
+
+        A row counts with its weight.
+        """
         beliefs, messages, _ = self._upward(rows)
         shares: list[NDArray[np.float64]] = []
         found = []
@@ -135,7 +138,11 @@ class DirectedTree:
     def _upward(
         self, rows: NDArray[np.int64]
     ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]], NDArray[np.float64]]:
-        """Return scaled messages of each node, and to its parent, and log-probabilities of rows."""
+        """Send messages from the leaves to the root.
+
+        Returns the scaled belief of each node, its scaled message to its parent, and the
+        log-probabilities of the rows.
+        """
         N, logs = len(rows), np.zeros(len(rows))
         beliefs = [np.ones((N, table.shape[1])) for table in self.tables]
         messages: list[NDArray[np.float64]] = [np.empty(0)] * len(self.tables)

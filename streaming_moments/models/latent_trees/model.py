@@ -165,7 +165,7 @@ class LatentTree(StoredModel):
     vocabulary, basis : str
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
-        Bars of tables and scores, if the statistics have halves and each identifies the tree.
+        Bars of tables and scores, if the statistics have halves and each half identifies the tree.
     start : str
         "moments", or "pilot" if passes started from latent classes of a pilot of the rows.
     polishing : Polishing, optional

@@ -60,7 +60,7 @@ class PairTables:
         return float(self.counts[self.table.words(one), self.table.words(other)].sum())
 
     def marginal(self, column: int) -> NDArray[np.float64]:
-        """(c,) probabilities of the values of a column, over rows that have one."""
+        """(c,) probabilities of the values of a column, over rows that have a value."""
         own = self.word_counts[self.table.words(column)]
         return np.asarray(own / own.sum())
 

@@ -16,7 +16,8 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 
 _ROWS = 4096  # rows that are read at a time
-RULES = (UNIT, OWN_ROWS)  # version of the rules by which passes read rows
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (UNIT, OWN_ROWS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,8 +110,8 @@ def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
 def contracted(structure: Structure, shortest: float, columns: bool = False) -> Structure:
     """Merge hidden nodes that are closer to each other than `shortest`, and renumber them.
 
-    If `columns` is true, columns also take the place of hidden nodes that they are so close to,
-    beginning with the closest (Choi, Tan, Anandkumar, Willsky 2011).
+    If `columns` is true, a column that is closer than `shortest` to a hidden node also takes its
+    place, beginning with the closest column (Choi, Tan, Anandkumar, Willsky 2011).
 
     Examples
     --------
@@ -142,7 +142,7 @@ def contracted(structure: Structure, shortest: float, columns: bool = False) -> 
 
 
 def splits(structure: Structure) -> frozenset[frozenset[int]]:
-    """Return the leaves on one side of each inner edge: on the side without leaf 0."""
+    """Return, for each inner edge, the set of leaves on the side without leaf 0."""
     found = set()
     for one, other in structure.inner_edges():
         side = frozenset(structure.beyond(one, other))

@@ -20,7 +20,7 @@ from streaming_moments.models.latent_trees.triple_rounds import as_rows
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
 # Limit of the cells in the tables of all triples for latent classes. There are at least as many
-# triples as columns, even if these have more cells.
+# triples as columns, even if their tables have more cells.
 _CELLS = 10_000
 _MOST_ROUNDS = 200
 _FITTED = 1e-9  # rounds end when no pair probability differs by more than this
@@ -59,7 +59,7 @@ class Triples:
 
 
 def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
-    """Return triples of neighbours in random rings of all columns, so that all share classes."""
+    """Return triples of neighbours in random rings, which let all columns share their classes."""
     V, rng = table.number, np.random.default_rng(seed)
     most = max(V, _CELLS // max(table.sizes) ** 3)
     every = V * (V - 1) * (V - 2) // 6
@@ -72,7 +72,7 @@ def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
 
 
 def nearest_triples(tables: PairTables) -> tuple[Triple, ...]:
-    """Return a triple for each column: with the two others that have most information about it."""
+    """Return a triple for each column: itself, and the two with most information about it."""
     told = tables.information()
     np.fill_diagonal(told, -np.inf)
     nearest = np.argsort(-told, axis=1, kind="stable")[:, :2].tolist()

@@ -116,9 +116,9 @@ class GaussianMixture(StoredModel):
     n_separable : int
         Number of components that the spectrum of the rows separates.
     n_missing : int
-        Records that are not numeric.
+        Number of records that are not numeric.
     n_clipped : int
-        Rows beyond the radius, which were clipped to it.
+        Number of rows beyond the radius, which were clipped to it.
     negative : int
         Number of variances that were estimated below a thousandth of their mean, and raised to it.
     bars : (k,) float64, optional

@@ -22,9 +22,10 @@ _EXACT = 1 << 53  # integers up to this one are exact in float64
 _ROWS = 1024  # rows that are read at a time
 _ROUNDING = 1 / 12  # variance that rounding to the grid adds, in squared steps of the grid
 _LEAST_VARIANCE = (
-    1e-3  # least variance, as a share of the mean variance of all components or of rounding
+    1e-3  # variances are at least this share of their mean, or of the variance of rounding
 )
-RULES = (ROW, SUM_BITS)  # version of the rules by which passes read rows
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (ROW, SUM_BITS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class ExpectedRows:
     def from_parts(
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedRows:
-        """Sums from their `parts`."""
+        """Restore sums from their `parts`."""
         return cls(
             arrays["counts"],
             arrays["first"],
@@ -261,6 +262,9 @@ def polished(
 
 
 def shape_of(model: GaussianMixture) -> tuple[int, int]:
-    """Return a shape (rows, k) as large as means, variances and rows in memory together."""
+    """Return a shape (rows, k) with as many entries as a pass holds, for memory plans.
+
+    A pass holds the means, the variances, and the rows that are in memory at a time.
+    """
     k, d = model.means.shape
     return 2 * d + _ROWS * (d + k) // k, k

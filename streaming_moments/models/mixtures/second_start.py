@@ -62,8 +62,8 @@ def best_start(
     grid : Grid
         Grid of the statistics of the fit.
     blank : GaussianMixture
-        Mixture whose number of components, kind of variances, and facts about the rows the result
-        takes over. Its means are replaced.
+        Mixture that gives the result its number of components, its kind of variances, and facts
+        about the rows. Its means are replaced.
 
     Examples
     --------
@@ -89,7 +89,8 @@ def best_start(
     near = _settled(model, train, grid)
     if gains(other.log_likelihoods(held_out) - near.log_likelihoods(held_out)):
         return other
-    # the passes may help `model`, too: without them, passes over all rows can reach another optimum
+    # use `model` after these passes if they help, because passes over all rows alone can reach
+    # another optimum
     if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
         near = replace(near, polishing=None)
         if _elsewhere(near.means, model.means):

@@ -337,7 +337,7 @@ def searched(
     of its choice.
 
     trial_of : returns the trial of a number, or None if it cannot be fitted
-    worse : number of numbers in succession without improvement; if 0, all numbers are tried
+    worse : stop after this many numbers in succession without improvement; 0 tries all numbers
     """
     tried = dict[int, Trial | None]()
     best: HeldOut | None = None

@@ -61,7 +61,10 @@ class SecondStart:
     def start(
         self, model: Any, records: Any, foundation: Any, passes: int | str, seed: int = 0
     ) -> Any:
-        """Return the model from which passes start; it is `model` without passes or records."""
+        """Return the model from which passes start.
+
+        It is `model` itself if there are no passes, or not enough records.
+        """
         none = passes != AUTO and (isinstance(passes, str) or passes < 1)
         if none or records is None or records.held < _FEWEST:
             return model
@@ -71,7 +74,7 @@ class SecondStart:
 _FEWEST = 2  # a pilot needs at least this many records
 
 ACCELERATED = 2
-"""Number of passes, the first ones, that may be accelerated; later ones never lower the likelihood.
+"""The first passes, at most this many, may be accelerated. Later passes never lower the likelihood.
 """
 
 
@@ -91,7 +94,7 @@ class Passes:
     reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
     improved : `improved(model, sums, foundation, alpha)` is the model after a pass
     arrays : names of the arrays of a model that the sums depend on
-    rules : rules by which records are read
+    rules : rules by which records are read; stored sums under other rules are not reused
     shape : (rows, columns) of the tables of a model, for memory plans
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
     settles : "auto" stops if passes would change the model by at most this share of its error

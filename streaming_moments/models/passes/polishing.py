@@ -19,7 +19,8 @@ SWEEPS = 15
 PASSES = 2
 _TOLERANCE = 3e-4  # sweeps over a document end when at most this share of its tokens changes topic
 _SMOOTHING = 1e-3  # this share of M1 is mixed into the topics with which documents are read
-RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)  # version of the rules by which passes read documents
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)
 
 M = TypeVar("M", bound=TopicModel)
 
@@ -96,7 +97,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     topics = columns_of(expected.counts, model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
     if not (model.refined and model.alpha_sum):
-        changed["pair_weights"] = np.empty((0, 0))  # pair weights belong to the old topic weights
+        changed["pair_weights"] = np.empty((0, 0))  # drop those, which belong to the old weights
     prior = expected.prior.astype(np.float64)
     if not model.alpha_sum and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]
@@ -108,7 +109,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
         steps = model.alpha_sum * prior[:-1] / prior[-1]
         model = model.with_alpha_sum(float(steps.sum()))
         changed["weights"] = steps / steps.sum()
-    return replace(model, **changed).without_coherence()  # the coherence is that of the old topics
+    return replace(model, **changed).without_coherence()  # drop the coherence of the old topics
 
 
 def require_alpha(model: TopicModel, alpha: bool) -> None:

@@ -77,9 +77,9 @@ class IndependentIntensities(TopicModel):
     Parameters
     ----------
     shapes : (k,) float64
-        c.
+        c, the shapes of the Gamma distributions.
     rates : (k,) float64
-        b; a document has `c / b` words of a topic on average.
+        b, their rates; a document has `c / b` words of a topic on average.
     variances : (k,) float64
         Variances of the intensities, from second moments; `c / b^2` if the model is correct.
 

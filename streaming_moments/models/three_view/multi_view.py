@@ -96,13 +96,13 @@ class MultiViewMixture(TripleModel):
     spectrum : (k,) float64
         Singular values of the pair counts of the left and right views.
     n_missing : int
-        Records that lack a view and are skipped.
+        Number of records that lack a view and are skipped.
     turned : int
-        States with negative estimates, for which there is little evidence.
+        Number of states with negative estimates, for which there is little evidence.
     columns : tuple of str
         Names of the views.
     refined : int
-        Rounds of refinement by the table of triples.
+        Number of rounds of refinement by the table of triples.
     triple_score : float, optional
         Mean log-likelihood of a triple after refinement, in nats.
     start : str

@@ -19,7 +19,8 @@ from streaming_moments.statistics.expected_sums import (
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 
-RULES = (UNIT, MIXED, BESIDE)  # version of the rules by which passes read records
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (UNIT, MIXED, BESIDE)
 
 
 @dataclass(frozen=True, eq=False)

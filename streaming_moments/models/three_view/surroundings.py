@@ -99,9 +99,8 @@ def _on_simplex(
     counts, sums = _around(statistics, name, metrics)
     root = np.asarray(np.linalg.qr(around.T, mode="r"))
     k = weights.size
-    sides = (
-        np.linalg.pinv(root.T) @ around
-    )  # this has the same least-squares solution, because residuals outside the span are constant
+    # this has the same least squares solution, because residuals outside the span are constant
+    sides = np.linalg.pinv(root.T) @ around
     one = _SUM * max(1.0, float(np.abs(root).max()))
     design = np.vstack([root, np.eye(k), np.full((1, k), one)])
     own = len(root) + np.arange(k), np.arange(k)
@@ -125,7 +124,7 @@ def _occurrences(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
 
 
 def _metric(statistics: ViewStatistics, sketch: Basis, name: str) -> NDArray[np.float64]:
-    """Return (1 + s, s) sums of a block: of the counts in the corner, then `Q' diag(counts) Q`."""
+    """Return sums over a block, (1 + s, s): of counts in the corner, then `Q' diag(counts) Q`."""
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
     counts = _occurrences(statistics, name)
     found = np.zeros((1 + sketch.columns, sketch.columns))

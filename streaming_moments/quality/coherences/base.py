@@ -52,7 +52,7 @@ class TopWords:
         Raises
         ------
         InvalidInput
-            There are fewer than two top words, or more than core words.
+            The number of top words is below two, or above the number of core words.
         """
         core = codocuments.shape[0]
         if not 2 <= number <= core:
@@ -82,7 +82,7 @@ class Coherence:
     compared : tuple of int
         Numbers of top words that `select` compares; it plots the last.
     followed : bool
-        Whether pages, nights and frames of few columns show it, and a gate bounds its drop.
+        Whether pages, nightly jobs and frames of few columns show it, and a gate bounds its drop.
     bounds : str
         Range of its values, in words; empty if that is of no use.
     gate, gate_name : str

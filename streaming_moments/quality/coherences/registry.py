@@ -40,5 +40,5 @@ def with_coherence(model: TopicModel, statistics: Statistics) -> TopicModel:
 
 
 def followed() -> list[Coherence]:
-    """Return the coherences that pages and nights show."""
+    """Return the coherences that pages and nightly jobs show."""
     return [one for one in COHERENCES.values() if one.followed]
