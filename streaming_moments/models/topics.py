@@ -505,7 +505,7 @@ class TopicModel(StoredModel):
             return Columns(ordered)
         if len(names) != self.n_words:
             raise InvalidInput(
-                f"there are {of_number(len(names), 'name')} for {of_number(self.n_words, 'word')}; "
+                f"{of_number(len(names), 'name')} given for {of_number(self.n_words, 'word')}; "
                 "give a name for each word of the model"
             )
         told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
