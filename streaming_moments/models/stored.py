@@ -234,7 +234,7 @@ class StoredModel:
         return self.per_state.to_frame(one_of(self.numbered))
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and JSON attributes from which `from_parts` restores the model."""
+        """Return the arrays and JSON attributes from which `from_parts` restores the model."""
         arrays: dict[str, NDArray[Any]] = {}
         attributes: dict[str, Any] = {}
         for one, how in _parts_of(type(self)):

@@ -445,7 +445,7 @@ class TopicModel(StoredModel):
         return {**told, **self.mean_coherences, "captured": self.captured}
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes from which `from_parts` restores the model."""
+        """Return the arrays and attributes from which `from_parts` restores the model."""
         arrays, attributes = super().parts()
         if self.refined:
             return arrays, attributes
@@ -455,11 +455,11 @@ class TopicModel(StoredModel):
         return kept, {name: value for name, value in attributes.items() if name not in left}
 
     def arrays(self) -> Arrays:
-        """The arrays of `parts`."""
+        """Return the arrays of `parts`."""
         return self.parts()[0]
 
     def attributes(self) -> Attributes:
-        """The attributes of `parts`."""
+        """Return the attributes of `parts`."""
         return self.parts()[1]
 
     def to_frame(self, names: Sequence[str] | None = None, number: int = 10) -> DataFrame:
@@ -568,7 +568,7 @@ class TopicModel(StoredModel):
         return replace(self, umass=umass.copy(), npmi=npmi.copy(), coherences=known)
 
     def without_coherence(self) -> Self:
-        """Model without coherences."""
+        """Return the model without coherences."""
         nothing = np.full(self.n_topics, np.nan)
         return self.with_coherence(nothing, nothing)
 

@@ -321,7 +321,7 @@ def _assigned(distances: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArra
 
 
 def _distances(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, m) total variations."""
+    """Return the (k, m) total variations between topics."""
     if len(before) != len(after):
         raise InvalidInput(
             f"topics over {len(before)} and {len(after)} words cannot be compared; compare models "

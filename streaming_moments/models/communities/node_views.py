@@ -78,7 +78,8 @@ def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
         sizes = np.abs(np.diag(triangle))
         if len(own) < own.shape[1] or sizes.min() <= _ROUNDING * sizes.max():
             raise NotIdentifiable(
-                f"a part of {len(own)} nodes is too small for {own.shape[1]} columns of a sketch",
+                f"a part of the graph has {len(own)} nodes, too few for {own.shape[1]} columns of "
+                "its sketch",
                 "give fewer {create.sketch_columns}",
             )
         frames.append(np.asarray(np.linalg.inv(triangle), dtype=np.float64))

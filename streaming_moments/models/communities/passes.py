@@ -34,7 +34,7 @@ class ExpectedNeighbours(IntegerSums):
 
     @classmethod
     def zero(cls, model: Blockmodel) -> ExpectedNeighbours:
-        """Empty sums."""
+        """Return empty sums."""
         n, k = model.memberships.shape
         incoming = n if model.directed else 0
         return cls(np.zeros((n, k), dtype=np.int64), np.zeros((incoming, k), dtype=np.int64))

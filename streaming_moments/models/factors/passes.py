@@ -61,7 +61,7 @@ class FactorSums(IntegerSums):
 
     @classmethod
     def zero(cls, model: IndependentFactors) -> FactorSums:
-        """Empty sums."""
+        """Return empty sums."""
         k, intervals = model.n_topics, len(_ENDS) + 1
         shapes = (k, intervals), (k, intervals, k), (k, intervals, k), (2, k)
         return cls(*(np.zeros(shape, dtype=np.int64) for shape in shapes))

@@ -43,14 +43,14 @@ class DirectedTree:
         return tuple(places[column] for column in range(len(places)))
 
     def log_probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(N,) log-probability, in nats, of the known values of (N, V) int64 rows.
+        """Return the (N,) log-probabilities, in nats, of the known values of (N, V) int64 rows.
 
         A row holds the category of each column, or -1 if unknown.
         """
         return self._upward(rows)[2]
 
     def posteriors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
-        """(N, states) distribution of each node given the known values of each row."""
+        """Return the (N, states) distribution of each node, given the known values of each row."""
         beliefs, messages, _ = self._upward(rows)
         found: list[NDArray[np.float64]] = []
         for node, parent in enumerate(self.parents):
@@ -96,14 +96,14 @@ class DirectedTree:
         return np.where(rows < 0, likeliest, rows), np.where(rows < 0, sure, 1.0)
 
     def marginals(self) -> tuple[NDArray[np.float64], ...]:
-        """(states,) distribution of each node."""
+        """Return the (states,) distribution of each node."""
         found: list[NDArray[np.float64]] = []
         for parent, table in zip(self.parents, self.tables, strict=True):
             found.append(table[0] if parent < 0 else found[parent] @ table)
         return tuple(found)
 
     def sample(self, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """(number, nodes) states of all nodes, drawn from the tree."""
+        """Draw (number, nodes) states of all nodes from the tree."""
         found = np.empty((number, len(self.tables)), dtype=np.int64)
         for node, (parent, table) in enumerate(zip(self.parents, self.tables, strict=True)):
             before = np.zeros(number, dtype=np.int64) if parent < 0 else found[:, parent]
@@ -113,7 +113,7 @@ class DirectedTree:
         return found
 
     def joints(self) -> list[list[NDArray[np.float64]]]:
-        """Joint distributions of all pairs of columns, V by V."""
+        """Return the joint distributions of all pairs of columns, V by V."""
         marginals = self.marginals()
         neighbours: list[list[tuple[int, NDArray[np.float64]]]] = [[] for _ in self.parents]
         for node, parent in enumerate(self.parents):

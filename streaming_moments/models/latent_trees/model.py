@@ -401,7 +401,7 @@ class LatentTree(StoredModel):
         return self.scores["chow_liu"] - self.scores[self.shape]
 
     def summary(self) -> dict[str, Any]:
-        """States of each hidden node, and the scores of the tree."""
+        """Return the largest number of states of a hidden node, and the scores of the tree."""
         return {
             "model": self.name,
             "states": self.states,
@@ -441,8 +441,8 @@ class LatentTree(StoredModel):
         sentence = (
             f"{_SHAPE_NAMES[self.shape]}: log-likelihood of a pair of columns "
             f"{scores[self.shape]:.4f}{told} nats; with Chow-Liu's tree "
-            f"{scores['chow_liu']:.4f}, with independent columns {scores['independent']:.4f}, at "
-            f"most {scores['pairs']:.4f}"
+            f"{scores['chow_liu']:.4f}, with independent columns {scores['independent']:.4f}, "
+            f"upper bound {scores['pairs']:.4f}"
         )
         if bars is not None:
             facts["pair_log_likelihood_error"] = dict(bars.scores)
@@ -474,7 +474,7 @@ class LatentTree(StoredModel):
         return Description(facts, sentence=sentence, picture=picture, cautions=tuple(cautions))
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes from which `from_parts` restores the model."""
+        """Return the arrays and attributes from which `from_parts` restores the model."""
         stored, named = super().parts()
         arrays, attributes = {**stored}, {**named}
         attributes["table"] = self.table.to_json()

@@ -42,7 +42,7 @@ class PairTables:
     word_counts: NDArray[np.float64]
 
     def joint(self, one: int, other: int) -> NDArray[np.float64]:
-        """(c_one, c_other) joint probabilities of two columns, over rows that have both values.
+        """Return the (c_one, c_other) joint probabilities of two columns, in rows with both values.
 
         Raises NotIdentifiable if no row has both values.
         """
@@ -60,7 +60,7 @@ class PairTables:
         return float(self.counts[self.table.words(one), self.table.words(other)].sum())
 
     def marginal(self, column: int) -> NDArray[np.float64]:
-        """(c,) probabilities of the values of a column, over rows that have a value."""
+        """Return the (c,) probabilities of the values of a column, over rows that have a value."""
         own = self.word_counts[self.table.words(column)]
         return np.asarray(own / own.sum())
 
@@ -73,7 +73,7 @@ class PairTables:
         return length_of(self.joint(one, other), states)
 
     def distances(self, states: int) -> NDArray[np.float64]:
-        """(V, V) distances between all columns."""
+        """Return the (V, V) distances between all columns."""
         V = self.table.number
         found = np.zeros((V, V))
         for one, other in combinations(range(V), 2):
@@ -81,7 +81,7 @@ class PairTables:
         return found
 
     def information(self) -> NDArray[np.float64]:
-        """(V, V) mutual information between all columns, in nats."""
+        """Return the (V, V) mutual information between all columns, in nats."""
         V = self.table.number
         found = np.zeros((V, V))
         for one, other in combinations(range(V), 2):

@@ -256,7 +256,7 @@ def _mixed(
 
 
 def _length(structure: Structure, node: int, leaf: int) -> float:
-    """Length of the path from a node to a leaf."""
+    """Return the length of the path from a node to a leaf."""
     waiting = [(node, -1, 0.0)]
     while waiting:
         here, before, length = waiting.pop()

@@ -35,7 +35,7 @@ class ExpectedTables(IntegerSums):
 
     @classmethod
     def zero(cls, model: LatentTree) -> ExpectedTables:
-        """Empty sums."""
+        """Return empty sums."""
         return cls(np.zeros(sum(table.size for table in model.tree.tables), dtype=np.int64))
 
     def tables(self, tree: DirectedTree) -> tuple[NDArray[np.int64], ...]:

@@ -44,15 +44,15 @@ class Structure:
         return {node: dict(sorted(found[node].items())) for node in sorted(found)}
 
     def inner_edges(self) -> tuple[tuple[int, int], ...]:
-        """Edges between hidden nodes."""
+        """Return the edges between hidden nodes."""
         return tuple((one, other) for one, other, _ in self.edges if min(one, other) >= self.leaves)
 
     def sides(self, node: int) -> tuple[tuple[int, ...], ...]:
-        """Columns beyond each edge of a node, nearest first."""
+        """Return the columns beyond each edge of a node, nearest first."""
         return tuple(self.beyond(node, beside) for beside in self.neighbours[node])
 
     def beyond(self, node: int, beside: int) -> tuple[int, ...]:
-        """Columns beyond the edge from a node to an adjacent one, nearest first."""
+        """Return the columns beyond the edge from a node to an adjacent node, nearest first."""
         found = [(length, leaf) for leaf, length in self._walk(node, beside)]
         return tuple(leaf for _, leaf in sorted(found))
 
@@ -151,7 +151,7 @@ def splits(structure: Structure) -> frozenset[frozenset[int]]:
 
 
 def robinson_foulds(one: Structure, other: Structure) -> int:
-    """Number of inner edges that only one of two trees has (Robinson, Foulds 1981).
+    """Count the inner edges that only one of two trees has (Robinson, Foulds 1981).
 
     Examples
     --------

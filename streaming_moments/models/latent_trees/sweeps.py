@@ -49,7 +49,7 @@ def triple_rows(
 
 
 def _packed(left: slice, right: slice, order: int) -> NDArray[np.int64]:
-    """Indices of all pairs of given rows and columns in a packed upper triangle."""
+    """Return the indices, in a packed upper triangle, of all pairs of the rows and columns."""
     one, other = np.meshgrid(np.arange(order)[left], np.arange(order)[right], indexing="ij")
     low, high = np.minimum(one, other), np.maximum(one, other)
     return np.asarray(low * order - low * (low - 1) // 2 + high - low, dtype=np.int64).ravel()

@@ -261,7 +261,7 @@ class GaussianMixture(StoredModel):
     def transform(
         self, batch: VectorBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """(N, k) probability of each component given each row of numbers."""
+        """Return the (N, k) probabilities of the components given each row of numbers."""
         return self.posterior(batch.values)
 
     def read(self, batch: VectorBatch, method: str = "", seed: int | None = None) -> Columns:
@@ -271,7 +271,7 @@ class GaussianMixture(StoredModel):
         return Columns.of(topic=likeliest(shares), log_likelihood=logs, proportions=shares)
 
     def log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(n, k) logarithms of `w_j N(x; mu_j, s_j)`.
+        """Return the (n, k) logarithms of `w_j N(x; mu_j, s_j)`.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ class ExpectedRows:
 
     @classmethod
     def zero(cls, model: GaussianMixture) -> ExpectedRows:
-        """Empty sums."""
+        """Return empty sums."""
         like = model.weights, model.means, model.variances
         counts, first, squares = (np.zeros(one.shape, dtype=np.int64) for one in like)
         return cls(counts, first, squares)

@@ -41,7 +41,7 @@ class ExpectedCounts(IntegerSums):
 
     @classmethod
     def zero(cls, model: TopicModel) -> ExpectedCounts:
-        """Empty sums."""
+        """Return empty sums."""
         n, k = model.topics.shape
         return cls(np.zeros((n, k), dtype=np.int64), np.zeros(k + 1, dtype=np.int64))
 

@@ -51,7 +51,7 @@ class Cumulants(PerDocument):
         return 1.0
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
-        """The third cumulant T."""
+        """Return the third cumulant T."""
         raw -= crossed()
         raw += cubes(2.0)
         return raw
@@ -128,9 +128,9 @@ class IndependentIntensities(TopicModel):
         implied = implied_alpha0(rows.lengths.whole)
         if not 0 < implied <= options.max_alpha0:
             raise NotIdentifiable(
-                f"the document lengths imply alpha0 {implied:.4g}, but independent intensities "
-                f"need one above 0 and up to {options.max_alpha0:g}: lengths vary too little; fit "
-                "topics with an alpha0 of your own, or raise max_alpha0"
+                f"lengths vary too little: they imply alpha0 {implied:.4g}, but independent "
+                f"intensities need alpha0 above 0 and up to {options.max_alpha0:g}; fit topics "
+                "with an alpha0 of your own, or raise max_alpha0"
             )
         return cls.of_form(rows, Cumulants(implied), options, both_rows)
 

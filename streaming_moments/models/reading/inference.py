@@ -29,7 +29,7 @@ _LEAST_PRIOR = (
 def log_posteriors(
     batch: CountBatch, topics: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(documents, k) logarithms of `omega_j prod_i m_ij^x_i`."""
+    """Return the (documents, k) logarithms of `omega_j prod_i m_ij^x_i`."""
     with np.errstate(divide="ignore"):
         prior = np.log(weights)
     return np.asarray(prior + batch.to_csr() @ np.log(topics), dtype=np.float64)

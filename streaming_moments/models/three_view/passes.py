@@ -41,7 +41,7 @@ class ExpectedViews(IntegerSums):
 
     @classmethod
     def zero(cls, model: MultiViewMixture) -> ExpectedViews:
-        """Empty sums."""
+        """Return empty sums."""
         return cls.zeros(model.rows, model.left, model.right, model.weights)
 
 

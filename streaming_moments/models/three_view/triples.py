@@ -88,13 +88,13 @@ class ListedTriples:
         return float(self.counts.sum())
 
     def work(self, k: int) -> float:
-        """Number of steps of `posteriors`."""
+        """Return the number of steps of `posteriors` with k states."""
         return float(self.kinds * (_BESIDE + k))
 
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """Posteriors as for `Triples`."""
+        """Return the posteriors, as `Triples` defines them."""
         left, own, right = (np.zeros(one.shape) for one in (before, middle, after))
         score = triple_kernels.triple_posteriors(
             self.cells, self.counts, before, middle, after, left, own, right
@@ -124,13 +124,13 @@ class TripleTable:
         return float(self.table.sum(dtype=np.float64))
 
     def work(self, k: int) -> float:
-        """Number of steps of `posteriors`."""
+        """Return the number of steps of `posteriors` with k states."""
         return _PLACE * self.kinds * (_BESIDE + k)
 
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """Posteriors as for `Triples`."""
+        """Return the posteriors, as `Triples` defines them."""
         given = [one.astype(np.float32) for one in (before, middle, after)]
         left, own, right = (np.zeros_like(one) for one in given)
         before32, middle32, after32 = given
