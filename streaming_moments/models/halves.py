@@ -46,7 +46,7 @@ _NO_PAIRS = "one of the two halves of the documents has no pair of words"
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Mean log-likelihood of a word pair in documents that were not fitted.
+    """Mean log-likelihood of a word pair in documents to which the topics were not fitted.
 
     `even` is for pairs of the even half under topics of the odd half; `odd` is the reverse.
     """

@@ -38,8 +38,8 @@ class Part:
     states : axes of an array with one entry for each state
     required : whether to refuse a stored model without this part, although the field has a default
     together : name of a group of parts; a store has all parts of a group or none
-    arrays : names of the arrays of a field that is a dataclass of arrays
-    prefix : prefix of the array names of a field that is a mapping of arrays
+    arrays : names of the arrays, if the field is a dataclass of arrays
+    prefix : prefix of the names of the arrays, if the field is a mapping of arrays
     own : whether the class of the model saves the field itself
     """
 
@@ -158,7 +158,7 @@ class StoredModel:
 
     @property
     def vocabulary(self) -> str:
-        """Fingerprint of its vocabulary; empty if the foundation of the store has the words."""
+        """Fingerprint of the vocabulary; empty if the foundation of the store has the words."""
         return ""
 
     @classmethod

@@ -21,8 +21,8 @@ M = TypeVar("M")
 BY_SPECTRUM = 0
 """Value of an option: as many factors as the spectrum separates."""
 
-_LEAST_SHARE = 0.05  # held-out scores add this share of the variance of a coordinate to it
-_LEAST_NOISE = 1e-9  # what they add is at least this share of the mean variance of coordinates
+_LEAST_SHARE = 0.05  # held-out scores enlarge the variance of each coordinate by this share
+_LEAST_NOISE = 1e-9  # they add at least this share of the mean variance of all coordinates
 _ROWS = 4096  # rows read at a time
 _COPIES = 8  # number of copies of a third or fourth moment, and of covariances, that a fit holds
 

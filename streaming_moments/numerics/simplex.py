@@ -42,7 +42,7 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
         positive = np.maximum(falling, 0.0).sum(axis=1)
         totals = np.minimum(positive, np.maximum(some.sum(axis=1), 1.0))
         totals[positive <= 0] = 1.0
-        # values of t that leave the largest 1, 2, ... entries positive
+        # the values of t that leave only the largest entry positive, only the largest two, ...
         levels = (np.cumsum(falling, axis=1) - totals[:, None]) / ranks
         last = (falling > levels).sum(axis=1) - 1
         thresholds = levels[np.arange(len(some)), last]

@@ -22,7 +22,7 @@ _CORRECTED = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Numbers of edges between communities, given labels of the nodes, or their shares.
+    """Numbers of edges between communities, given a label of each node, or its shares in them.
 
     ends : (n, k), edges from each node to each community
     sizes : (k,) float64, nodes of each community

@@ -205,7 +205,7 @@ class IndependentFactors(StoredModel):
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
-        """Fit from the statistics of all row blocks; raises as `fit`."""
+        """Fit from the statistics of all row blocks; raises as `fit` does."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         n_directions = signal_directions(moments, diagonal=options.noise == "diag")

@@ -75,7 +75,7 @@ def table_bars(
 def score_bars(
     scores: tuple[Mapping[str, float], Mapping[str, float]], shape: str = "latent_tree"
 ) -> dict[str, float]:
-    """Return error bars of scores, given the scores of the same trees by the pairs of each half.
+    """Return error bars of scores, from the scores of the same trees on the pairs of each half.
 
     Examples
     --------

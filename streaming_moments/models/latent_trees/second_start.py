@@ -22,7 +22,7 @@ from streaming_moments.statistics.counts.tables.columns import TableColumns
 
 CLASSES = "latent_classes"
 _GROUP = 4  # a class starts from the mean of this many rows
-_OWN = 0.5  # share of their mean in the start of a class; the rest is the mean of all rows
+_OWN = 0.5  # share of this mean in the start of the class; the rest is the mean of all rows
 
 
 def better_start(

@@ -188,7 +188,7 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
-        """Fit from the statistics of all row blocks; raises as `fit`."""
+        """Fit from the statistics of all row blocks; raises as `fit` does."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         n_separable = separable(moments, options.covariance)
@@ -309,11 +309,11 @@ class GaussianMixture(StoredModel):
         return posteriors(self.log_densities(rows))
 
     def assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the (n,) most likely component of each row; raises as `log_densities`."""
+        """Return the (n,) most likely component of each row; raises as `log_densities` does."""
         return np.asarray(self.log_densities(rows).argmax(axis=1), dtype=np.int64)
 
     def log_likelihoods(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the (n,) logarithm of the density of each row; raises as `log_densities`."""
+        """Return the (n,) logarithm of the density of each row; raises as `log_densities` does."""
         return log_sums(self.log_densities(rows))
 
     @property

@@ -155,7 +155,7 @@ def triple_table(rows: Rows) -> NDArray[np.int64]:
 
 
 def triples_of(table: NDArray[np.int64]) -> Triples:
-    """Make triples from a table (middle, left, right) of counts: a list or table, as is faster.
+    """Make triples from a table of counts (middle, left, right): the faster of list and table.
 
     Examples
     --------
