@@ -23,8 +23,8 @@ def reporter(owner: str, verbose: int | bool = 0, package: str = "models") -> Re
     """Return a function that reports a line, with the seconds since the line before it.
 
     Each line goes to the logger `streaming_moments.<package>` at level INFO. If `verbose` is not 0,
-    it is also printed on standard output after the name of its owner, as scikit-learn does, unless
-    a handler of `logging` shows it already.
+    it is also printed on standard output after the name of its owner, as scikit-learn does. It is
+    not printed if a handler of `logging` shows it already.
 
     Raises
     ------

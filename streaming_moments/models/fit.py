@@ -90,7 +90,7 @@ def fit_by(
     n_topics : int, "auto" or "predict"
         k, from 1 to the number of columns of the basis. "auto" chooses the smallest number after
         which one more topic gains little held-out log-likelihood: less than a quarter of the mean
-        gain per topic so far. "predict" tries 1, 2, 3, 5, 7, 10, 15 and so on, and chooses the
+        gain per topic so far. "predict" tries 1, 2, 3, 5, 7, 10, 15 and so on. It chooses the
         smallest number with the best held-out log-likelihood, often several times that of "auto".
         Both need statistics with halves, and try at most one topic for 10 documents.
     alpha0 : float or "auto"

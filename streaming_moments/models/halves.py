@@ -190,10 +190,11 @@ def noise(several: Sequence[HeldOut]) -> float:
 def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
     """Return handles of the topics of each half after rounds; None if a half has no pairs.
 
-    Each half has a start of its own. A start from the topics of the whole would already be fitted
-    to the held-out half, and would need hundreds of rounds in directions that pairs hardly
-    determine. Instead, a half starts from `P_half G`, where `G` is the dual of the topics
-    (`P ~ M Omega M_core'`, so `P G ~ M`). This uses no more than k x k numbers of the whole.
+    Each half has a start of its own. The topics of the whole are no good start, because they are
+    already fitted to the held-out half. From them, a half would need hundreds of rounds in
+    directions that pairs hardly determine. Instead, a half starts from `P_half G`, where `G` is the
+    dual of the topics (`P ~ M Omega M_core'`, so `P G ~ M`). This uses no more than k x k numbers
+    of the whole.
     """
     rows, fits = halves.rows, []
     dual = rows.once(STEP, dual_topics, whole)

@@ -20,8 +20,8 @@ def leading_eigenpairs(
     """Find the largest eigenvalues and their vectors in the Krylov space of a block of vectors.
 
     The method is block Lanczos with full orthogonalisation (Golub and Van Loan, Matrix
-    Computations, 4th ed., section 10.3.6). It multiplies k vectors at a time, which takes about as
-    long as one vector, because reading a large matrix from memory takes most of the time.
+    Computations, 4th ed., section 10.3.6). It multiplies k vectors at a time. This takes about as
+    long as one vector, because most of the time goes to reading a large matrix from memory.
 
     Returns (k,) decreasing eigenvalues, and (n, k) orthonormal vectors.
 

@@ -11,10 +11,10 @@ from streaming_moments.errors import InvalidInput
 def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     """Return how well two assignments of the same documents agree, whatever the topic numbers.
 
-    Let n_ij be the number of documents in cluster i of one and cluster j of the other, a_i and b_j
-    its sums over j and over i, and `E = sum_i C(a_i, 2) sum_j C(b_j, 2) / C(n, 2)`. The index is
-    `(sum_ij C(n_ij, 2) - E) / ((sum_i C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)` (Hubert and Arabie
-    1985, eq. 5).
+    Let n_ij be the number of documents in cluster i of one assignment and cluster j of the other.
+    Let a_i and b_j be its sums over j and over i, and `E = sum_i C(a_i, 2) sum_j C(b_j, 2) /
+    C(n, 2)`. The index is `(sum_ij C(n_ij, 2) - E) / ((sum_i C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)`
+    (Hubert and Arabie 1985, eq. 5).
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def settled(
     """Whether a pass changed states by at most this share of their error bars on average.
 
     `earlier` are the states before the previous pass. If they are given, the sum of the changes by
-    all later passes is compared, assuming that each change is a constant factor of the one before.
+    all later passes is compared. It assumes that each change is a constant share of the last one.
 
     Without bars, the limit is this share of a tenth, but at most a hundredth. Its unit is an L1
     distance of 1 for distributions, and the spread of a cluster for clusters. Wide bars of clusters

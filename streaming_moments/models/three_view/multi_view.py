@@ -157,8 +157,8 @@ class MultiViewMixture(TripleModel):
     def fit(cls, rows: Rows, options: Any) -> Self:
         """Fit the model to statistics.
 
-        If moments identify two states but fewer than requested, as with few words in a view, random
-        starts search for the states that make the table of triples most likely.
+        Moments may identify two states, but fewer than requested, as with few words in a view. Then
+        random starts search for the states that make the table of triples most likely.
 
         Parameters
         ----------
