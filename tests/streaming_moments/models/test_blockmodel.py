@@ -175,7 +175,8 @@ def test_mixing_outside_0_to_1_is_drawn_in_and_said():
     said = model.described()
     assert said.facts["outside"] == model.outside
     lay = (
-        f"mixing matrix was up to {model.outside:.2g} outside 0 to 1 and was clipped: there may be"
+        f"mixing matrix had entries up to {model.outside:.2g} outside 0 to 1 and was clipped: "
+        "there may be"
     )
     assert lay in said.sentence
     assert Blockmodel.from_parts(*model.parts()).outside == model.outside
