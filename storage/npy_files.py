@@ -60,7 +60,9 @@ def read_npy_head(stream: IO[bytes]) -> NpyHead:
         raise ValueError(f"its header has {length} bytes, above {_LONGEST_HEAD}")
     items = _items(_read(stream, length).decode(encoding))
     if items.keys() != {"descr", "fortran_order", "shape"}:
-        raise ValueError(f"its header has the wrong keys {sorted(items)}")
+        raise ValueError(
+            f"the keys of its header are {sorted(items)}, not descr, fortran_order and shape"
+        )
     order, shape, kind = items["fortran_order"], items["shape"], items["descr"]
     if order not in ("True", "False") or not shape.startswith("(") or kind[0] not in "'\"[":
         raise ValueError("its header has a value of the wrong type")

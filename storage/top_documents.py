@@ -95,7 +95,7 @@ def _read(
     kind: Callable[..., Any],
     storage_options: Mapping[str, object] | None,
 ) -> tuple[str, int, tuple[tuple[Any, ...], ...]]:
-    """Return the name of the model, the requested number of entries, and those of each topic."""
+    """Return the name of the model, the requested number of entries, and each topic's entries."""
     url = f"{folder.rstrip('/')}/{TOP_DOCUMENTS}"
     try:
         fs, path = open_file_system(url, storage_options)

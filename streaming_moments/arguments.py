@@ -177,7 +177,7 @@ def _parameters(function: Any) -> Collection[str]:
 
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...] = ()) -> str:
-    """Return the name of a function. That of a method begins with the class of its object."""
+    """Return the name of a function. The name of a method begins with the class of its object."""
     name = function.__qualname__.rpartition("<locals>.")[2]
     owner, _, own = name.rpartition(".")
     if args and owner in [one.__name__ for one in type(args[0]).__mro__]:

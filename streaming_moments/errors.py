@@ -34,7 +34,7 @@ class ForeignStatistics(StreamingMomentsError):
 
 
 class BoundExceeded(StreamingMomentsError):
-    """An integer, or the memory, would exceed its bound."""
+    """An integer, or the memory that the work needs, would exceed its bound."""
 
 
 class SumExceeded(BoundExceeded):

@@ -45,7 +45,7 @@ def compaction_groups(
 
     Groups of one segment are left out.
 
-    Segments of the same day, month or year form a group. Segments without dates form another.
+    Segments of the same day, month or year form a group. All segments without dates form one group.
     A segment that subtracts shards joins the groups that hold these shards, also those of other
     days. Segments of different vocabularies are never added up. Segments of origins stay unchanged,
     so that a later pull can replace them.
@@ -118,7 +118,7 @@ def seal_sum(
     sources: Sequence[SegmentReference] | None = None,
     ledger: Ledger | None = None,
 ) -> Segment:
-    """Seal the sum of `sources`, by default of all segments of the version, with their ledger.
+    """Seal the sum of `sources`, with their ledger; by default the sum of all segments.
 
     Pass `ledger`, the ledger of the segments, if the version does not hold all of them. Raises
     StoreError if a row block is missing.

@@ -118,7 +118,7 @@ def parts_of_whole(
 ) -> tuple[Part, ...]:
     """Return the parts of the next sum of all days; empty while a fit reads few parts.
 
-    These are all parts of the same vocabulary and sign, except those of the latest day, as in
+    These are all parts of one vocabulary and sign, except those of the latest day, as in
     `parts_to_sum`. The result is empty unless a fit now reads more than `after` / 2 (and more than
     two) segments and sums in their place.
     """
@@ -142,7 +142,7 @@ def read_for(
 
 
 def sums_gone(store: MomentStore) -> frozenset[str]:
-    """Return the sums of a version whose files are missing, because `gc` of 0.2.0 deletes them."""
+    """Return the sums of a version whose files are missing: `gc` of release 0.2.0 deletes them."""
     live = {one.id for one in store.commit.live_sums}
     return frozenset(live.difference(store.folder.names(SEGMENTS)) if live else ())
 

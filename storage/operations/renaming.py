@@ -1,4 +1,4 @@
-"""Renaming: gives counted shards that were moved their new names, so that none counts twice."""
+"""Renaming: gives moved shards their new names, so that an update does not count them again."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> N
         )
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InvalidInput(
-            f"{lines}{more}: its documents would be counted twice",
+            f"{lines}{more}: the documents in both would be counted twice",
             "leave out the new shard, or first remove the counted one by {forget.allow_again}",
         )
 

@@ -34,7 +34,7 @@ class SideWhitening:
     sums : (1 + s_l, 1 + s_r) float64 `sum_i T_i / C`, where T_i is the slice of row i
     left, right : (1 + s_l, k), (1 + s_r, k) float64, by which slices are multiplied to get rows of
         the pairs: `E = T[:, :, 0] left / C`, `F = T[:, 0] right / C`
-    spectrum : (k,) float64, singular values of the pair of the left and right views
+    spectrum : (k,) float64, singular values of the pair moments of the left and right views
     """
 
     alpha0: float

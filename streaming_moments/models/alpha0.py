@@ -226,7 +226,7 @@ def search_alpha0(
 
 
 def _searched(trials: Mapping[float, Alpha0Trial]) -> Alpha0Search:
-    """Summarise trials, which are given by their alpha0."""
+    """Summarise the trials in a search; `trials` maps each alpha0 to its trial."""
     tried = sorted(trials)
     best = max(trials.values(), key=lambda trial: trial.held_out.mean)
     return Alpha0Search(
@@ -310,7 +310,7 @@ class SharedMoments:
 
 
 def widest(seen: SeenMoments, basis: Basis, n_topics: int) -> Whitening:
-    """Return the whitening of M2 by one direction more than there are topics, if M2 has so many."""
+    """Return the whitening of M2 by one direction more than topics, as far as M2 has directions."""
     found = positive(seen.eigenpairs(Mixture())[0])
     return seen.whitened(basis, max(n_topics, min(n_topics + 1, found)), Mixture())
 

@@ -58,7 +58,7 @@ class Holdings:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Segments of a version (`sources`), and `segments` that replace them, without some shards.
+    """Segments of a version (`sources`), and the `segments` without some shards that replace them.
 
     `segments` is empty if no shard remains.
     """
@@ -272,7 +272,7 @@ def _models_of(commit: Commit) -> set[str]:
 
 
 def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """Return those of `names` that a commit lists as skipped or forgotten, or its message has."""
+    """Return those of `names` that are in a commit: as skipped, as forgotten, or in its message."""
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])
     words = set(re.split(r"[\s,;:'\"]+", text))

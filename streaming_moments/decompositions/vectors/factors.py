@@ -30,8 +30,8 @@ _STANDS_OUT = 3.0  # cumulants below this many standard errors could be noise al
 _TURNS = 3
 # Weight of slices of the third cumulant, relative to slices of the fourth, which have more noise.
 # Measured on skewed, kurtotic and flat factors: with weight 5, the error is at most a fifth larger
-# than with the best single order. If factors of several kinds are mixed, it is smaller than with
-# either order.
+# than with the best single order. If factors of several kinds are mixed, the error is smaller than
+# with either order.
 _OF_THIRD = 5.0
 
 

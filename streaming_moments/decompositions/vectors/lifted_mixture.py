@@ -25,11 +25,11 @@ _COMPLETIONS = 60
 _SETTLED = 1e-10
 _REMEMBERED = 6  # a round extrapolates from at most this many earlier rounds
 _SINGULAR = 1e-8
-_LEAST_ROOT = 1e-6  # a component has no weight if the square root of its weight is smaller
+_LEAST_ROOT = 1e-6  # a component has no weight if the square root of its weight is below this
 # Smaller variances of components are raised to this share of the mean of all their variances.
 _LEAST_VARIANCE = 1e-3
-# They are also raised to this share of the mean variance of the coordinates of all rows, so that
-# even a component with equal rows has a density.
+# Variances are also raised to this share of the mean variance of the coordinates of all rows, so
+# that even a component with equal rows has a density.
 _LEAST_SHARE = 1e-9
 
 

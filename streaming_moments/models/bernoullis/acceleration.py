@@ -27,7 +27,8 @@ CLEAR = 0.01
 # An extrapolated probability may be at most this many times nearer to 0 or 1 than the probabilities
 # before and after the pass.
 _BORDER = 4.0
-RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # values that identify the rules
+# Passes reuse stored sums only if these values have not changed.
+RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)
 _AT_A_TIME = 4096  # number of rows drawn at a time; fewer if they have many features
 _CELLS = 1 << 22
 _LEAST = 1e-12
@@ -37,7 +38,8 @@ def accelerated(before: BernoulliMixture, after: BernoulliMixture) -> BernoulliM
     """Extrapolate from the mixtures before and after one pass to the limit of many passes.
 
     The step of the pass is multiplied by `(I - M)^-1`, where M is the missing information. Returns
-    `after` itself if components are well separated, or if there are too many components for MOST.
+    `after` itself if components are well separated, or if fewer features than components can be
+    accelerated (see `MOST`).
     """
     chosen = _distinctive(before)
     n, k = chosen.size, before.n_topics

@@ -127,7 +127,7 @@ class BernoulliMixture(StoredModel):
         NotIdentifiable
             The statistics identify fewer components; the message says how many.
         """
-        # prepare blocks with halves for the next step, even if it must read them again
+        # prepare blocks with halves for the next step, even if that step must read them again
         read = rows.prepared("reading row blocks", _itself, halves=True)
         blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
@@ -171,7 +171,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: SetsFoundation, options: Any) -> int:
-        """Return the bytes of pairs and slices as floats, of probabilities and third moments."""
+        """Return the bytes of pairs and slices (as floats), probabilities, and third moments."""
         basis = foundation.basis
         row = _COPIES * (basis.core + basis.columns**2) + 12 * int(options.topics)
         return 8 * (foundation.rows * row + 6 * basis.columns**3)
@@ -198,7 +198,7 @@ class BernoulliMixture(StoredModel):
 
     @property
     def smoothed(self) -> NDArray[np.float64]:
-        """(n, k) probabilities for reading rows, with a thousandth of their mean mixed in."""
+        """(n, k) probabilities for reading rows: a thousandth is the mean over components."""
         mean = np.clip(self.probabilities @ self.weights, _LEAST, 1 - _LEAST)
         return (1 - _SMOOTHING) * self.probabilities + _SMOOTHING * mean[:, None]
 

@@ -25,7 +25,8 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 STRETCH = 128
 """Number of symbols that are read together. Stretches begin at multiples of this number."""
-RULES = (UNIT, STRETCH, MIXED, BESIDE)  # values that identify the rules of passes
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (UNIT, STRETCH, MIXED, BESIDE)
 
 
 @dataclass(frozen=True, eq=False)
