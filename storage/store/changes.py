@@ -278,7 +278,7 @@ def require_halves(segment: Segment, lineage: Lineage) -> None:
         )
     if segment.halves_by_content != lineage.halves_by_content:
         raise ForeignStatistics(
-            "the segment splits the records into halves by their "
+            "the segment splits the records into halves by "
             f"{'content' if segment.halves_by_content else 'place'}, but a rebase has changed how "
             "the store splits them; run this again"
         )
