@@ -67,7 +67,7 @@ class Window:
 
     @property
     def attributes(self) -> dict[str, str | float | None]:
-        """Attributes of a stored model for the window: days in ISO 8601, and the half-life.
+        """Attributes that a stored model has for its window: days in ISO 8601, and the half-life.
 
         Examples
         --------

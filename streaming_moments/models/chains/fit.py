@@ -145,7 +145,7 @@ def _decomposed(
 def _of_sketch(
     foundation: SequencesFoundation, table: NDArray[np.int64], options: Any
 ) -> list[Chain]:
-    """Return a list with a chain from a sketch of the table of windows.
+    """Return a list of one chain, fitted to a sketch of the table of windows.
 
     A sketch has less noise than the table. The list is empty if the sketch is not smaller than the
     table, or identifies too few states.
