@@ -78,7 +78,7 @@ def answers_of(said: Columns) -> Iterator[DocumentRead]:
 
 
 def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
-    """Apply a model to texts; add the number of words of each, and whether it is foreign."""
+    """Apply a model to texts; add the number of words of each text, and whether it is foreign."""
     batch = counted.batch
     if not model.vocabulary:
         # a model that was made from arrays names no vocabulary, so its input must name none either
@@ -99,7 +99,7 @@ def _texts(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 
 
 def _sequences(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
-    """Make an answer for each sequence; join the pieces in which the reader returns long ones."""
+    """Make an answer for each sequence; join the pieces into which the reader splits long ones."""
     batches = [read.batch for read in asked.reader.read(shard)]
     pieces = [asked.model.read(batch) for batch in batches]
     sequence = np.cumsum(np.concatenate([batch.begins for batch in batches])) - 1

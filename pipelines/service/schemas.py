@@ -226,10 +226,10 @@ class ProblemDetails:
 
     type, title : "about:blank", and the meaning of the status
     status : status code of HTTP
-    detail : error of this call, and the remedy
+    detail : what is wrong with this call, and the remedy
     request_id : id of the call in the log of the service
     field : affected field, parameter or header
-    document : position of the affected document, from 0; missing if the error is of no document
+    document : position of the affected document, from 0; missing if the error concerns no document
     """
 
     type: str
@@ -275,8 +275,8 @@ class Shares:
 
     model : name of the model
     by : "day", "week" or "month"
-    origin : origin of the hub to whose documents the shares belong; "" for the own documents of
-        the hub, null for all documents
+    origin : origin of the hub whose documents the shares describe; "" for the own documents of the
+        hub, null for all documents
     periods : periods, the earliest first: first and last day, tokens, shares of the topics,
         and their errors
     """

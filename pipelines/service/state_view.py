@@ -39,8 +39,8 @@ class View:
     backlog : pending documents of the inbox
     sealed : number of the latest known seal
     steps : failing steps of the accumulator
-    problems : why a part could not be checked, by name; it keeps its last known state. "counting"
-        is the reason if no documents are counted
+    problems : why a part could not be checked, by its name; the part keeps its last known state.
+        "counting" is the reason if no documents are counted
     counting : whether sealed documents are counted, and what is set aside
     """
 
@@ -230,9 +230,9 @@ class Current:
 
     def _backlog(self) -> Backlog:
         found, folder = self.inbox.backlog(), self.inbox.folder
-        # To read the clock of a bucket, `backlog` writes a file if batches are pending, so it has
-        # just shown that the bucket has room. For a local disk it does not show this, because the
-        # clock can be read even if the disk is full.
+        # Check that the storage has room. A bucket with pending batches needs no check: `backlog`
+        # has just written a file to it, to read its clock. On a local disk the clock can be read
+        # even if the disk is full.
         if folder.is_local or not found.batches:
             folder.require_room()
         return found

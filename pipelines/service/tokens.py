@@ -75,8 +75,8 @@ class Tokens:
     def principal_of(self, presented: str) -> Principal | None:
         """Return the caller with a token; None if the token is unknown.
 
-        One lookup by the hash of the given token. Its time reveals nothing about the tokens,
-        because a caller cannot choose a hash.
+        Looks up the hash of the given token. The time of the lookup reveals nothing about the
+        tokens, because a caller cannot choose a hash.
 
         Examples
         --------

@@ -75,8 +75,8 @@ class Tracker:
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
             whole = next((shard.nbytes for shard in sealed.shards if shard.day == day), None)
-            # if the ledger has the size of the shard before all deletions, their documents are
-            # still counted
+            # the deleted documents are still counted if the size in the ledger is the one that the
+            # shard had before anything was deleted from it
             if record is not None and (whole is None or record.size == whole):
                 return True
         return False

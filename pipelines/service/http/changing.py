@@ -1,4 +1,4 @@
-"""Change the store as an admin asks with a form on a page: roll it back, or label a topic."""
+"""Change the store when an admin sends a form from a page: roll it back, or label a topic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Return:
     apart : difference from the latest version to the target
     models : models of the latest version that the target version lacks
     answering : whether the target version has any model
-    tags : model of each changed tag in the latest version and in the target; None for no model
+    tags : for each tag that would change, its model in the latest version and in the target; None
+        where the tag does not exist
     """
 
     version: int

@@ -53,8 +53,8 @@ _LINKS = (
     ("API", "docs"),
 )
 _LONGEST = 100_000  # a text on the page `Try it` is cut to this many characters
-# Links have at most this many "../". No page is so deep in folders; the limit bounds the size of an
-# error page for a long path.
+# A relative link starts with at most this many "../". No page is so deep in folders; the limit
+# bounds the size of an error page for a long path.
 _DEEPEST = 20
 _SHOWN = 50  # at most this many versions, or shards, are on a page
 _RUNS = 10  # at most this many runs of the nightly job are on a page
@@ -144,7 +144,10 @@ async def versions(service: Service, request: Request) -> Response:
 
 
 def _models_apart(store: MomentStore, before: int, after: int) -> dict[str, Sequence[str]]:
-    """Return the names of new and of deleted models between two versions, by their heading."""
+    """Return the models that are new, and those that were deleted, between two versions.
+
+    Each list is under its heading for the page.
+    """
     earlier, later = (store.at(version).commit.models for version in (before, after))
     return {
         "New models": [name for name in later if name not in earlier],
@@ -282,7 +285,7 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        # leave out shards and advice: they are for operators, and the page of health shows them
+        # leave out shards and advice: they are for operators, and the page `Health` shows them
         stale = stale_line(staleness(view.store, published.name))
         reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
         return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())
@@ -359,7 +362,10 @@ def frame_of(service: Service, scope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def html(text: str) -> Response:
-    """Answer with a page that lets the browser run only its own scripts, by their hashes."""
+    """Answer with a page, and let the browser run only scripts of the page.
+
+    A header lists the hashes of these scripts.
+    """
     hashes = [
         base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         for script in _SCRIPT.findall(text)
@@ -369,6 +375,7 @@ def html(text: str) -> Response:
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
-    # with this policy a browser names the origin of a form to this server, and to no other
+    # with this Referrer-Policy a browser sends the origin of a page only to this server; the check
+    # of forms needs the origin
     headers = {"Content-Security-Policy": policy, "Referrer-Policy": "same-origin"}
     return Response(text, headers=headers, media_type="text/html")

@@ -31,8 +31,8 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# File with the number of a version. Rollbacks up to this version have been checked: the store
-# counts no deleted document because of them.
+# File with the number of a version. All rollbacks up to this version have been checked, so none of
+# them makes the store count a deleted document.
 _HONOURED = "deletions-honoured.json"
 _VERSIONS = 50  # the file is written again after this many versions
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
@@ -171,7 +171,8 @@ class Rollbacks:
             return False
         self._noted = noted
         log = store.log(first + 1) if first < store.version else ()
-        # return True also if versions are missing: they have expired, or this is another store
+        # return True also if versions are missing: they have expired, or the folder now holds
+        # another store
         if len(log) != store.version - first or any(one.operation == ROLLBACK for one in log):
             return True
         self._seen = store
@@ -188,7 +189,7 @@ class Rollbacks:
         return False
 
     def honoured(self) -> None:
-        """Search next from the version in the note, which `Deleting.delete_again` has written."""
+        """Make the next search start at the version that `Deleting.delete_again` has noted."""
         self._seen = None
 
 
