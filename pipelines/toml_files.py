@@ -66,7 +66,7 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        start = "" if Path(path).is_absolute() else f", which starts at {Path.cwd()}"
+        start = "" if Path(path).is_absolute() else f", which is relative to {Path.cwd()}"
         raise InvalidInput(
             f"{path} cannot be read ({error.strerror}); check the path{start}"
         ) from error
@@ -196,7 +196,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             words = [inside] if section else []
             if (
                 error["type"] == "value_error"
-            ):  # a validator of this package wrote the text, which names the value unless secret
+            ):  # the text is from this package; it already names the value, unless that is secret
                 text = str(error["ctx"]["error"])
                 named = not key or text.startswith(f"{key} ")
                 others[place] = " ".join([*words, text if named else f"{key}: {text}"])

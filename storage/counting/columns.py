@@ -1,4 +1,4 @@
-"""Columns: values of a table, with one or several values in each row, as words of a vocabulary."""
+"""Convert the values of columns, one or several in each row, to words of a vocabulary."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def draw(
             held[slot] = (seen + place, kept)
         seen += len(group)
         if room is not None and nbytes > room and len(held) > 1:
-            # keep a uniform part of the uniform sample, which is uniform, too; use another seed
+            # Keep a random part of the sample, which is again a uniform sample. Choose it with
+            # another seed than the items.
             quota = max(1, len(held) * room // nbytes)
             left = np.random.default_rng([seed, seen]).permutation(sorted(held))[:quota].tolist()
             held = {slot: held[old] for slot, old in enumerate(left)}

@@ -46,7 +46,7 @@ _OBJECT_BYTES = 300  # size of the Python objects for the ids and counts of a do
 
 @dataclass(frozen=True, eq=False)
 class TermSample:
-    """Some passages, and their counts of the terms that occur in them.
+    """Some passages, and how often each term occurs in each of them.
 
     terms : the m terms of the sample, sorted. For token ids, the ids in decimal, sorted by number.
     batch : (passages, m) counts over these terms
@@ -54,7 +54,8 @@ class TermSample:
     token_ids : the m token ids; None for a sample of texts
     policy : fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table
     columns : columns of the table
-    seconds : seconds of one thread in the tokeniser, and in all reading with the tokeniser
+    seconds : seconds that one thread spent in the tokeniser, and in all of the reading, which
+        includes the tokeniser
     order : the terms in the order of the texts, if the policy finds phrases
     """
 
@@ -335,7 +336,7 @@ def sample_of_passages(
     # convert one passage at a time, because words as Python objects take many times their bytes
     parts = [numbered(passage) for passage in passages]
     terms = tuple(sorted(known))
-    # words that are not tokens have the code -1, which is the last place
+    # words that are not tokens have the code -1, which indexes the last entry of `places`
     places = np.full(len(terms) + 1, -1, dtype=np.int64)
     places[[known[term] for term in terms]] = np.arange(len(terms))
     offsets = np.cumsum([0, *map(len, parts)])

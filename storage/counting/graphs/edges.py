@@ -202,7 +202,7 @@ def is_list_file(name: str) -> bool:
 
 
 def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
-    """Return the (nodes,) int64 part of each node, 0 to parts - 1, from its number alone.
+    """Return the (nodes,) int64 part of each node, 0 to parts - 1; it depends only on the node.
 
     Examples
     --------

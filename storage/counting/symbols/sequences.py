@@ -159,7 +159,7 @@ class SequenceReader:
         if spans is not None and (self.joins or self.by_content):
             odd = keys_of(spans.names)[:, 0] % 2 == 1
         elif self.by_content:
-            # texts and lists never continue in the next table
+            # the symbols are complete, because texts and lists never continue in the next table
             odd = odd_half(row_keys(values.offsets, symbols))
         for batch, cut in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())

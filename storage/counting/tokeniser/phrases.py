@@ -192,7 +192,7 @@ def _stand_together(
 class PhraseIndex:
     """Finds phrases by the keys of words, for the kernel that counts.
 
-    The key of a term is its row. Words and parts of phrases that are no terms have further keys.
+    The key of a term is its row. Words and parts of phrases that are not terms have further keys.
 
     keys : word of each further key; empty for several words
     steps : (2^b, 2) uint64, hash table: from the key of one or two words, and the key of the next

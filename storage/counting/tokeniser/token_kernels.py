@@ -275,8 +275,8 @@ def count_words(
     compiles a kernel without that work.
 
     The arrays of the result grow by doubling, because their upper bound is far too large. They grow
-    outside of the kernel: a loop that may replace an array counts references in each turn and takes
-    four times as long.
+    outside of the kernel: a loop that may replace an array counts references in each iteration and
+    takes four times as long.
     """
     spans = np.stack([begins[:-1], begins[1:]], axis=1)
     hard = places >= 0

@@ -123,7 +123,10 @@ def require_certificate(listen: ListenSection) -> None:
         try:
             contents[name] = Path(path).read_text(encoding="latin-1")
         except OSError as error:
-            remedy = remedy_of(error) or "check the path, which starts where the command runs"
+            remedy = (
+                remedy_of(error)
+                or "check the path, which is relative to the folder where the command runs"
+            )
             raise InvalidInput(
                 f"[listen] {name} {path} cannot be read ({error.strerror}); {remedy}"
             ) from error
