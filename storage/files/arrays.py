@@ -112,7 +112,7 @@ class StoredGroup:
         return self._entries(name, slice(None)) if found is None else found
 
     def attempt(self, read: Callable[[], _Read]) -> _Read | None:
-        """Call `read`, which needs no Zarr; None if a file has not the form of this package."""
+        """Call `read`, which decodes without Zarr; None if a file is not in this package's form."""
         try:
             return read() if self._is_plain else None
         except (KeyError, TypeError, ValueError, RuntimeError):
