@@ -92,7 +92,7 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 class _Misplaced:
-    """A value of a wrong type: a boolean, or no boolean, in a wrong place; or a number in quotes.
+    """Stands for a value of a wrong type, such as a boolean for a number, or a number in quotes.
 
     Pydantic accepts no object of this class. Without it, pydantic would read True as a number,
     "yes" and 1 as true, and "0.05" as a number.

@@ -40,7 +40,7 @@ _SHARES = frozenset({"proportions", "probabilities"})
 
 @dataclass(frozen=True, eq=False)
 class Answering:
-    """A model, and the reader of the store that counts its input. Make one with `of`.
+    """A model, and the reader that converts documents to its input. Make one with `of`.
 
     store : store at a version that has the vocabulary of the model
     """
@@ -51,7 +51,7 @@ class Answering:
 
     @classmethod
     def of(cls, store: MomentStore, model: Model) -> Answering:
-        """Prepare to answer by a model; errors as in `reader_of`."""
+        """Prepare to answer with a model; errors as in `reader_of`."""
         return cls(store, model, reader_of(store, DEFAULT_LIMITS))
 
     def read(self, lines: bytes) -> list[DocumentRead]:

@@ -46,8 +46,8 @@ class Forgetting:
     deletion : id of the deletion, to ask again
     state : "accepted": it will be done. "done": no later version counts the documents.
     documents : number of deleted documents; None until it is done
-    version : first version of the store without them; None until then, or if no document was
-        counted
+    version : first version of the store without the documents; None until then, or if no document
+        was counted
     """
 
     deletion: str
@@ -211,7 +211,7 @@ class DocumentSent:
 
 @dataclass(frozen=True)
 class DocumentsToRead:
-    """Documents to which to apply the model, with the same fields as documents to count.
+    """Documents to which the model is applied; their fields are those of documents to count.
 
     documents : documents to which to apply the model
     """

@@ -1,4 +1,4 @@
-"""The log of the service: a line for each call and each fault, without texts and tokens."""
+"""The log of the service: a line for each call and each fault, without document texts or tokens."""
 
 from __future__ import annotations
 

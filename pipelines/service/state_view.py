@@ -32,7 +32,7 @@ COUNTING = "counting"
 class View:
     """View of the service at some time; it never changes.
 
-    store : at the latest version
+    store : the store at its latest version
     intake : which documents this version accepts; None if the service accepts none
     published : the model that answers
     tokens : tokens of callers; None if anyone on this machine may call

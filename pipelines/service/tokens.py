@@ -50,7 +50,7 @@ class Token:
 
     name : name of its owner; appears in logs and in idempotency keys
     role : "reader", "writer" or "admin"
-    sha256 : hash of the token, hexadecimal; no one can guess 32 random bytes
+    sha256 : hash of the token, hexadecimal; it does not reveal the token, which has 32 random bytes
     """
 
     name: str
@@ -60,7 +60,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Principal:
-    """The caller of a request; `name` is the name of its token, or empty without tokens."""
+    """The caller of a request; `name` is the name of its token, empty if tokens are not used."""
 
     name: str
     role: Role

@@ -60,9 +60,9 @@ class CountedPassages:
         return int(self.passages.size)
 
     def odd(self, n_words: int | None = None) -> NDArray[np.bool_]:
-        """Return the (documents,) mask of the odd half, by the counts of the first `n_words` words.
+        """Return the (documents,) mask of the documents in the odd half.
 
-        See `odd_documents`.
+        The counts of the first `n_words` words decide, see `odd_documents`.
         """
         return odd_documents(self.batch, self.passages, n_words)[self.begins]
 
@@ -91,7 +91,8 @@ class WordIndex:
     starts : (keys + 1,) int64, first lane of each word. The order is: the n terms, words of phrases
         that are not terms, and stop words
     phrases : finds the phrases of the policy
-    probe : digest that identifies the tokeniser of the process that made the index, see `probe`
+    probe : digest that identifies the tokeniser of the process that made the index, see
+        `TokenPolicy.probe`
     """
 
     holds: ClassVar[Holds] = "texts"
@@ -114,7 +115,7 @@ class WordIndex:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
-        """Make the index; `slots`, if given, is a power of two above the number of words."""
+        """Make the index, with `slots` slots: a power of two above the number of words."""
         terms = vocabulary.index if policy.phrases else {}
         phrases = PhraseIndex.of(terms, policy.phrases, {*policy.stop_words})
         stopped = {*policy.stop_words}.difference(phrases.keys)
@@ -213,7 +214,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
 
 
 def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> CountedPassages:
-    """Count as `count_column` does, but with the tokens outside of the vocabulary by passage.
+    """Count as `count_column` does, but with the number of unknown tokens of each passage.
 
     Also returns the number of passages of each text.
 

@@ -14,7 +14,7 @@ _Held = TypeVar("_Held", covariant=True)
 
 
 class Group(Protocol[_Held]):
-    """Items by their places, from 0."""
+    """Items that can be looked up by their positions, from 0."""
 
     def __len__(self) -> int: ...
 

@@ -154,7 +154,7 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
 def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
     """Remove terms of a sample that are stop words of a policy.
 
-    The policy may differ from that of the sample only by more stop words.
+    The policy may differ from that of the sample only in having more stop words.
 
     Examples
     --------

@@ -31,7 +31,8 @@ _SHOWN = 60
 class SetsForm:
     """Columns with the features of a row in a shard.
 
-    columns : one column of features or lists of them, or several of 0 and 1, one for each feature
+    columns : one column of features or of lists of features; or several columns of 0 and 1, one for
+        each feature
     """
 
     columns: tuple[str, ...] = (_COLUMN,)

@@ -208,7 +208,7 @@ def sample_rows(
 def column_frequencies(
     column: pa.ChunkedArray, name: str, policy: TokenPolicy | None
 ) -> TermFrequencies:
-    """Count the occurrences of each word of a view of a pilot, and the records with it."""
+    """Count how often each word of a view occurs in a pilot, and in how many records."""
     rows = len(column)
     if policy is not None:
         passages = Passages.of(SpelledTexts.of(text_column(column), policy), None)

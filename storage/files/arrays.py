@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read")
 
 _GROUP = "zarr.json"
-_KINDS = "biuf"  # kinds of numbers that are read without Zarr
-_CHECK = 4  # bytes of a CRC-32C
+_KINDS = "biuf"  # kinds of NumPy types that are read without Zarr
+_CHECK = 4  # size of a CRC-32C in bytes
 _SIZE = slice(4, 8)  # bytes of a blosc header that hold the decompressed size
 
 

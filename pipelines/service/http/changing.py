@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from streaming_moments.pipelines.service.service import Service
 
-_PATIENCE = timedelta(seconds=5)  # how long a change waits for a cycle to release the lock
+# a change waits this long for a cycle of the accumulator to release the lock
+_PATIENCE = timedelta(seconds=5)
 _SHARDS = 50  # each list on the page of a rollback shows at most this many shards
 
 
@@ -100,7 +101,8 @@ async def _changed(
 ) -> Response:
     """Change the latest version under the lock, and redirect to a page that shows the result.
 
-    `then` is the URL of that page. It is relative to the form, as all links of pages are.
+    `then` is the URL of that page. It is relative to the URL of the form, as all links of pages
+    are.
     """
     config = service.config
 

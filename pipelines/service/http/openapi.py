@@ -142,7 +142,7 @@ def _parameter(one: Parameter) -> dict[str, Any]:
 
 
 def _document(shape: RecordShape) -> dict[str, Any]:
-    """Schema of a document of this store."""
+    """Return the JSON Schema of a document of this store."""
     known: dict[str, Any] = {
         "id": {
             "anyOf": [

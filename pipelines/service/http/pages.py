@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.service.state_view import View
     from streaming_moments.storage.store.store import MomentStore
 
-EACH, CHOICE = "topics/", "choice"  # URLs relative to the first page
+EACH, CHOICE = "topics/", "choice"  # URLs of pages, relative to the first page
 _LINKS = (
     ("Versions", "versions"),
     ("Health", "health"),
@@ -61,7 +61,7 @@ _RUNS = 10  # at most this many runs of the nightly job are on a page
 _GOOD = ("published", "nothing new")
 _WORDS = 8
 # A few documents outweigh all others if the number of documents is more than this many times the
-# effective number.
+# effective number of documents.
 _DOMINATED = 50
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
@@ -102,7 +102,7 @@ class Spoken:
 
 
 async def topics(service: Service, request: Request) -> Response:
-    """Page of the topics of the answering model."""
+    """Show the topics of the answering model."""
     view = service.view
     published = view.published
     if published is None:
@@ -113,7 +113,7 @@ async def topics(service: Service, request: Request) -> Response:
 
 
 async def versions(service: Service, request: Request) -> Response:
-    """Page of the commits, and of the difference between two of them."""
+    """Show the commits, and the difference between two of them."""
     store = service.view.store
     after = number(request, "after", max(1, store.version), LARGEST)
     earlier = (min(last, after - 1) for first, last in store.commit.kept if first < after)
@@ -156,7 +156,7 @@ def _models_apart(store: MomentStore, before: int, after: int) -> dict[str, Sequ
 
 
 async def health(service: Service, request: Request) -> Response:
-    """Page with numbers about the store, its pending documents and its problems."""
+    """Show numbers about the store, its pending documents and its problems."""
     view = service.view
 
     def found() -> dict[str, Any]:
@@ -189,12 +189,12 @@ async def health(service: Service, request: Request) -> Response:
 
 
 def _are_dominated(facts: Mapping[str, Any]) -> bool:
-    """Whether a few documents outweigh all others; `facts` are those of a store of documents."""
+    """Whether a few documents outweigh all others; `facts` describe a store of documents."""
     return bool(facts["effective_documents"] < facts["documents"] / _DOMINATED)
 
 
 def night_reports(service: Service) -> tuple[Folder, str] | None:
-    """Return the folder of the nightly reports, and the name that they give to the store.
+    """Return the folder of the nightly reports, and the name of the store in them.
 
     None if the service has no nightly job.
     """
@@ -237,7 +237,7 @@ def _outside_since(service: Service, view: View) -> Outside | None:
 
 
 async def asked(service: Service, request: Request) -> Response:
-    """Page to paste a text, if the model has topics of texts."""
+    """Show the page for a pasted text, if the model has topics of texts."""
     published = service.view.published
     takes = published is not None and published.index is not None
     told = {"text": "", "found": None, "spoken": (), "takes": takes}
@@ -245,7 +245,7 @@ async def asked(service: Service, request: Request) -> Response:
 
 
 async def tried(service: Service, request: Request) -> Response:
-    """Page of the topics of a pasted text, with the words that indicate them."""
+    """Show the topics of a pasted text, with the words that indicate them."""
     view = service.view
     if view.published is None:
         raise Problem(404, "the store has no model; fit one by `streaming-moments refit`")
@@ -336,7 +336,7 @@ def links_of(view: View, root: str) -> tuple[tuple[str, str], ...]:
 
 
 async def docs(service: Service, request: Request) -> Response:
-    """Page that documents the calls of the HTTP API for people."""
+    """Show the documentation of the calls of the HTTP API."""
     document, calls = request.app.state.described.of(service.current.intake)
     told = frame_of(service, request.scope)
     return html(rendered("calls.html", title="API", document=document, calls=calls, **told))

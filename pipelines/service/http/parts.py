@@ -61,7 +61,7 @@ class Near:
 
 
 async def part(service: Service, request: Request) -> Response:
-    """Page of a topic, state, cluster or factor."""
+    """Show a topic, state, cluster or factor."""
     number, view = named_number(request, "topic"), service.view
     published = _published(view)
 
@@ -100,7 +100,7 @@ async def part(service: Service, request: Request) -> Response:
 
 
 async def over_time(service: Service, request: Request) -> Response:
-    """Page of the shares of topics over time, which are computed without reading documents."""
+    """Show the shares of topics over time, which are computed without reading documents."""
     view = service.view
     published = _published(view)
     by: Any = choice(request, "by", PERIODS) if "by" in request.query_params else None
@@ -250,7 +250,7 @@ def _documents(part: TopicReport | None) -> tuple[Any, ...]:
 
 
 def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[str, str]:
-    """Return what is known about a part in numbers, by name and formatted for people."""
+    """Return the known numbers about a part by their names, formatted for people."""
     if part is None or not report.topics:
         return {
             name: f"{values[number]:.1%}" if name == "weight" else _short(values[number])

@@ -86,7 +86,7 @@ class Problem(Exception):
         return content
 
     def all_headers(self) -> dict[str, str]:
-        """Return the headers to add to those of every answer."""
+        """Return the headers of this answer, besides those that every answer has."""
         told = {"Content-Type": CONTENT_TYPE, **(self.headers or {})}
         told |= {"Connection": "close"} if STATUSES[self.status].unread else {}
         return told if self.retry_after is None else {**told, "Retry-After": str(self.retry_after)}

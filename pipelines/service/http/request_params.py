@@ -28,7 +28,7 @@ def principal(request: Request) -> Principal:
 
 
 async def body_of(service: Service, request: Request, most: int | None = None) -> bytes:
-    """Read the body: at most `most` bytes, or else the limit of the service.
+    """Read the body, of at most `most` bytes; by default the limit of the service applies.
 
     The bytes of the body stay counted in the budget of the service; the caller releases them.
     """
@@ -55,8 +55,8 @@ def require_known(request: Request, known: Collection[str], repeated: Collection
     """Refuse parameters of the query that the call does not have, with a Problem 422.
 
     If the call ignored a parameter, it would answer another question, such as the topics of another
-    model. The same would hold if it ignored one of two values. So only parameters in `repeated` may
-    appear twice.
+    model. A call that ignored one of two values of a parameter would do the same. So only
+    parameters in `repeated` may appear twice.
     """
     for given, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if given not in known:

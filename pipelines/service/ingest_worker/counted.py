@@ -1,4 +1,4 @@
-"""Notes in the inbox about which version counts the shards of a seal."""
+"""Notes in the inbox that say which version of the store counts the shards of a seal."""
 
 from __future__ import annotations
 

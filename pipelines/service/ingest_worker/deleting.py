@@ -1,4 +1,4 @@
-"""Deletions: remove documents from their shards and, exactly, from the statistics.
+"""Deletions: remove documents from their shards, and subtract them exactly from the statistics.
 
 After a rollback to a version before a deletion, the store counts the deleted documents again. Their
 text no longer exists, so the statistics to subtract are copied from another version of the store.
@@ -123,8 +123,8 @@ class Deleting:
             raise StoreError(
                 f"seal {seal_of_shard(path)} of {seals.inbox.folder.url}: since a rollback, the "
                 f"store counts deleted documents of {name} again, and the other documents of this "
-                "shard have expired; `streaming-moments purge` the shard, or roll back to a later "
-                "version"
+                "shard have expired; remove the shard by `streaming-moments purge`, or roll back to a "
+                "later version"
             )
         else:
             text = "forget: documents by request, after a rollback"

@@ -32,7 +32,7 @@ def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentSt
 
 
 def _places(store: MomentStore, inbox: Folder) -> list[str]:
-    """Find places of inboxes other than the present one in the names of counted shards."""
+    """Find the places of inboxes in the names of counted shards, except the present place."""
     own, between = inbox.shard(""), f"/{SEALED}/"
     sealed = (one.url for one in store.ledger() if one.url.endswith(SEALED_NAME))
     found = {url.rpartition(between)[0] for url in sealed if between in url}

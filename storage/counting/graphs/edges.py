@@ -25,7 +25,8 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"
-_HELD = 1 << 22  # a task writes ends of edges when it has this many in memory: 64 MB
+# a task writes its ends of edges to a file when it holds this many, which take 64 MB
+_HELD = 1 << 22
 _ENTRY_BYTES = 16
 _GROUP_IDS = 1 << 20  # at most this many ends of edges are in a row group, unless a node has more
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
@@ -53,7 +54,7 @@ class EdgeColumns:
 class SetDown:
     """A file of entries, each a node and a neighbour, sorted by the part that contains the node.
 
-    `bounds` holds the first entry of each part, and the number of all entries.
+    `bounds` holds the position of the first entry of each part, and the number of all entries.
     """
 
     path: str

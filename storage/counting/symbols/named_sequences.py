@@ -101,7 +101,7 @@ def long_tables(
     limits: ReadLimits,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Yield pieces of sequences: lists, or runs of rows that have the same sequence.
+    """Yield pieces of sequences: lists, or runs of rows of the same sequence.
 
     A run may continue in the next table.
 
@@ -202,7 +202,7 @@ def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -
 def _listed(
     table: pa.Table, columns: Sequence[str], url: str, limits: ReadLimits, after: Position
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Yield pieces in lists, each with the number of its first symbol; skips empty ones."""
+    """Yield the pieces in a column of lists, with their positions; skips empty lists."""
     values = lists_of(table[columns[2]], columns[2], url, limits)
     held = np.flatnonzero(np.diff(values.offsets))
     rows = table.take(pa.array(held))
@@ -296,7 +296,7 @@ def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.
 
 
 def _one_on(places: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return the (rows,) mask of rows whose number is 1 more than that of the previous row."""
+    """Return the (rows,) mask of rows whose place is 1 more than that of the previous row."""
     found = np.zeros(len(places), np.bool_)
     whole = (places[1:, 1] == 0) & (places[:-1, 1] == 0)
     found[1:] = whole & (places[1:, 0] - places[:-1, 0] == 1)

@@ -182,7 +182,7 @@ def _counted(codes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], NDAr
 def _stand_together(
     times: NDArray[Any], left: NDArray[Any], right: NDArray[Any], total: int
 ) -> NDArray[np.bool_]:
-    """Whether the normalised pointwise mutual information is large enough."""
+    """Return the mask of pairs whose normalised pointwise mutual information is large enough."""
     shares = times / total
     information = np.log(shares * total / left * total / right)
     return np.asarray(information >= -_LEAST_NPMI * np.log(np.minimum(shares, 0.5)))

@@ -26,7 +26,7 @@ class Family:
 
     file : its module in this folder, with `opened(argument)`
     argument : what to write after the name and a colon, as help shows it; empty without argument
-    also : another name
+    also : another name of the family
     """
 
     name: str

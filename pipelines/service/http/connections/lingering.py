@@ -17,7 +17,8 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-LINGERS = "lingers"  # key in the scope of an answered request whose body is still being read
+# key that marks the ASGI scope of an answered request whose body is still being read
+LINGERS = "lingers"
 _CLOSES = (b"connection", b"close")
 _TIMES = 4  # reading stops after this multiple of the size of the largest accepted body
 _SILENT = 2.0  # seconds without a byte after which reading ends
