@@ -117,7 +117,7 @@ class TokenPolicy:
         if seeks and (joint := [word for word in self.stop_words if BETWEEN in word]):
             raise InvalidInput(
                 f"stop word {joint[0]!r} has {BETWEEN!r}, which joins the words of phrases",
-                "leave it out, or {create.phrases}",
+                "leave out the stop word, or {create.phrases}",
             )
         for phrase in self.phrases:
             require_phrase(phrase, [word for word in phrase if len(word) >= self.min_length])

@@ -303,7 +303,7 @@ def _periods(
 ) -> ShareOverTime:
     """Return the shares of topics by day, week or month.
 
-    Raises InvalidInput if there would be too many periods, or if `by` is none of these three.
+    Raises InvalidInput if there would be too many periods, or for another value of `by`.
 
     Counts only the documents of `origin`, as `only_of` selects them; all documents for None.
     """

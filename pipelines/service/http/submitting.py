@@ -179,7 +179,7 @@ async def deletion(service: Service, request: Request) -> Response:
         raise Problem(
             422,
             f"{identity[:40]!r} is not the id of a deletion; give the id in the answer to a "
-            "deletion",
+            "deletion request",
             "deletion",
         )
 

@@ -123,8 +123,8 @@ class Deleting:
             raise StoreError(
                 f"seal {seal_of_shard(path)} of {seals.inbox.folder.url}: since a rollback, the "
                 f"store counts deleted documents of {name} again, and the other documents of this "
-                "shard have expired; remove the shard by `streaming-moments purge`, or roll back to a "
-                "later version"
+                "shard have expired; remove the shard by `streaming-moments purge`, or roll back "
+                "to a later version"
             )
         else:
             text = "forget: documents by request, after a rollback"

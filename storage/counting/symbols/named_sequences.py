@@ -235,7 +235,8 @@ def _is_text(kind: pa.DataType) -> bool:
 def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
     """Convert times that are texts to numbers.
 
-    If `numbers` is None, convert them only if all are numbers; if it is False, convert none.
+    If it is unknown whether times are `numbers` (None), convert them only if all can be converted.
+    If they are not (False), convert nothing.
     """
     if numbers is False or not _is_text(times.type):
         return times

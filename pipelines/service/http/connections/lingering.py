@@ -55,7 +55,7 @@ class Lingering:
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
                 # Announce more content, so that the connection stays open. For the client the
-                # answer is complete, because the client knows its length.
+                # answer is complete, because the client has its length.
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 
