@@ -194,9 +194,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             others[place] = f"{inside} is {shown}: write a section with keys of its own"
         else:
             words = [inside] if section else []
-            if (
-                error["type"] == "value_error"
-            ):  # the text is from this package; it already names the value, unless that is secret
+            # the text is from this package; it already names the value, unless that is secret
+            if error["type"] == "value_error":
                 text = str(error["ctx"]["error"])
                 named = not key or text.startswith(f"{key} ")
                 others[place] = " ".join([*words, text if named else f"{key}: {text}"])

@@ -153,7 +153,7 @@ class Current:
         store = tried(STORE, lambda: self._latest(before.store), before.store)
         intake, published = before.intake, before.published
         if store.commit.lineage != before.store.commit.lineage or INTAKE in before.problems:
-            # the lineage has a new vocabulary, with which documents must be checked from now on
+            # from now on check documents with the vocabulary of the new lineage
             intake = tried(INTAKE, lambda: Intake.of(store, self._config.limits), None)
         if published is None or store is not before.store or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)

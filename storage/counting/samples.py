@@ -220,7 +220,8 @@ def settled(
         # had phrases, the tokeniser has replaced the separator in the words of the sample.
         terms = tuple(map(without_separator, terms))
     found = found_phrases(terms, sample.order, policy.phrase_words, least_often)
-    # In the sample, a given phrase is one word. A found phrase must not contain this word.
+    # A phrase that the policy already had is one word in the sample. Leave out found phrases that
+    # contain this word.
     given = {*map(term_of, policy.phrases)}
     phrases = tuple(sorted({*policy.phrases, *(one for one in found if given.isdisjoint(one))}))
     policy = replace(policy, phrases=phrases, phrase_words=None)
@@ -232,8 +233,8 @@ def settled(
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
     """Return findings about the words of a sample, for JSON; empty without findings.
 
-    They are the tokeniser that the language needs, the share of time that a tokeniser other than
-    the default takes, the number of phrases, and the most frequent phrases.
+    The findings are the tokeniser that the language needs, the share of time that a tokeniser other
+    than the default takes, the number of phrases, and the most frequent phrases.
     """
     if policy is None:
         return {}

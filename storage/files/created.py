@@ -62,7 +62,7 @@ def _created(
     try:
         folder.create(name, content)
     except Exception as error:
-        # read the file, because it may be written although the reply was lost
+        # read the file, because it may have been written although the reply was lost
         insisting = retrying(lambda outcome: isinstance(outcome, StoreError), attempts, delay)
         where, why = f"{folder.url}/{name}", folder.explain(error)
         try:

@@ -281,7 +281,7 @@ def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
 
 
 def report_of(service: Service, view: View, published: Published) -> ReportPage:
-    """Return the report of a model without sample documents; make it once for each version."""
+    """Return the report of a model without sample documents; cache it for each version."""
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
@@ -315,9 +315,8 @@ def root_of(scope: Mapping[str, Any]) -> str:
     >>> [root_of({"path": path}) for path in ("/", "/health", "/versions/2/rollback")]
     ['./', './', '../../']
     """
-    path: bytes = (
-        scope.get("raw_path") or scope["path"].encode()
-    )  # the raw path, in which %2F is not decoded
+    # use the raw path, in which %2F is not decoded
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
     depth = path.partition(b"?")[0].count(b"/") - 1
     return "../" * min(depth, _DEEPEST) or "./"
 

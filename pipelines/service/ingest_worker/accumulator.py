@@ -53,7 +53,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 _TURNS = 10  # number of checks for pending documents in each interval of `seal_after`
 _MOST_SEALS = 100  # a cycle makes at most this many seals
-_ASKING = 10.0  # seconds between two checks of shards that are set aside
+_ASKING = 10.0  # seconds between two checks whether set-aside shards are due to be counted again
 _EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
 
 

@@ -111,7 +111,7 @@ class Deleting:
         seals, folder = self.deletions.seals, self._inbox.folder
         shard = _shard_of(self.deletions, path)
         if shard is None:
-            return 0  # purged
+            return 0  # the shard was purged
         gone, content = read_gone(folder, path), folder.find(path)
         if content is not None:
             if gone.left not in (None, hashlib.sha256(content).hexdigest()):

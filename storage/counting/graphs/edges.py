@@ -46,7 +46,7 @@ class EdgeColumns:
 
     @property
     def columns(self) -> tuple[str, str]:
-        """Both columns."""
+        """Columns of the source and the target."""
         return self.source, self.target
 
 

@@ -194,7 +194,7 @@ class PhraseIndex:
 
     The key of a term is its row. Words and parts of phrases that are not terms have further keys.
 
-    keys : word of each further key; empty for several words
+    keys : word of each further key; empty for a key of several words
     steps : (2^b, 2) uint64, hash table: from the key of one or two words, and the key of the next
         word, to the key of all these words
     marks : (keys,) uint8, flags of each key: a phrase begins with it (1), it is a phrase (2), it is
