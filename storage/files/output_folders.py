@@ -20,7 +20,7 @@ NOTE = ".provenance.json"  # a hidden name, so that readers of the folder, and `
 TOP_DOCUMENTS = "_top_documents.json"
 MEMBERSHIPS = "memberships.parquet"
 _OF_SHARD = re.compile(r".+-[0-9a-f]{8}\.parquet")
-# Temporary files of `local_files`, and of earlier versions of the package, which had other names.
+# Names of temporary files: those that `local_files` writes, and those that earlier versions wrote.
 _UNFINISHED = re.compile(rf"\.(.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}|(.+)\.[0-9a-f]{{32}}\.tmp")
 
 

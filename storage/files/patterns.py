@@ -87,10 +87,10 @@ def names_among(
 ) -> tuple[str, ...]:
     """Return the names among `known` that a URL or pattern selects, even those of deleted shards.
 
-    A known name comes before a pattern, and a pattern before a folder that contains known shards.
-    If none matches, the result is the name that a file of that URL would have. The name of a file
-    also selects the parts of this file. Raises ShardError for an unknown protocol, and
-    InvalidInput for a user name or password in the URL.
+    A URL is first read as a known name, then as a pattern, then as a folder with known shards; the
+    first reading that matches counts. If none matches, the result is the name that a file of that
+    URL would have. A file's name also selects its parts. Raises ShardError for an unknown protocol,
+    and InvalidInput for a user name or password in the URL.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _hidden(path: str) -> bool:
 
 
 def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """Escape the wildcards in a pattern's leading folders that exist by exactly these names."""
+    """Escape wildcards in the first folders of a pattern if folders with just these names exist."""
     parts = path.split("/")
     for depth, part in enumerate(parts[:-1]):
         if any(sign in part for sign in "*?["):

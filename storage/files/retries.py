@@ -17,7 +17,7 @@ CREATE_ATTEMPTS = 4  # attempts to create a file
 COMMIT_ATTEMPTS = 6  # attempts to create the file of a version
 # a writer gives up after this many conflicts; in each conflict another writer succeeded
 CONFLICT_ATTEMPTS = 200
-DELAY = 0.05  # scale of the waits in seconds
+DELAY = 0.05  # upper bound, in seconds, on the first random wait; the bound doubles at each attempt
 _LONGEST = 2.0
 _HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
 

@@ -11,7 +11,7 @@ OF_ORIGIN = "origin://"  # beginning of the names of shards that other stores co
 # Parameters of signed requests, for each method of signing. A key is a parameter that every request
 # signed by the method has. Its value matches all parameters of the method.
 _SIGNATURES = {
-    # Azure's shared access signatures, of an account, a container or a user
+    # Azure's shared access signatures for an account, a container or a user
     "sig": re.compile(
         "sig|se|sp|sv|sr|st|ss|srt|spr|sip|ses|sdd|si|skoid|sktid|skt|ske|sks|skv|saoid|suoid|scid"
     ),

@@ -62,7 +62,7 @@ class IdChunk:
 
 
 def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
-    """Join documents to one chunk; a document is given by its ids, and their counts or None.
+    """Join documents into one chunk; a document is given by its ids, and their counts or None.
 
     Examples
     --------
@@ -91,7 +91,9 @@ def require_counts(
         )
     if counts.sum() > _LARGEST_COUNT:
         raise ShardError(
-            url, f"{place} has {counts.sum()} tokens; split it to at most {_LARGEST_COUNT}"
+            url,
+            f"{place} has {counts.sum()} tokens; split it into documents of at most "
+            f"{_LARGEST_COUNT} tokens",
         )
 
 
@@ -129,7 +131,7 @@ def without_zeros(chunk: IdChunk) -> IdChunk:
 def in_chunks(
     pieces: Iterable[tuple[IdChunk, NDArray[np.int64], Position]], limits: ReadLimits
 ) -> Iterator[tuple[IdChunk, Position]]:
-    """Join and cut pieces to the largest chunks within limits; yield each with the position after.
+    """Join and cut pieces into the largest chunks within limits, each with the position after it.
 
     A piece consists of documents, their (documents,) int64 stored sizes in bytes, and the position
     before the first. A document above the bound on bytes is a chunk of its own.

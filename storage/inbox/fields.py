@@ -68,7 +68,7 @@ def value_field(column: str) -> RecordField:
 
 
 def values_field(column: str) -> RecordField:
-    """Return the field of one or several values, which are words; they are written as a list.
+    """Return the field of one or more values, each counted as a word; it is written as a list.
 
     Examples
     --------

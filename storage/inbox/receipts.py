@@ -28,7 +28,7 @@ ReceiptId = Annotated[str, AfterValidator(_receipt)]
 
 
 def require_receipt(text: str) -> str:
-    """Return a receipt; an InvalidInput refuses a text of another form."""
+    """Return a receipt unchanged; InvalidInput if the text does not have the form of one."""
     return _receipt(text)
 
 

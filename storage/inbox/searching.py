@@ -24,7 +24,7 @@ SEARCHES = "deletion-searches.json"
 _ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
 # up to this many ids, a search for each of them is faster than reading the id of each line
 _FEW = 16
-_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # limits of the bytes of shards, and of seals, in memory
+_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # most bytes of shards, and most seals, in memory at once
 _NOTED = 64 << 20  # bytes searched between two saves
 
 
@@ -81,7 +81,7 @@ def search(
 
 
 def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
-    r"""Find the lines of a shard whose document has one of some ids; returns their numbers.
+    r"""Return the numbers of those lines of a shard whose documents have one of some ids.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Set aside: notes about sealed shards that the store cannot count yet.
 
 Their documents are acknowledged and stay in their shards. A note says why a shard is not counted.
-It is counted again on request, or after documents of it were deleted.
+It is counted again on request, or after some of its documents were deleted.
 """
 
 from __future__ import annotations
