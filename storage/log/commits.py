@@ -60,7 +60,8 @@ class Lineage(Extensible):
     eras : earlier, smaller vocabularies of the same core and basis matrix, the oldest first
     kind : kind of the statistics; None, also in old stores, means counts
     halves : whether the pair counts of half of the documents are stored separately
-    halves_by_content : whether the half of a record depends on its content; otherwise on its place
+    halves_by_content : whether a record's content decides to which half it belongs; otherwise its
+        place does
     like : whether the store was created on the foundation of another store, so that both can be
         merged
     unknown : keys of later versions, preserved

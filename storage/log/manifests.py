@@ -111,7 +111,7 @@ def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str,
 def segment_manifests(
     folder: Folder, references: Sequence[SegmentReference]
 ) -> list[SegmentManifest]:
-    """Read the manifests of segments, as `read_manifests`.
+    """Read the manifests of segments, as `read_manifests` does.
 
     Raises StoreError also for a manifest that names a file outside the segment.
     """

@@ -1,4 +1,4 @@
-"""Pulling: copies the segments of other stores, each as an origin.
+"""Pulling: copies the segments of other stores, which become origins of this store.
 
 Segments are copied unchanged, each with its sign and its days, so the sum of all segments equals
 that of one store that counted everything. A later pull copies new segments, and drops segments that
