@@ -39,7 +39,7 @@ def write_whole(path: str, content: bytes) -> None:
 
 
 def copy_whole(source: str, path: str) -> None:
-    """Copy a local file to another name atomically; raises as `write_whole`.
+    """Copy a local file to another name atomically; raises the errors of `write_whole`.
 
     A killed process may leave a hidden file beside it, which readers of folders skip.
     """
@@ -103,8 +103,8 @@ def create_whole(path: str, content: bytes) -> None:
 def sync(path: str) -> None:
     """Make the names of all files and folders in, below and above a folder survive a power cut.
 
-    The files must come from `write_whole` or `create_whole`. After an OSError a power cut may lose
-    written files: sync again.
+    The files must come from `write_whole` or `create_whole`. If this raises OSError, a power cut
+    may still lose written files: sync again.
     """
     for folder, _, _ in os.walk(path, onerror=_raise):
         _sync_folder(folder)

@@ -60,9 +60,9 @@ class ReadLimits:
     batch_documents : int
         Number of documents of a chunk.
     row_group_bytes : int, optional
-        Size of the largest row group of Parquet in decompressed bytes, with 8 for each token id or
-        count. A larger row group of texts must have pages below the bound, which are decoded one
-        by one. By default 64 MiB; pipelines use the bound of their memory plan.
+        Size of the largest row group of Parquet in decompressed bytes; a token id or a count takes
+        8. A larger row group of texts must have pages below the bound, which are decoded one by
+        one. By default 64 MiB; pipelines use the bound of their memory plan.
     pilot_bytes : int
         Size of the documents or rows of a shard's sample in bytes; a sample holds at least one.
 
@@ -178,9 +178,9 @@ class Format(Protocol):
     ) -> Iterator[tuple[Any, Position]]:
         """Read documents from a position on, in chunks, each with the position after it.
 
-        A chunk of texts is an array for `count_column`, one of token ids an `IdChunk`, and one of
-        categories a table. Which documents a chunk holds depends only on the limits and on the
-        documents after `start`.
+        A chunk is an array for `count_column` if it holds texts, an `IdChunk` if it holds token
+        ids, and a table if it holds categories. Which documents a chunk holds depends only on the
+        limits and on the documents after `start`.
 
         Raises
         ------

@@ -189,7 +189,7 @@ class Deletions:
         return Plan(tuple(one for one in plan.shards if not self._is_purged(one.path)))
 
     def begun(self) -> dict[str, str]:
-        """Return which pending deletion plans to change a shard, by the path of the shard."""
+        """Return, for the path of each shard to be changed, the pending deletion that does so."""
         plans = {identity: self._planned(identity) for identity in self.waiting()}
         return {
             one.path: identity
@@ -415,7 +415,7 @@ def note_gone(
 
 
 def documents_left(folder: Folder, shard: SealedShard) -> int:
-    """Return the number of documents that remain in a shard; raises as `read_gone`."""
+    """Return the number of documents that remain in a shard; raises the errors of `read_gone`."""
     return shard.documents - len(read_gone(folder, shard.path).lines)
 
 

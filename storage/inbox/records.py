@@ -237,7 +237,7 @@ class RecordShape:
     def _require_fields(self, record: Mapping[str, object], place: int) -> None:
         for name in record:
             if name not in self.fields:
-                told = guess(str(name), self.fields, f"only {', '.join(self.fields)}")
+                told = guess(str(name), self.fields, f"the fields are {', '.join(self.fields)}")
                 raise RecordRefused(place, str(name)[:_SHOWN], f"there is no such field; {told}")
         for name in self.required:
             if name not in record:

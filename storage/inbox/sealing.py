@@ -97,7 +97,7 @@ class SealLog:
         return number
 
     def expired(self) -> int:
-        """Return the number of the last expired seal; raises as `latest`."""
+        """Return the number of the last expired seal; raises the errors of `latest`."""
         return self._noted(EXPIRED)
 
     def read(self, number: int) -> Seal:
@@ -109,16 +109,16 @@ class SealLog:
         return self.read_anew(number) if held is None else held
 
     def read_anew(self, number: int) -> Seal:
-        """Read a seal from its file, as a purge may have changed it; raises as `read`."""
+        """Read a seal as `read` does, but from its file, as a purge may have changed it."""
         return self._remembered(*self._read_several([number]))
 
     def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
-        """Yield some seals in turn, with few of them in memory; raises as `read`."""
+        """Yield some seals in turn, with few of them in memory; raises the errors of `read`."""
         for start in range(0, len(numbers), _AT_ONCE):
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 
     def holds(self, path: str) -> bool:
-        """Whether the stored seal of a shard still lists the shard; raises as `read`."""
+        """Whether the stored seal of a shard still lists the shard; raises the errors of `read`."""
         return path in self._shards_now(seal_of_shard(path))
 
     def _shards_now(self, number: int) -> set[str]:
@@ -134,7 +134,7 @@ class SealLog:
         return self.find_all({receipt: after}, last).get(receipt)
 
     def find_all(self, receipts: Mapping[str, int], last: int) -> dict[str, Seal]:
-        """Find the seals with some receipts, in one pass; raises as `read`.
+        """Find the seals with some receipts, in one pass; raises the errors of `read`.
 
         receipts : for each receipt the number of a seal; the search begins after it
         last : number of the last seal to search

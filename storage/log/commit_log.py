@@ -90,7 +90,7 @@ class CommitLog:
         return self.has(commit.version, commit.transaction)
 
     def has(self, version: int, transaction: str) -> bool:
-        """Whether this transaction made the commit of a version; raises as `holds`."""
+        """Whether this transaction made the commit of a version; raises the errors of `holds`."""
         name = commit_file(version)
         data = self.folder.find(name)
         if data is None:

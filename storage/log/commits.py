@@ -1,4 +1,4 @@
-"""Commits: the state of a store that one commit describes."""
+"""Commits: each describes one version of a store."""
 
 from __future__ import annotations
 

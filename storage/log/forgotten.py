@@ -53,7 +53,7 @@ class Forgotten(Extensible):
     shards : forgotten shards, sorted
     key : key of the hashes in hexadecimal digits, drawn at random once for each store
     purged : maps the keyed hash of each purged name to hashes of its contents
-    withdrawn : keyed hashes of purged origins, by the identifier of their store and by name
+    withdrawn : keyed hashes of the names of purged origins, and of their stores' identifiers
     unknown : keys of later versions, preserved
 
     Examples

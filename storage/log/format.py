@@ -86,7 +86,7 @@ class StoreFormat(Extensible):
     def for_careful_writers(self) -> StoreFormat:
         """Return this format, raised so that it excludes writers that ignore some features.
 
-        These are forgotten shards, time zones of dates, origins and copied models.
+        The features are forgotten shards, time zones of dates, origins and copied models.
         """
         return self._for_writers(_CAREFUL)
 
@@ -140,7 +140,7 @@ def raise_writer(folder: Folder) -> None:
 
     They would count forgotten shards again, mix up origins, or keep copied models in a purge.
 
-    Raises as `raise_format`.
+    Raises the errors of `raise_format`.
     """
     before = read_format(folder)
     raised = before.for_careful_writers()

@@ -141,7 +141,7 @@ class Lock:
         return self._next()
 
     def release(self) -> None:
-        """Release the lock; raises as `renewed`."""
+        """Release the lock; raises the errors of `renewed`."""
         self._next(released=True)
 
     def _next(self, released: bool = False) -> Lock:
