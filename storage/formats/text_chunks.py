@@ -82,7 +82,7 @@ def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
-    """Check all texts of a piece, and return their sizes in bytes; raises the errors of `in_chunks`."""
+    """Check the texts of a piece, and return their byte sizes; raises the errors of `in_chunks`."""
     sizes = np.asarray(pc.binary_length(piece.texts), dtype=np.int64)
     try:
         piece.texts.validate(full=True)
