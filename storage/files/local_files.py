@@ -41,7 +41,7 @@ def write_whole(path: str, content: bytes) -> None:
 def copy_whole(source: str, path: str) -> None:
     """Copy a local file to another name atomically; raises the errors of `write_whole`.
 
-    A killed process may leave a hidden file beside it, which readers of folders skip.
+    A killed process may leave a hidden file beside the copy, which readers of folders skip.
     """
     aside = _aside(path)
     try:
@@ -56,8 +56,8 @@ def copy_whole(source: str, path: str) -> None:
 def link_whole(source: str, path: str) -> bool:
     """Give a file that never changes a second name by a hard link; return whether that worked.
 
-    It is impossible for a missing file and for a file on another disk. It is also impossible if a
-    new file at `path` would have another user, group or permissions. The name is durable after a
+    A link is impossible for a missing file and for a file on another disk. It is also impossible if
+    a new file at `path` would have another user, group or permissions. The name is durable after a
     `sync` of its folder. Creates missing folders.
 
     Examples

@@ -1,4 +1,4 @@
-"""Options of fsspec that have no effect, because all paths of a command are local."""
+"""Noted options: find out whether a command used its fsspec options; local paths do not."""
 
 from __future__ import annotations
 

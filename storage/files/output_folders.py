@@ -132,7 +132,7 @@ def read_note(folder: Folder) -> OutputNote | None:
 
 
 def create_note(folder: Folder, note: OutputNote) -> OutputNote:
-    """Create a note unless there is one; return the stored note. Errors are those of `read_note`."""
+    """Create a note unless one exists; return the stored note. Raises the errors of `read_note`."""
     there = create_once(folder, NOTE, note.sealed())
     return note if there is None else _note_in(there, folder)
 

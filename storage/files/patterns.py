@@ -98,7 +98,7 @@ def names_among(
     >>> [names_among(url, known) for url in ("file:///corpus//a.txt", "/corpus/[ab]*", "/corpus/c")]
     [('/corpus/a.txt',), ('/corpus/a.txt', '/corpus/b.txt'), ('/corpus/c/',)]
     """
-    # take the name of an origin's shard as it is, because its file may not exist here
+    # take the name of an origin's shard as it is, because its file may not exist at this site
     is_name = url in known or is_of_origin(url)
     name = url if is_name else shard_name(url_of(*open_file_system(url, storage_options)))
     spelled = (name, f"{name.rstrip('/')}/", single_slashed(name), f"{name}{DOCUMENT}")

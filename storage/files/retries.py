@@ -25,7 +25,7 @@ _HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, er
 def retrying(
     again: Callable[[Any], bool], attempts: int = CREATE_ATTEMPTS, delay: float = DELAY
 ) -> tenacity.Retrying:
-    """Return a caller that repeats a call as long as `again` returns True for the outcome.
+    """Return an object that calls a function until `again` returns False for the outcome.
 
     The outcome is the value that the function returns, or the error that it raises. The outcome of
     the last attempt is passed on. Waits are random and grow, up to 2 seconds.

@@ -53,7 +53,7 @@ class _Watch:
     due: asyncio.TimerHandle | None = None
 
     def sent(self, **_: Any) -> None:
-        """Start the wait for an answer, unless one came before: later uploads may take long."""
+        """Start the wait for a first answer; after one, set no limit, as uploads may take long."""
         if not self.answered:
             self._wait()
 
@@ -70,7 +70,7 @@ class _Watch:
 
         None if the client decides how long to wait.
 
-        Raises NoAnswer if the first answer takes too long, or cannot come.
+        Raises NoAnswer if the first answer takes too long, or can never come.
         """
         if not isinstance(caught_exception, _unreachable()):
             return None

@@ -19,7 +19,7 @@ _LARGEST_COUNT = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False)
 class IdChunk:
-    """Documents given as token ids and optional counts, which share three arrays.
+    """Documents as token ids and optional counts, in three arrays that all documents share.
 
     Parameters
     ----------

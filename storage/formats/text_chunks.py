@@ -56,7 +56,7 @@ def in_chunks(
 def encoded_in_chunks(
     texts: Iterable[tuple[str, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeBinaryArray, Position]]:
-    """Join texts into encoded chunks; each text comes with its bytes and the position after it."""
+    """Join texts into encoded chunks; each comes with its size in bytes and the next position."""
     return ((encoded(chunk), after) for chunk, after in bounded(texts, limits))
 
 

@@ -173,7 +173,7 @@ class Deletions:
         """Plan a deletion. A repeated call returns the same plan.
 
         Seal all pending batches first, as a plan only covers shards. `identity` and `deletion` are
-        from `waiting`. `beat` is called after each shard searched for ids, with the number of its
+        from `waiting`. `beat` is called after each shard searched for ids, with the numbers of its
         seal and of the last seal. If the search is interrupted, the next call resumes it. Raises
         StoreError if an unfinished deletion changes one of the shards.
         """
@@ -189,7 +189,7 @@ class Deletions:
         return Plan(tuple(one for one in plan.shards if not self._is_purged(one.path)))
 
     def begun(self) -> dict[str, str]:
-        """Return, for the path of each shard to be changed, the pending deletion that does so."""
+        """Return which pending deletion changes which shard: its identity, by the shard's path."""
         plans = {identity: self._planned(identity) for identity in self.waiting()}
         return {
             one.path: identity
@@ -224,9 +224,8 @@ class Deletions:
         """Copy the old content of a shard aside, and replace it by the remaining lines.
 
         Returns the path of the copy, and the path of the shard. If no line remains, the second path
-        is None: the shard is unchanged, and the caller removes it from the store.
-        Content that does not match the plan raises a StoreError. After a crash, a caller can
-        repeat the call.
+        is None: the shard is unchanged, and the caller removes it from the store. Content that does
+        not match the plan raises a StoreError. After a crash, a caller can repeat the call.
         """
         folder = self._inbox.folder
         old = f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"

@@ -162,7 +162,7 @@ class RecordShape:
     ) -> tuple[Submission, tuple[RecordRefused, ...]]:
         """Return the submission of a request, and the documents that were rejected.
 
-        Raises RecordRefused as `line`. Raises InvalidInput if there are no valid documents, or
+        Raises RecordRefused as `line` does. Raises InvalidInput if there are no valid documents, or
         their dates span more than 31 days.
 
         records : documents as decoded JSON

@@ -54,7 +54,7 @@ class CommitLog:
     def latest_version(self) -> int | None:
         """Return the latest version; None without a commit.
 
-        Raises StoreError if the file of a later version has disappeared.
+        Raises StoreError if the file of a version that existed before is missing.
         """
         # read the note before the listing, or a commit made in between would seem lost
         reached = version = self._reached()

@@ -55,8 +55,8 @@ class Lineage(Extensible):
     row_blocks : number of row blocks B
     codocuments : whether co-document counts are stored
     form : JSON of the shard format
-    dates : JSON of where the dates of documents are found
-    pilot : JSON of how the vocabulary and basis were made
+    dates : JSON that says where the dates of documents are found
+    pilot : JSON that says how the vocabulary and basis were made
     eras : earlier, smaller vocabularies of the same core and basis matrix, the oldest first
     kind : kind of the statistics; None, also in old stores, means counts
     halves : whether the pair counts of half of the documents are stored separately
@@ -139,7 +139,7 @@ class Origin(Extensible):
     """Another store whose documents a version holds, too.
 
     id : transaction of its first commit, which no other store has
-    url : where it was read
+    url : URL at which it was read
     version, time : its version that was pulled, and the time of that commit, ISO 8601 in UTC
     purged : SHA-256 of the list of shards that were purged in that store; empty without any
     within : identifiers of the stores whose documents that store holds in turn, sorted
@@ -200,7 +200,7 @@ class ModelSource(Extensible):
     """Another store from which a model was copied.
 
     id : transaction of its first commit, which no other store has
-    url : where it was read
+    url : URL at which it was read
     name : name of the model in that store
     version : the version of that store to whose statistics it was fitted
     unknown : keys of later versions, preserved
@@ -247,7 +247,7 @@ class Commit(Extensible):
     lineage : definition of the statistics
     segments : segments whose signed sum is the state
     models : models by name, the latest last
-    tags : name of the model of each tag
+    tags : for each tag, the name of its model
     skipped : URLs of shards that this commit skipped, each with the reason
     staged : a lineage that will replace this one
     fence : highest fence of the locks under which this and earlier versions were committed; 0 if

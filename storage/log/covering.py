@@ -53,7 +53,7 @@ def added(part: Part) -> Part:
 
 
 def summed_reference(identity: str, manifest: str, parts: tuple[Part, ...]) -> SegmentReference:
-    """Return the reference of a sum of parts; all parts have one sign and one vocabulary."""
+    """Return the reference of a sum of parts, which must all have the same sign and vocabulary."""
     held = [reference_of(part) for part in parts]
     return SegmentReference(
         identity,

@@ -264,7 +264,7 @@ def _is_compared(url: str, mark: str) -> bool:
 
 
 def _names_of(url: str) -> Iterator[str]:
-    """Yield names of which none may be in the list if a shard is to be counted.
+    """Yield the names that must not be in the list if a shard is to be counted.
 
     These are the names of the shard, of its file, and of the folders above it.
     """

@@ -155,7 +155,7 @@ class Ledger:
         return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
 
     def of_segments(self, references: Iterable[SegmentReference]) -> Ledger:
-        """Return the ledger of some segments; each is added or subtracted by its sign."""
+        """Return the ledger of some segments; each is added or subtracted, as its sign says."""
         chosen = list(references)
         removed = frozenset(part.id for part in chosen if part.sign < 0)
         return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
@@ -336,7 +336,7 @@ class Ledger:
 
     @property
     def _net(self) -> pa.Table:
-        """Distinct records with the sum of their signs."""
+        """Distinct records, each with the sum of the signs of its segments."""
         signed = [
             table.append_column(
                 "sign", pa.repeat(-1 if name in self.removed else 1, table.num_rows)

@@ -24,7 +24,7 @@ LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
 # this many of the latest notes are not deleted; a run whose note is older has lost the lock
 _KEPT = 100
-_LOOKS = 0.1, 1.0  # seconds between two attempts to get a lock
+_LOOKS = 0.1, 1.0  # bounds, in seconds, of the random wait between two attempts to get a lock
 _BEATS = 8  # a thread renews a lock this many times before the lock would expire
 # clocks of the storage's machines may differ by up to this time
 _SKEW = timedelta(minutes=1)
