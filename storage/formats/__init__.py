@@ -1,6 +1,6 @@
 """Formats: how shards store documents. Each format has a file here and a line in `registry`.
 
-`base` defines a format. `compressions` lists the compressions of files, which are decompressed while
+`base` defines a format. `compressions` lists compressions of files, and decompresses files while
 they are read.
 """
 
