@@ -125,7 +125,7 @@ def test_an_origin_that_another_one_holds_is_purged_there():
 
 
 def test_an_origin_that_no_version_has_is_refused_by_name(hub):
-    with pytest.raises(InvalidInput, match="'bern', and none .* its origins are berlin, rome"):
+    with pytest.raises(InvalidInput, match="'bern', and no origin .* its origins are berlin, rome"):
         withdraw(hub, "bern")
 
 

@@ -98,7 +98,7 @@ def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_
     for command in (("forget", hub, shard), ("purge", hub, f"origin://berlin/{shard}")):
         code, _, errors = run(*command)
         assert code == 2
-    assert "purge it in that store by its name there" in printed(errors)
+    assert "purge it in that store, under its name in that store" in printed(errors)
     code, _, errors = run("forget", hub, f"origin://berlin/{shard}")
     assert (
         code,
