@@ -224,8 +224,9 @@ class Deletions:
         """Copy the old content of a shard aside, and replace it by the remaining lines.
 
         Returns the path of the copy, and the path of the shard. If no line remains, it returns None
-        for the shard: the shard is unchanged, and the caller removes it from the store. Content that
-        does not match the plan raises a StoreError. After a crash, a caller can repeat the call.
+        for the shard: the shard is unchanged, and the caller removes it from the store. Content
+        that does not match the plan raises a StoreError. After a crash, a caller can repeat the
+        call.
         """
         folder = self._inbox.folder
         old = f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"
