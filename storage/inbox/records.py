@@ -208,8 +208,8 @@ class RecordShape:
             raise RecordRefused(
                 place,
                 _DATE,
-                f"it is {day}, in the future: today is {today} (UTC), and a document may be of the "
-                "next day at most; correct it",
+                f"it is {day}, in the future: today is {today} (UTC), and a document may be dated "
+                "at most one day later; correct it",
             )
         if (today - day).days > self.days:
             raise RecordRefused(
