@@ -54,7 +54,7 @@ def copy_whole(source: str, path: str) -> None:
 
 
 def link_whole(source: str, path: str) -> bool:
-    """Give a file that never changes a second name by a hard link; return whether that worked.
+    """Make a hard link to a file, which must never change; return whether that was possible.
 
     A link is impossible for a missing file and for a file on another disk. It is also impossible if
     a new file at `path` would have another user, group or permissions. The name is durable after a

@@ -158,7 +158,7 @@ def _joined(chunks: Sequence[IdChunk]) -> IdChunk:
 
 
 def _concatenated(lengths: ArrayLike, entries: Sequence[IdDocument]) -> IdChunk:
-    """Make a chunk of documents with `lengths` entries each."""
+    """Make a chunk of documents; `lengths` holds the number of entries of each document."""
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     counted = [counts for _, counts in entries if counts is not None]
     counts = np.concatenate(counted) if counted else None

@@ -44,7 +44,7 @@ MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
 # file with the number of an existing seal, where the search for the latest seal begins
 _REACHED = "reached.json"
-_HELD, _HELD_SUBMISSIONS = 256, 50_000  # limits of the seals in memory, and of their submissions
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # limits in memory: seals, and submissions in them
 # this many of the latest seals stay in memory; they have nearly all receipts that are looked up
 _NEAR = 256
 _AT_ONCE = 32  # number of seals that are read at the same time
@@ -186,7 +186,7 @@ class SealLog:
                 f"another process made seal {sealed.number} of {self.inbox.folder.url}; try again"
             )
         if sealed.number <= self.expired():
-            # this process was slow, and has made a seal again that had expired
+            # this process was slow: it has made a seal again that had expired before
             self.inbox.folder.delete([seal_file(sealed.number)])
             raise SealedByAnother(f"seal {sealed.number} has expired; try again")
         self._finish(sealed, contents)

@@ -130,7 +130,7 @@ class SegmentReference(Extensible):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def is_of(self, origin: str) -> bool:
-        """Whether the documents of the segment came from an origin, directly or through it."""
+        """Whether the documents came from an origin, which may have pulled them from elsewhere."""
         return self.origin is not None and self.origin.partition("/")[0] == origin
 
 

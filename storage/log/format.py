@@ -27,7 +27,7 @@ WRITES = 6
 # 5: forgotten shards (they would count these again), dates with time zones (they would use other
 #    days), origins (they would merge segments of several), and copied models (a purge would not
 #    delete these)
-# 6: the content of a document decides to which half it belongs (for them its place would)
+# 6: the content of a document decides to which half it belongs (they would use its place)
 # Earlier versions may read stores of formats 5 and 6, but must not write to them.
 _NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
 # first version of the package that reads and writes each format
