@@ -161,7 +161,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--workers",
         type=NUMBER,
         default=0,
-        help="Number of local worker processes, instead of threads.",
+        help="Number of local worker processes to start, instead of running on threads.",
     )
     @in_section(
         RUNNING,
