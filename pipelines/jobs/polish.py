@@ -41,8 +41,8 @@ from streaming_moments.storage.store.model_changes import Succession, require_fr
 from streaming_moments.storage.store.store import MomentStore
 
 _SUM = "sum"
-_FEWEST_GROUPS = 16  # make at least about this many groups, so that workers share them
-_SUMS_AT_A_TIME = 16  # a task adds up at most this many sums
+_FEWEST_GROUPS = 16  # make at least about this many groups of shards, so that workers share them
+_SUMS_AT_A_TIME = 16  # a task adds up the sums of at most this many groups
 # A group has at most about this many bytes of documents for each byte of its stored sum.
 _BYTES_A_SUM = 4
 
@@ -58,7 +58,8 @@ class PolishResult:
     note : how the model was polished
     bad : shards left out because they no longer exist or are unreadable
     work : folder of the sums, which can be deleted once the model is committed
-    elsewhere : whether the passes began with another start than the model; then topics may differ
+    elsewhere : whether the passes began with another start than the model; then the topics may be
+        others than those of the model
     """
 
     model: Any
@@ -118,9 +119,9 @@ def polish(
     a failure, it continues after the last stored group. Each group counts once, however often it
     was read. This function commits nothing.
 
-    In some families, the first polish begins with the fitted model or with another start, which
-    is made from 8,000 records drawn from the shards. It chooses the start that makes half of these
-    records more likely; `start` of the model names it.
+    In some families, the first polish begins either with the fitted model or with another start,
+    which is made from 8,000 records drawn from the shards. It compares the two starts by the
+    likelihood of these records, or of a held-out half; `start` of the model names the chosen one.
 
     Parameters
     ----------
@@ -370,7 +371,7 @@ def _marked(
     keep_going: bool,
     allow_missing: bool,
 ) -> tuple[list[_Marked], list[ShardError]]:
-    """Return the shards to read with fingerprints of their content, and the left-out shards."""
+    """Return the shards to read, each with a fingerprint of its content, and the left-out ones."""
     if shards is None:
         present, missing = present_shards(source, run, allow_missing)
         ledger = source.ledger()

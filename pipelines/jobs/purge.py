@@ -61,7 +61,7 @@ class PurgePlan:
     ledger : records of all segments that any version names
     holdings : parts of versions that hold the shards
     before : shards that an earlier call purged, so that no version holds them
-    read_at : signed URL at which a shard is read, by its name
+    read_at : for each name of a shard, the signed URL at which it is read
     """
 
     store: MomentStore
@@ -101,7 +101,7 @@ class PurgedShards:
     """Remains of purged shards.
 
     names : names in the ledger
-    traces : remaining or undecidable data; empty if there is none
+    traces : data of the shards that remain in the store, and files whose content is unknown
     unread : shards whose content was not read, so that only their names were searched for
     """
 

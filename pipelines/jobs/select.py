@@ -195,7 +195,7 @@ def _known_alphas(
 ) -> list[float]:
     """Find alpha0 for each of the given options.
 
-    Uses the largest of `numbers` for which the statistics identify the topics.
+    Uses the largest number of topics among `numbers` that the statistics identify.
     """
     refused: NotIdentifiable | None = None
     for topics in reversed(numbers):

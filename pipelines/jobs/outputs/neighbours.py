@@ -24,9 +24,9 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.garbage import GRACE
 
-# One task makes the lists of edges that take about this many bytes in the shards. An edge takes
-# some 5 bytes there, compressed, and 32 in the intermediate files. Sorting holds three copies of
-# these.
+# Each task sorts the edges of one part of the nodes. The number of parts is chosen so that these
+# edges take about this many bytes in the compressed shards. An edge takes about 5 bytes in a shard
+# and 32 in an intermediate file. Sorting holds three copies of the latter in memory.
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
 _ASIDE = ".edges"

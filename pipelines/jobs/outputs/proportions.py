@@ -110,11 +110,11 @@ def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> S
 def _clearest(
     read: NamedDocuments, whole: Columns, url: str, best: Representatives
 ) -> Representatives:
-    """Select the documents of a batch that may be among the best of each topic."""
+    """Select, for each topic, the documents of a batch that may show it more clearly than `best`."""
     shares, lengths = whole["proportions"].array, whole["length"].array
     bounds = share_bounds(shares, np.where(whole["foreign"].array, 0, lengths))
     if best.topics:
-        # a document must exceed the last of the best, because earlier ones win among equals
+        # drop documents that only equal the last of the best, because the earlier document wins
         least = [one[-1].bound if len(one) == best.number else 0.0 for one in best.topics]
         bounds = np.where(bounds > np.array(least), bounds, 0.0)
 

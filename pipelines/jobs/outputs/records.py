@@ -34,14 +34,14 @@ ReadShard = Callable[[Shard, int, OutputContext], Iterator[Part]]
 
 @dataclass(frozen=True, eq=False)
 class ShardFiles:
-    """Files of shards in a claimed folder, in the order of the shards, with the totals of each."""
+    """Files of a model's output, one for each shard in order, with the totals of each shard."""
 
     folder: OutputFolder
     urls: tuple[str, ...]
     totals: list[Mapping[str, Any]]
 
     def added(self, name: str) -> Any:
-        """Return the sum of a total over all shards."""
+        """Add up the total `name` over all shards."""
         return sum(one[name] for one in self.totals)
 
 
