@@ -37,7 +37,8 @@ _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, 
 class FitRequest:
     """The model of `MODELS` that a refit fits, with its options.
 
-    `auto` maps each option whose value the data decide to the given word: "auto" or "predict".
+    `auto` names the options whose values will be chosen from the data. It maps each name to the
+    word that the user gave as the value: "auto" or "predict".
     """
 
     model: Any
@@ -80,7 +81,7 @@ class OptionOf(click.ParamType[Any]):
     """Type of an option: a value of one field of a model's options, or a word such as `auto`."""
 
     def __init__(self, one: Field[Any], kind: type, auto: Sequence[str] = ()) -> None:
-        # of several types, such as a number or "auto", the first is that of the number
+        # if a field allows several types, such as a number or "auto", the first is the number's
         plain = next(iter(get_args(kind)), kind)
         self._plain, self._check, self._auto = _PLAIN[plain], one.metadata["check"], auto
         self.name = self._plain.name

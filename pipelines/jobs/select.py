@@ -271,7 +271,10 @@ def _planned(
     held: int,
     refine: int | Literal["auto"],
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
-    """Plan for the most topics that basis and memory allow; return the errors of larger numbers."""
+    """Plan memory for the largest number of topics that is possible.
+
+    The basis and the memory limit this number. Also returns an error for each larger number.
+    """
     plans: list[RefitPlan] = []
     refused: dict[int, StreamingMomentsError] = {}
     for k in numbers:

@@ -63,8 +63,8 @@ class UpdateResult:
     copies : shards that this update counted although their content is also counted under another
         name, each with that name
     forgotten : shards left out, each with "forgotten" or "purged" as the reason
-    unrecorded : shards of `bad` that no commit names yet; the next commit will, so it is empty at
-        the end
+    unrecorded : shards of `bad` that no commit names yet. The next commit names them, so none are
+        left at the end of the update
     seconds : thread time of the tokeniser, and of all reading including the tokeniser
     """
 

@@ -1,4 +1,4 @@
-"""The journal of a night: its finished steps, and the lock that shows that the night is alive."""
+"""The journal of a nightly run: its finished steps, and the lock that shows that it is alive."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Journal:
 
         def keep() -> None:
             while not over.wait(self.lock.expiry.total_seconds() / _BEATS / 2):
-                # Ignore errors, because the next turn tries again. The run notices a lost lock at
+                # Ignore errors, because this loop soon tries again. The run notices a lost lock at
                 # its next commit, or when it releases the lock.
                 with suppress(StoreError):
                     self.beat()

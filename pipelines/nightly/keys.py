@@ -1,4 +1,4 @@
-"""Types of the values of a night's configuration."""
+"""Types of the values in the configuration of the nightly run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streaming_moments.storage.log.locks import LONGEST_EXPIRY
 
 # rules that all sections of the configuration follow
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)
-# the name of a night's model is this prefix and the version to which the model was fitted
+# a nightly run names its model by this prefix and the version to which the model was fitted
 PREFIX = "night-v"
 
 

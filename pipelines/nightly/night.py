@@ -71,7 +71,7 @@ def nightly(
     tell: Callable[[StepReport], None],
     progress: StepProgress | None = None,
 ) -> NightReport:
-    """Run a night; write its report, its page, and metrics if requested.
+    """Do one nightly run; write its report, its page, and metrics if requested.
 
     Every step makes one or several commits, and first checks whether an earlier run has done it
     already. So the next run finishes what a killed run has begun.
@@ -353,7 +353,7 @@ def _undecided(history: NightHistory, store: MomentStore, tag: str) -> Undecided
 
 
 def _has_news(store: MomentStore) -> bool:
-    """Whether the store has changed since the state to which the last night fitted its model."""
+    """Whether the store has changed since the state to which the last run fitted its model."""
     nights = [name for name in store.models if name.startswith(PREFIX)]
     if not nights:
         return len(store.ledger()) > 0
@@ -427,7 +427,7 @@ def _matched(
     config: NightlyConfig,
     journal: Journal,
 ) -> tuple[Any, TopicMatching | None]:
-    """Give the topics or states of the model the numbers of the same ones in the published model.
+    """Number topics or states of the model as the published model numbers the matching ones.
 
     If the two models cannot be compared, the model stays unchanged.
     """

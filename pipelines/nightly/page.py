@@ -39,7 +39,7 @@ _REJECTED = " The hollow dot is the model of this night, which was rejected and 
 
 
 def night_page(report: NightReport, store: MomentStore | None, history: NightHistory) -> ReportPage:
-    """Return the page of a run, with the model of the night, or else with the published model.
+    """Return the page of a nightly run, with the model of the run, or else the published one.
 
     `store` is at the version of the report, or None if there is no store or the run ended early.
 
@@ -191,7 +191,9 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
 
 
 def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:
-    """Return the standard errors of the changes of weights since a night; none if unknown.
+    """Return the standard error of each topic's change of weight since an earlier nightly run.
+
+    Returns an empty list if the errors are unknown.
 
     They are known only for refined topics of all documents of the store. For a window, it is
     unknown how many documents the two models share.
@@ -237,8 +239,8 @@ def _with_changes(
 def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> ShareOverTime:
     """Return the weights of the topics of a model, in this and earlier published models.
 
-    A number may have belonged to another topic some nights ago. So topics are followed from each
-    model to the one published before it.
+    In an earlier model, a topic may have had another number. So topics are followed from each model
+    to the one published before it.
     """
     models = {night.model: night for night in history.nights if night.model is not None}
     night = tonight if tonight.model is not None else models.get(tonight.published or "")

@@ -1,4 +1,4 @@
-"""The section `[refit]` of a night: the model and its options."""
+"""The section `[refit]` in the configuration of the nightly run: the model and its options."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ def assign(job: OutputJob) -> Written:
 
     Options are `method`, `seed` and `views`, the columns from which the model infers the state.
     Methods and seeds are as in `MultiViewMixture.transform`; the seed and the place of a shard
-    determine its random numbers. Raises InvalidInput if "gibbs" has no seed, a column is not a view, or two
-    shards would write the same file. Raises ShardError, StoreError, BoundExceeded as `transform`
-    does.
+    determine its random numbers. Raises InvalidInput if "gibbs" has no seed, a column is not a
+    view, or two shards would write the same file. Raises ShardError, StoreError, BoundExceeded as
+    `transform` does.
     """
     options, model = job.options, job.model
     require_seed(options.method, options.seed)

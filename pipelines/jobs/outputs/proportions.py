@@ -110,7 +110,7 @@ def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> S
 def _clearest(
     read: NamedDocuments, whole: Columns, url: str, best: Representatives
 ) -> Representatives:
-    """Select, for each topic, the documents of a batch that may show it more clearly than `best`."""
+    """Select documents of a batch that may show a topic more clearly than those of `best`."""
     shares, lengths = whole["proportions"].array, whole["length"].array
     bounds = share_bounds(shares, np.where(whole["foreign"].array, 0, lengths))
     if best.topics:

@@ -1,4 +1,4 @@
-"""Merge: add the counts of other stores, each as an origin, without their documents."""
+"""Merge: add the counts of other stores, record each as an origin, and read no documents."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def merge(
     Raises
     ------
     ForeignStatistics, InvalidInput
-        As in `storage.merging.pull`. The other stores are merged.
+        As in `storage.merging.pull`. Stores without such an error are merged nevertheless.
     StoreError
         As in `storage.merging.pull`. The stores before the failed one are merged.
     """
