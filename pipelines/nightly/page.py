@@ -193,10 +193,8 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
 def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:
     """Return the standard error of each topic's change of weight since an earlier nightly run.
 
-    Returns an empty list if the errors are unknown.
-
-    They are known only for refined topics of all documents of the store. For a window, it is
-    unknown how many documents the two models share.
+    Returns an empty tuple if the errors are unknown. They are known only for refined topics of all
+    documents of the store. For a window, it is unknown how many documents the two models share.
     """
     documents = None if before is None or before.state is None else before.state.documents
     barred = shown_of(model).weight_bars

@@ -33,7 +33,7 @@ _SWEEPS = 6  # how often a fit reads each row block, if the store is not of docu
 
 @dataclass(frozen=True)
 class ClusterCost:
-    """Seconds of the jobs on a number of workers.
+    """How long each of the three jobs takes on a cluster of some number of workers.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def recommended(
     within: float,
     network: float = NETWORK_BYTES,
 ) -> ClusterCost:
-    """Return the cost on the fewest workers that need at most `within` seconds.
+    """Return the cost on the fewest workers that do all three jobs in at most `within` seconds.
 
     The number of workers is a power of two. If no number is enough, the search stops at the number
     whose doubling would save less than a quarter of the time. Raises BoundExceeded if a job does
@@ -236,9 +236,10 @@ def _refinement_seconds(
     network: float,
     task: float,
 ) -> float:
-    """Return the seconds of refinement; each sweep over the blocks takes `rounds` turns.
+    """Return the seconds of refinement, including the sweeps over halves.
 
-    Includes the sweeps over halves. A sweep over halves takes as long as one over all documents.
+    In each sweep, a thread works on up to `rounds` blocks, one after another. A sweep over halves
+    takes as long as one over all documents.
     """
     blocks = costs.blocks
     reading = 0.0 if plan.keep_blocks else segments * blocks.load

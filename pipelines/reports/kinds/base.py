@@ -1,4 +1,4 @@
-"""KindReports: reports on stores of a kind, and parts for several kinds that count triples."""
+"""KindReports: reports on stores of a kind, and parts shared by the kinds that count triples."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def told_by_commit(store: MomentStore) -> Facts:
 
 
 def planned(foundation: Any) -> dict[str, Any]:
-    """Return the kind and the number of its words."""
+    """Return the kind of a foundation, and the number of words of each view."""
     return {"kind": foundation.kind, **words_of(foundation)}
 
 
@@ -158,7 +158,10 @@ def last_facts(store: MomentStore) -> dict[str, Any]:
 def facts_of_triples(
     store: MomentStore, more: Callable[[Any], Facts] = lambda totals: {}
 ) -> dict[str, Any]:
-    """Return the facts of a store of triples, by name; `more` computes further ones from totals."""
+    """Return the facts of a store that counts triples, by name.
+
+    `more` computes further facts from the totals of the store.
+    """
     totals = store.totals()
     return {
         **first_facts(store),

@@ -39,7 +39,7 @@ KIND_REPORTS: Mapping[str, KindReports] = MappingProxyType(
 
 
 def status_of_any(store: MomentStore) -> Status | dict[str, Any]:
-    """Return the status of a store of documents, or the facts of another store by name."""
+    """Return the status of a store of documents, or for other kinds the facts of the store."""
     found: Status | dict[str, Any] = KIND_REPORTS[store.kind].facts(store)
     return found
 
