@@ -206,7 +206,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     for name, one in own.items():
         if one.default is MISSING and name not in given:
             raise click.UsageError(f"model {model} needs {_flag(name)}.")
-    # if the fit itself can find an option, replace `auto` by the value that requests this
+    # if the fit itself can find the value of an option, replace `auto` by the word that requests it
     found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
     # collect the other options with `auto`, whose values the command chooses and not the fit

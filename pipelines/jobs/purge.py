@@ -225,7 +225,7 @@ def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
 def _committed(
     plan: PurgePlan, replaced: Sequence[Replacement], message: str
 ) -> tuple[MomentStore, Purge]:
-    """Commit the purge; first write a record of its shards, which stays until it is finished."""
+    """Commit the purge; first write a record of its shards, which stays until the purge is done."""
     names, folder = plan.holdings.names, plan.store.folder
     record = begin_purge(folder, names)
     try:

@@ -181,8 +181,8 @@ def select(
         else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
-    # a rebase raises the limit only if the basis sets it; only then report `core`, the highest
-    # limit that a rebase can reach
+    # a rebase can raise the limit, up to `core`, only if the basis sets the limit; report `core`
+    # only then
     core = basis.core if limit == basis.columns else None
     one = found[forms[0], 1] if with_single else None
     single = one.held_out if isinstance(one, Fitted) else None
@@ -217,7 +217,7 @@ class _Refining:
     seed: int
 
     def __call__(self, model: Any) -> tuple[Any, float]:
-        """Return a handle of the refined model with held-out scores, and the elapsed seconds."""
+        """Refine and score a model; return a handle to the result, and the elapsed seconds."""
         started, rounds = time.perf_counter(), self.rounds
         if rounds == "auto":
             assert self.halves is not None
@@ -331,7 +331,7 @@ def _models(
     seed: int,
     refining: _Refining,
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
-    """Fit the models of one form for increasing `numbers` of topics; yield number and result."""
+    """Fit models with one alpha0 for increasing `numbers` of topics; yield number and result."""
     most = numbers[-1]
     # A method with slices needs sums for each number of topics, because the slice with the widest
     # gap depends on the number. Other methods share the sums of the largest number.
@@ -383,8 +383,8 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan already includes the rows of the largest model twice; memory that is left can hold
-    # more rows
+    # the plan already includes the rows of the largest model twice; the rest of the memory can hold
+    # rows of more models
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:

@@ -82,7 +82,8 @@ class Journal:
         """Open the store for writing under the lock; errors as in `step`."""
         with self._renewing:
             if store.commit.fence >= self.lock.fence:
-                # go above the fence of the latest commit, whose lock files no longer exist
+                # Raise the fence of the lock above that of the latest commit. It is too low only if
+                # the files of earlier locks were deleted.
                 self.lock = self.lock.above(store.commit.fence)
             return replace(store, fence=self.lock.fence)
 

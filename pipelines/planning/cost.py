@@ -112,8 +112,8 @@ def comfortable_budget(job: Job, threads: int) -> int:
         if passes == 1:
             return budget
     raise InvalidInput(
-        f"no worker of {_BUDGETS[-1] // (1024 * MEBIBYTE)} GiB holds a row block of this store on "
-        f"{threads} threads; ask for a smaller --vocabulary-size, --core or --max-topics"
+        f"a worker with {_BUDGETS[-1] // (1024 * MEBIBYTE)} GiB and {threads} threads cannot hold "
+        "row blocks of this store; ask for a smaller --vocabulary-size, --core or --max-topics"
     )
 
 

@@ -1,4 +1,4 @@
-"""Complete: fill in missing values of tables by a latent tree, as Parquet."""
+"""Complete: fill in missing values of tables by a latent tree model, and write Parquet."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def neighbours(
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     stored = sum(shard.size for shard in shards)
     parts = parts or min(_MOST_PARTS, 1 + stored // _PART_BYTES)
-    # the name contains the identity of this process, so that others can see whether it is alive
+    # the name identifies this process, so that a later call can check whether it still runs
     name = "-".join([_ASIDE, *mark_of_process().split(), uuid.uuid4().hex])
     aside = f"{output.rstrip('/')}/{name}"
     options = run.storage_options

@@ -62,7 +62,7 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Typed:
-    """Type of an index whose labels are on workers.
+    """Type and name of the caller's index, if only the workers have its labels.
 
     Files store the labels as texts, and this type converts them back.
 

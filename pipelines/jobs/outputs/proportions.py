@@ -1,4 +1,4 @@
-"""Proportions: topics of the documents of one shard, written by a task."""
+"""Proportions: a task that writes the topic proportions of the documents of one shard."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LOOKED_AT = 4096  # read at most this many characters to show the beginning of 
 
 
 def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[str, Summary, bool]:
-    """Write the proportions of one shard.
+    """Write the topic proportions of the documents of one shard.
 
     Returns the URL of the file, its summary, and whether it existed already.
     """

@@ -94,7 +94,7 @@ def read_records(shard: Shard, place: int, context: OutputContext) -> Iterator[P
 def each_record(
     shard: Shard, place: int, context: OutputContext
 ) -> Iterator[tuple[Any, Mapping[str, Any], dict[str, Any]]]:
-    """Yield each batch of a shard with its columns and totals; left-out records have null rows."""
+    """Yield each batch of a shard with its output and totals; left-out records get null rows."""
     model, asked, first = context.model, context.asked, 0
     seeds = () if asked.seed is None else (asked.seed, place)
     for number, (read, ids) in enumerate(_named(shard, context)):

@@ -73,7 +73,7 @@ def common_details(facts: Facts) -> Rows:
 
 
 def details_of_triples(facts: Facts) -> Rows:
-    """Return the rows of `common_details`, and a row with the columns of the sketch."""
+    """Return the rows of `common_details`, and a row with the number of columns of the sketch."""
     columns = facts["sketch_columns"]
     sketch = "none: all pairs and triples" if columns is None else of_number(columns, "column")
     return [*common_details(facts), ("sketch", sketch)]
