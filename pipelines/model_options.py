@@ -209,7 +209,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     # if the fit itself can find the value of an option, replace `auto` by the word that requests it
     found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
-    # collect the other options with `auto`, whose values the command chooses and not the fit
+    # collect the other options with `auto`: the command, not the fit, chooses their values
     auto = {
         name: str(value)
         for name, value in given.items()
@@ -256,7 +256,7 @@ def _every_option() -> dict[str, dict[str, Field[Any]]]:
 
 
 def _default(holders: dict[str, Field[Any]]) -> str:
-    """Describe the default of an option: that of the first model, and those that differ from it."""
+    """Describe the default of an option in the first model, and other defaults in other models."""
     known = {model: one.default for model, one in holders.items() if one.default is not MISSING}
     if not known:
         return f"{AUTO}, of {DEFAULT_MODEL}"

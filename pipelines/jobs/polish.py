@@ -43,7 +43,7 @@ from streaming_moments.storage.store.store import MomentStore
 _SUM = "sum"
 _FEWEST_GROUPS = 16  # make at least about this many groups of shards, so that workers share them
 _SUMS_AT_A_TIME = 16  # a task adds up the sums of at most this many groups
-# A group has at most about this many bytes of documents for each byte of its stored sum.
+# the documents of a group take at most about this many times as many bytes as its stored sum
 _BYTES_A_SUM = 4
 
 T = TypeVar("T", bound=Model)
@@ -310,9 +310,9 @@ def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> s
 
 
 def sum_parts(work: PolishingFolder, number: int, name: str, parts: Sequence[str]) -> str:
-    """Store the sum of some parts of a pass, unless this sum is stored already.
+    """Add up the sums `parts` of a pass and store the total, unless it is stored already.
 
-    Returns the name of the sum.
+    Returns the name of the total.
     """
     if work.find(number, name) is None:
         work.write(number, name, work.summed(number, parts))
@@ -341,7 +341,7 @@ def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -
 
 
 def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
-    # give each shard its own sums, which are added to those of its group whole or not at all
+    # sum up each shard separately, so that it is added to the sums of its group whole or not at all
     reading, reader = context.reading, context.reader
     total = _nothing(context.reader.model)
     content = content_of(shard, reading.storage_options)
@@ -394,7 +394,7 @@ def _marked(
 
 
 def _groups(marked: Sequence[_Marked], sum_bytes: int) -> Iterator[list[_Marked]]:
-    """Divide shards into groups; each is one task and has one stored sum, so sums stay few.
+    """Divide shards into groups. One task reads a group and stores one sum, so sums are few.
 
     Groups depend only on the shards and the model, so that any cluster can continue the job.
     """

@@ -112,11 +112,12 @@ class PurgedShards:
 
 @dataclass(frozen=True)
 class _Group:
-    """Segments of one vocabulary, some with shards to purge.
+    """Segments that share a vocabulary, some of them with shards to purge.
 
     sources : all segments of the group, including those that are subtracted
     dropped : ids of segments that contain only shards to purge
-    `purged`, `kept` : records of shards in the other segments: those to subtract, those to keep
+    `purged`, `kept` : records of the shards to subtract and of the shards to keep, which are in the
+        other segments
     """
 
     sources: tuple[SegmentReference, ...]
@@ -296,7 +297,7 @@ def _groups_of(plan: PurgePlan) -> list[_Group]:
 
 
 def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list[Replacement], int]:
-    """Return the replacements of the segments, and the number of recounted shards."""
+    """Make what replaces each group of segments; also return the number of recounted shards."""
     wanted = [record for group in groups if group.kept for record in group.purged]
     there = _there(plan, wanted, run)
     replaced, recounted = [], 0
@@ -330,7 +331,7 @@ def _look(
 
 
 def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
-    """Find the other shards of the group, which must be recounted."""
+    """Find the shards of the group that are not purged; they must be recounted."""
     found = looked_for(group.kept, run)
     missing = [
         f"{record.url} {why}"

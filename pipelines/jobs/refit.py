@@ -215,9 +215,9 @@ def refit_rows(
 def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
-    """Return the rows of a version, held as the plan says.
+    """Return the rows of a version; `plan` says which of them stay in memory.
 
-    They have pair counts of the halves, if these fit into memory.
+    The rows include pair counts of the halves, if these fit into memory.
     """
     return rows_for(plan.work_bytes).of(
         store,

@@ -303,7 +303,10 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """Return a whitening on a worker, and the number of positive eigenvalues, for each form."""
+    """Return a whitening on a worker, and the number of positive eigenvalues, for each form.
+
+    Each form belongs to one alpha0.
+    """
     cores = rows.each("reading row blocks", core_rows)
     spaces: list[tuple[Future[Any], int]] = []
     if not rows.whole_core:

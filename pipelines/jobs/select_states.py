@@ -31,7 +31,7 @@ M = TypeVar("M", bound=Model)
 def model_selected(store: StatisticsSource) -> Any | None:
     """Return the model for which a store can compare numbers of states; None for topics.
 
-    Raises InvalidInput if the store is of a kind without a comparable model.
+    Raises InvalidInput if no model for the kind of the store can be compared.
     """
     foundation = store.layout.foundation
     own = models_of(foundation.kind)
@@ -123,7 +123,7 @@ def _single(
 ) -> HeldOut | None:
     """Return the held-out score of a model with one state; None if not needed or not computable.
 
-    It is needed if it shows how many of the tried states are separable.
+    The score is needed only to show how many of the tried states are separable.
     """
     alphas = [getattr(one, "alpha0", 0.0) for one in tried]
     if not needs_single([one.topics for one in tried], alphas):

@@ -1,4 +1,4 @@
-"""Comparisons of numbers of topics in the reports of earlier nights."""
+"""Comparisons of numbers of topics in the reports of earlier nightly runs."""
 
 from __future__ import annotations
 

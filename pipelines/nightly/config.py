@@ -53,7 +53,7 @@ from streaming_moments.storage.formats import ReadLimits
 
 @dataclass(frozen=True, config=STRICT)
 class CreateSection(KindOptions, CountingOptions, PilotOptions):
-    """Options for creating the store on the first night; the keys are the options of `create`.
+    """Options for creating the store in the first nightly run; its keys are options of `create`.
 
     given : keys that the file contains, also those with default values
     """

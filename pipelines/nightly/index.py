@@ -11,7 +11,7 @@ from streaming_moments.pipelines.reports.html_report import rendered
 
 @dataclass(frozen=True)
 class _Row:
-    """A page of a night: its name, its time, and its run; `note` says why the run is missing."""
+    """A page of a nightly run: its name, its time, and the run; `note` says why it is missing."""
 
     page: str
     time: str

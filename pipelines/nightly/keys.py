@@ -46,7 +46,7 @@ def collected(path: str) -> str:
 
 def tag_name(name: str) -> str:
     if re.fullmatch(rf"{PREFIX}\d+", require_name(name)):
-        raise ValueError(f"{name!r} is the name of a night's model; choose another tag")
+        raise ValueError(f"{name!r} is the name of a model of a nightly run; choose another tag")
     return name
 
 

@@ -109,9 +109,9 @@ def nightly(
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            # a bucket cannot be checked, because it shows its permissions only at a write
+            # do not check a bucket, because only a write shows whether the run may write
             if output.is_local:
-                # check permissions and free space now, so that the night does not fail at its end
+                # check permissions and free space now, so that the run does not fail at its end
                 output.require_room()
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
@@ -191,7 +191,7 @@ def _night(
     news, basis = _has_news(store), store.commit.lineage.basis
     if not news and store.commit.staged is None:
         return _of_store(idle, store)
-    # imported here so that nights without new data start faster
+    # imported here so that runs without new data start faster
     from streaming_moments.pipelines.nightly.steps.chosen_model import (
         chosen_model,
         source_of,
@@ -344,7 +344,7 @@ def _updated(
 
 
 def _undecided(history: NightHistory, store: MomentStore, tag: str) -> UndecidedModel | None:
-    """Return the model that an earlier night rejected, unless a user has since decided on it."""
+    """Return the model that an earlier run rejected, unless a user has since decided on it."""
     last = next((one for one in reversed(history.nights) if one.outcome != "failed"), None)
     if last is None or last.undecided is None:
         return None

@@ -102,7 +102,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
 def _followed(
     report: NightReport, store: MomentStore, history: NightHistory
 ) -> PreviousModel | None:
-    """Return the model that was published before this night, if it is still stored."""
+    """Return the model that was published before this nightly run, if it is still stored."""
     before = report.published_before
     if report.matching is None or before is None or before not in store.models:
         return None
@@ -111,7 +111,7 @@ def _followed(
 
 
 def _before(report: NightReport, history: NightHistory) -> Night | None:
-    """Return the earlier night that fitted the model published before this night."""
+    """Return the earlier run that fitted the model published before this nightly run."""
     return next(
         (one for one in reversed(history.nights) if one.model == report.published_before), None
     )
@@ -155,7 +155,7 @@ def _status(report: NightReport) -> Mapping[str, Any] | None:
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
-    # leave out the gates that reject the model of this night, because the table shows them
+    # leave out the gates that reject the model of this run, because the table shows them
     return (
         *report.decision,
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
@@ -170,9 +170,9 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
 def _shown_before(
     store: MomentStore, name: str, model: Model, history: NightHistory
 ) -> tuple[TopicReport, ...]:
-    """Return the topics of an earlier night's model.
+    """Return the topics of a model of an earlier nightly run.
 
-    They have the sample documents of that night whose shards are still counted.
+    They have the sample documents of that run whose shards are still counted.
     """
     night = next((one for one in reversed(history.nights) if one.model == name), None)
     ledger = store.ledger()
@@ -211,7 +211,7 @@ def _with_changes(
     history: NightHistory,
     bars: Sequence[float | None],
 ) -> ReportPage:
-    """Return the page with the changes of topics since the model published before this night."""
+    """Return the page with the changes of topics since the model published before this run."""
     matching = report.matching
     assert matching is not None
     night = _before(report, history)
@@ -222,7 +222,7 @@ def _with_changes(
         pair = kept.get(topic.topic)
         before = None if pair is None else weights.get(pair.before)
         if pair is not None and before is None:
-            continue  # the earlier weight is unknown, because the report of that night was deleted
+            continue  # the earlier weight is unknown, because the report of that run was deleted
         distance = None if pair is None else pair.distance
         note = page.notes.get(topic.topic, "")
         bar = None if pair is None or not bars else bars[topic.topic]

@@ -28,7 +28,7 @@ _BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16,
 _BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
 
 _MOST_WORKERS = 1024
-_SWEEPS = 6  # how often a fit reads each row block, if the store is not of documents
+_SWEEPS = 6  # how often a fit reads each row block, if the store does not count documents
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     rounds = ceil(job.row_blocks / slots)
     if not job.of_documents:
         # Each block is read several times: for pairs, for slices, and for the special work of a
-        # model. Each time, the sums of all records are read, and those of each half.
+        # model. Each time, the sums of all records are read, and the sums of each half.
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
         tasks = 3 * _SWEEPS * job.row_blocks

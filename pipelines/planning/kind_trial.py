@@ -35,7 +35,7 @@ from streaming_moments.storage.files.arrays import decode, encode_metadata
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_STATES = 10  # default number of states of the refit, if the store is not of documents
+_STATES = 10  # default number of states of the refit, if the store does not count documents
 
 
 def try_out_any(

@@ -1,8 +1,8 @@
 """Cost of an update: reading and adding on workers, and the exchange of sums between workers.
 
-Each worker adds counts to sums of its own. At the close of a group, one worker adds up each row
-block: it receives the sums of all other workers, and writes the total. Row blocks that do not
-divide evenly among the workers are added up in pieces, each by one worker.
+Each worker adds counts to sums of its own. At the close of a group of shards, one worker adds up
+each row block: it receives the sums of all other workers, and writes the total. Row blocks that do
+not divide evenly among the workers are added up in pieces, each by one worker.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def update_cost(
 
 @dataclass(frozen=True)
 class _Close:
-    """Cost of the close of a group: bytes that one worker receives, and seconds by cause."""
+    """Cost of closing a group of shards: bytes that one worker receives, and seconds by cause."""
 
     received: float
     parts: dict[str, float]

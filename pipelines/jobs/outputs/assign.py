@@ -10,7 +10,7 @@ from streaming_moments.printing.plural import of_number
 
 
 def assign(job: OutputJob) -> Written:
-    """Write one Parquet file for each shard, with a row for each record; `topic` is its state.
+    """Write one Parquet file for each shard; each row has the state of a record, named `topic`.
 
     Options are `method`, `seed` and `views`, the columns from which the model infers the state.
     Methods and seeds are as in `MultiViewMixture.transform`; the seed and the place of a shard

@@ -1,4 +1,4 @@
-"""Give the rows of a result the index of the caller's own documents, with its types."""
+"""Index the rows of a result as the caller indexed the documents, with labels of the same types."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ class FoundShards:
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the patterns, if the run can continue nevertheless.
 
-        It can if its store exists, or if its service has no documents yet.
+        A run can continue if the store exists, or if its shards are in an inbox that is still
+        empty.
         """
         if self.nothing:
             return (*self.told, f"{self.nothing}; check the patterns")

@@ -38,7 +38,7 @@ def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal
                 ]
                 done = pull_together(hub, opened, section.unique, section.least_documents)
             except LockHeld:
-                raise  # this night has lost its lock, which is not an error of another store
+                raise  # this run has lost its lock, which is not an error of another store
             except StoreError as error:
                 hub = hub.latest()
                 for url in urls:

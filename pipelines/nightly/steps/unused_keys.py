@@ -65,9 +65,10 @@ def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterato
 
 
 def changed_keys(section: CreateSection | None, store: MomentStore) -> Iterator[str]:
-    """Yield a warning if the store was created with other values than those of [create].
+    """Yield a warning if the store was created with other values than [create] has.
 
-    It names the keys. Compares only keys that the file contains and whose values the store records.
+    The warning names the keys. Compares only keys that the file contains and whose values the store
+    records.
     """
     if section is None or section.kind != store.kind:
         return

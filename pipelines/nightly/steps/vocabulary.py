@@ -85,7 +85,7 @@ def grown(
     run: Run,
     journal: Journal,
 ) -> Growth:
-    """Add the words of new shards to the store, if enough of their tokens are outside.
+    """Add words of new shards to the store, if enough of their tokens are outside the vocabulary.
 
     New shards are those that were counted after the last nightly run fitted its model. If there is
     no such model, they are the shards that this run counted. `before` and `store` are the store

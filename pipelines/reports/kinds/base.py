@@ -204,7 +204,7 @@ def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts
     def rows(facts: Facts) -> Rows:
         words, left = facts["words"], facts["without_a_triple"]
         listed = ", ".join(f"{name} {number:,}" for name, number in words.items())
-        # if there is only one view, its name is the name of the row
+        # if there is only one view, name the row after it
         sizes = [(name, f"{number:,}") for name, number in words.items() if len(words) == 1]
         share = facts["outside_share"]
         outside = f" in the vocabulary, {share:.1%} outside" if share else ""

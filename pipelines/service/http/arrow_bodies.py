@@ -53,7 +53,7 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
                     f"several columns share a buffer, so they could exceed the memory; {_PLAIN}",
                     "Content-Type",
                 )
-            # convert few rows at a time, because one byte can become a Python object of hundreds
+            # convert few rows at a time: one byte can become a Python object of hundreds of bytes
             for start in range(0, batch.num_rows, _ROWS):
                 for row in batch.slice(start, _ROWS).to_pylist():
                     yield {name: _value(value) for name, value in row.items()}
