@@ -322,7 +322,7 @@ def sum_parts(work: PolishingFolder, number: int, name: str, parts: Sequence[str
 def _add_up(
     work: PolishingFolder, number: int, parts: Sequence[str], run: Run, in_flight: int
 ) -> None:
-    """Store the sum of all groups of a pass; add them up in levels, because they may be many."""
+    """Store the sum of all groups of a pass; add up in levels, because there may be many groups."""
     step, left, level = "adding up a pass", list(parts), 0
     while len(left) > _SUMS_AT_A_TIME:
         level += 1

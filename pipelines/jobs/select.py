@@ -91,12 +91,12 @@ def select(
 ) -> Selection:
     """Fit models of several numbers of topics and alpha0 to a version of a store; save no model.
 
-    The models share work. The core moments are computed once. For each alpha0, the whitening is
-    computed once, for the largest number of topics; its leading columns whiten for fewer topics.
-    The evidence of the slices is also computed once, and its leading part serves fewer topics
-    (except with method "feature"). One sweep over the blocks makes the topic rows of as many models
-    as fit into memory. It also reads the pair counts for refinement and the co-document counts of
-    all top words. The models equal those of `refit`.
+    The models share work. The core moments are computed once. For each alpha0, the whitening and
+    the evidence of the slices are computed once, for the largest number of topics. Models with
+    fewer topics use the leading columns of the whitening and the leading part of the evidence. Only
+    method "feature" computes the evidence for each number of topics. One sweep over the blocks
+    makes the topic rows of as many models as fit into memory. It also reads the pair counts for
+    refinement and the co-document counts of all top words. The models equal those of `refit`.
 
     Parameters
     ----------

@@ -441,7 +441,7 @@ def _core_moments(
 
 
 def copying(store: MomentStore, writer: SegmentWriter, records: Sequence[FileRecord]) -> float:
-    """Return the seconds to copy files of a segment within a store's folder and hash them."""
+    """Copy files of a segment within a store's folder and hash them; return the seconds."""
     known, place = {one.path: one for one in records}, f"segments/{writer.id}"
 
     def copy() -> None:

@@ -62,8 +62,8 @@ def neighbours(
 ) -> NeighbourLists:
     """Write the list of neighbours of every node, each neighbour once, as Parquet.
 
-    Writes edges by node to intermediate files beside the output, and deletes these at the end. One
-    task gathers each part of the nodes, so memory does not grow with the graph. If a call is
+    Writes the edges of each node to intermediate files beside the output, and deletes these at the
+    end. Each task gathers a part of the nodes, so memory does not grow with the graph. If a call is
     killed, the next call deletes its intermediate files: at once on the same machine, after a week
     on another one. A lock allows one call at a time for each folder. To create a store from the
     lists, read them as token ids with `--ids-column neighbours`. Raises LockHeld if another call
