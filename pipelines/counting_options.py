@@ -33,10 +33,10 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shards import ShardFormat
 
 PILOT_DOCUMENTS = 20_000
-MOST_TOPICS = 32  # topics that a new basis can separate, unless an option sets their number
-# If a pilot finds too few words, its sample grows up to this multiple of its passages and shards. A
-# number and not a clock ends the sampling, so that the same shards give the same words on every
-# machine.
+MOST_TOPICS = 32  # a new basis can separate this many topics, unless an option sets the number
+# If a pilot finds too few words, the sample grows, to at most this many times the passages and
+# shards of the first sample. Sampling has no time limit, so that the same shards give the same
+# words on every machine.
 MOST_TIMES = 16
 # Headings in the help of `create`.
 _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
@@ -175,9 +175,11 @@ class PilotOptions:
 
     __repr__ = short_repr
 
-    vocabulary_size: Count = option("Most words of the vocabulary.", 10_000, sections=_WORDS)
+    vocabulary_size: Count = option(
+        "Largest number of words in the vocabulary.", 10_000, sections=_WORDS
+    )
     core: Count = option(
-        "Most core words, whose pairs are stored exactly.",
+        "Largest number of core words, whose pairs are stored exactly.",
         DEFAULT_CORE,
         sections=_WORDS,
     )
@@ -190,14 +192,14 @@ class PilotOptions:
         sections=_WORDS,
     )
     max_topics: Count | None = option(
-        f"Most topics that later fits can have [{MOST_TOPICS}, or as many as there are core "
-        "words].",
+        f"Largest number of topics that later fits can have [{MOST_TOPICS}, or as many as there "
+        "are core words].",
         None,
         sections=_SAMPLE,
     )
     pilot_documents: Count = option(
-        f"Passages in the sample. Without this option, it grows up to {MOST_TIMES} times until it "
-        "has enough words.",
+        f"Passages in the sample. Without this option, the sample grows up to {MOST_TIMES} times, "
+        "until it has enough words.",
         PILOT_DOCUMENTS,
         sections=_SAMPLE,
     )

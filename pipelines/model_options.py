@@ -259,9 +259,9 @@ def _default(holders: dict[str, Field[Any]]) -> str:
     """Describe the default of an option in the first model, and other defaults in other models."""
     known = {model: one.default for model, one in holders.items() if one.default is not MISSING}
     if not known:
-        return f"{AUTO}, of {DEFAULT_MODEL}"
+        return f"{AUTO} for {DEFAULT_MODEL}"
     first = next(iter(known.values()))
-    others = (f"; of {model} {value}" for model, value in known.items() if value != first)
+    others = (f"; {value} for {model}" for model, value in known.items() if value != first)
     return f"{first}{''.join(others)}"
 
 

@@ -252,7 +252,7 @@ def _option(
         default=default,
         show_default=not many and default is not None,
         metavar=more.get("metavar") or long_choice(one.name, choices),
-        help=f"{more['help'][:-1]} [as before]." if changes else more["help"],
+        help=f"{more['help'][:-1]} [unchanged]." if changes else more["help"],
     )
 
 

@@ -13,24 +13,24 @@ from types import FrameType
 
 
 def guard() -> None:
-    """Make Ctrl-C end the process until `begun`, if the process is a command that is loading.
+    """Let Ctrl-C end a command that is still loading; after `begun` it raises an exception again.
 
-    An exception is no alternative: modules that are being imported may catch it, or be in the
-    middle of any code. BLAS is limited to one thread, as jobs limit it anyway and starting others
-    takes as long as loading NumPy.
+    An exception would not be safe while modules are imported: a module may catch it, or be in the
+    middle of any code. BLAS is limited to one thread, because jobs limit it anyway, and because
+    starting other threads takes as long as loading NumPy.
     """
     named = "".join(sys.argv[:1]).endswith("/streaming-moments")
     called = sys.argv[:1] == ["-m"] and "streaming_moments" in sys.orig_argv
     if not named and not called:
         return
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # a signal that is ignored, as in the background, stays ignored
+    # if SIGINT is ignored, as for background processes, it stays ignored
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def begun() -> None:
-    """Make Ctrl-C raise an exception again, as there is now work to clean up."""
+    """Make Ctrl-C raise an exception again, because the command now has work to clean up."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.unraisablehook = _not_raised

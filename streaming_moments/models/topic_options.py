@@ -57,8 +57,8 @@ class TopicOptions(FitOptions):
         auto=("auto",),
     )
     alpha: str = option(
-        "Dirichlet parameters for reading documents. given: those of alpha0; auto: those with "
-        "the best held-out log-likelihood.",
+        "Dirichlet parameters with which the topics of documents are inferred. given: those of "
+        "alpha0; auto: those with the best held-out log-likelihood.",
         "given",
         _require_alpha,
         choices=ALPHAS,

@@ -9,10 +9,10 @@ from streaming_moments.errors import InvalidInput
 
 
 def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
-    """(k, k) Jensen-Shannon distances between topics, (n, k) columns on the simplex.
+    """Return the (k, k) Jensen-Shannon distances between topics.
 
-    The square root of the divergence in bits: a metric, 0 for equal topics and 1 for topics without
-    a common word.
+    `topics` has (n, k) columns with sum 1. A distance is the square root of the divergence in bits.
+    It is a metric: 0 for equal topics, and 1 for topics without a common word.
 
     Examples
     --------
@@ -34,18 +34,19 @@ def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
 
 
 def _entropies(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k,) entropies in nats; a word that never occurs adds nothing."""
+    """Return the (k,) entropies of the columns in nats; words of probability 0 add nothing."""
     logarithms = np.log(columns, where=columns > 0, out=np.zeros_like(columns))
     return np.asarray(-(columns * logarithms).sum(axis=0))
 
 
 def classical_scaling(distances: ArrayLike) -> NDArray[np.float64]:
-    """(k, 2) coordinates whose Euclidean distances approximate those given.
+    """Return (k, 2) coordinates whose Euclidean distances approximate the given distances.
 
-    Classical multidimensional scaling: the leading eigenvectors of the doubly centred squares. The
-    largest coordinate of each axis is positive, so that the map does not flip from one night to the
-    next. Coordinates are centred on 0, with the widest axis first; superfluous axes are 0. The (k,
-    k) distances are symmetric and at least 0.
+    The (k, k) distances are symmetric and at least 0. The method is classical multidimensional
+    scaling, by the leading eigenvectors of the doubly centred squares of the distances. Coordinates
+    are centred on 0, with the widest axis first. The largest coordinate of each axis is positive,
+    so that the maps of two similar fits are not mirror images. If one axis suffices, the other is
+    0.
 
     Examples
     --------

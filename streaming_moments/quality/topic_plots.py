@@ -1,4 +1,4 @@
-"""Plots of a model of topics, by the names of its words."""
+"""Plots of a topic model that show its words by name."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def plot_topics(
     names: Sequence[str] | None = None,
     figure: Figure | None = None,
 ) -> list[Axes]:
-    """Draw the top words of each topic; `names` has the names of topics, if they have any.
+    """Draw the top words of each topic.
 
-    Errors as of `TopicModel.top_words`.
+    `names` are the names of the topics, or None if the topics have no names. Raises the errors of
+    `TopicModel.top_words`.
     """
     chosen = model.top_words(number)
     topics = range(model.n_topics)
@@ -34,7 +35,7 @@ def plot_topics(
 
 
 def plot_topic_map(model: TopicModel, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Draw a map of the topics by the distances between them; names follow the numbers."""
+    """Draw a map of the topics by their distances, each labelled with its number and name."""
     places = classical_scaling(topic_distances(model.topics))
     titles = [f"{topic} {name}".strip() for topic, name in enumerate(names)]
     return plot_map(places, np.asarray(model.weights), titles, ax)

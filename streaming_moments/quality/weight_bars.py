@@ -11,17 +11,19 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.mixture_shares import document_variances, mixture_shares
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 
-# In fits of growing corpora without a trend, weights changed by .94 to 1.22 times their standard
-# errors, as the topics are also estimated again.
+# Factor by which standard errors of changes of weights are widened, because a fit of more documents
+# also estimates the topics again. In fits of growing corpora without a trend, weights changed by
+# .94 to 1.22 times the standard errors without this factor.
 _REFITTED = 1.25
 
 
 def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float64] | None:
-    """(k,) standard errors of the weights of refined topics; None for other models.
+    """Return (k,) standard errors of the weights of refined topics; None for other models.
 
-    The weights come from Omega, which word pairs determine, so a document counts by its pairs: the
-    variance is `W2 Var(theta_j)`, see `mixture_shares`, plus that of the tokens. `lengths` are
-    those of the fitted documents, or of more or fewer similar ones.
+    The weights come from Omega, which is estimated from word pairs. So a document contributes in
+    proportion to its number of pairs, and the variance is `W2 Var(theta_j)` plus the variance of
+    its tokens (see `mixture_shares`). `lengths` has the lengths of the fitted documents, or of a
+    larger or smaller number of similar documents.
 
     Examples
     --------
@@ -44,10 +46,11 @@ def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float
 
 
 def grown_bars(bars: NDArray[np.float64], documents: int, before: int) -> NDArray[np.float64]:
-    """(k,) standard errors of the change of each weight after documents were added or removed.
+    """Return (k,) standard errors of the changes of weights if documents were added or removed.
 
-    `bars` are the current (k,) `weight_bars`. Both models have at least 1 document, and one set of
-    documents contains the other. The variance of the difference of two such means is the difference
-    of their variances.
+    `bars` are the current (k,) `weight_bars`. `documents` is the number of documents of the current
+    model, `before` that of the earlier model; both are at least 1. One of the two sets of documents
+    contains the other, so the variance of the difference of their means is the difference of the
+    variances.
     """
     return np.asarray(_REFITTED * bars * sqrt(abs(documents / before - 1)))

@@ -1,6 +1,6 @@
 """Estimators of scikit-learn by the method of moments, in memory.
 
-The only package that imports scikit-learn (`pip install streaming-moments[sklearn]`).
+No other package imports scikit-learn, which `pip install streaming-moments[sklearn]` installs.
 """
 
 from typing import TYPE_CHECKING

@@ -22,33 +22,34 @@ from streaming_moments.statistics.halves import odd_by_place
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.views.sketches import sketch_of
 
-_PILOT = 20_000  # rows of the pilot
+_PILOT = 20_000  # the sketch is chosen from at most this many rows
 
 
 class MomentBernoulliMixture(SparseInput, MomentMixture):
     """Mixture of Bernoulli distributions (latent classes), from exact additive statistics.
 
     `X` is (n, d) array_like or sparse: a value above `binarize` is a feature of its row. If the
-    rows do not separate as many components, `fit` without `polish` warns and fits fewer. After
-    `partial_fit` the sketch is that of the first rows.
+    rows do not separate `n_components` components, `fit` without `polish` warns and fits fewer.
+    `partial_fit` chooses the sketch from its first rows, and keeps it for later rows.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of components k; "auto" chooses the largest number whose components are all found in
-        both halves of the rows, "predict" the fewest with the best held-out log-likelihood of pairs
-        of features.
+        Number of components k. "auto" chooses the largest number whose components are all found in
+        both halves of the rows. "predict" chooses the smallest number whose held-out log-likelihood
+        of pairs of features is within the noise of the best.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit; "auto": until all later ones
-        would change components by less than a twentieth of their error bars, at most 20. Only in
-        `fit`, as `partial_fit` does not have all rows. Passes start from the fit by moments, or
-        from components of a pilot of up to 8,000 rows, if that makes rows more likely or if moments
-        identify fewer components.
+        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
+        "auto" stops when all later passes together would change the components by less than a
+        twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
+        rows. Passes start from the fit by moments. They start from components of a pilot of up to
+        8,000 rows instead if these make rows more likely, or if moments identify fewer than k
+        components.
     binarize : float, optional
         Threshold above which a value is a feature; None accepts only 0 and 1.
     sketch_columns : int, optional
-        Columns of the sketch of triples: by default all for up to 128 features, else 22; a good
-        choice is twice the components plus two.
+        Columns of the sketch of triples of features. By default, one for each of up to 128
+        features, and 22 for more features. A good choice is twice the components plus two.
     random_state : int, RandomState or None
         Seed of the random columns and of the first directions.
     keep_statistics : bool
@@ -62,7 +63,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
     probabilities_ : (k, n_features_in_) float64
         Probability of each feature in each component.
     probability_bars_ : (k, n_features_in_) float64 or None
-        Their standard errors before `polish`, from halves of the rows.
+        Standard errors of `probabilities_` before `polish`, from the two halves of the rows.
     weights_ : (k,) float64
         Weights with sum 1; decreasing before `polish`.
     number_search_ : NumberSearch
@@ -122,10 +123,10 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         return self._shown(self._of_most(statistics, k))
 
     def _of_most(self, statistics: MomentStatistics, asked: int) -> BernoulliMixture:
-        """Model with the requested number of components, or with as many as are separable.
+        """Fit the requested number of components, or as many as are separable.
 
-        With `polish` it has the requested number: passes start from a pilot if moments identify
-        fewer.
+        With `polish`, return a blank model with the requested number if moments identify fewer.
+        Passes then start from a pilot.
         """
         for k in range(asked, 0, -1):
             try:

@@ -24,27 +24,29 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, documents_repeated
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
-_MOST = 32  # most communities of the basis, if the fit chooses their number
+# n_components can be at most this number; if the fit chooses it, the basis has room for as many
+_MOST = 32
 
 
 class MomentCommunities(SparseInput, MomentTransformer):
     """Communities of a graph from its adjacency matrix; a node can be in several.
 
-    `X` is (nodes, n) array_like or sparse: 1 if the node of the column is a neighbour of that of
-    the row, else 0, with 0 on the diagonal. Rows of some nodes suffice. Or it is a networkx graph,
-    with nodes in the order of `list(X)`; edge weights are ignored. `fit` warns if held-out
-    neighbours show no communities.
+    `X` is an adjacency matrix, (nodes, n) array_like or sparse. It has a column for each node, and
+    rows for all or some nodes. An entry is 1 if the nodes of its row and column are neighbours,
+    else 0; the diagonal is 0. `X` can also be a networkx graph, whose nodes are in the order of
+    `list(X)` and whose edge weights are ignored. `fit` warns if held-out neighbours show no
+    communities.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of communities k, of at most 32; "auto" chooses the fewest after which another
-        community gains little in held-out log-likelihood of pairs of neighbours, "predict" the
-        fewest with the best one.
+        Number of communities k, of at most 32. "auto" chooses the smallest number after which
+        another community improves the held-out log-likelihood of pairs of neighbours little.
+        "predict" chooses the smallest number within the noise of the best log-likelihood.
     alpha0 : float
-        Sum of the Dirichlet parameters of the memberships; 0: each node has one community.
+        Sum of the Dirichlet parameters of the memberships. With 0, each node has one community.
     refine : int
-        Rounds of refinement by the pairs of neighbours.
+        Rounds of refinement, which raise the likelihood of the pairs of neighbours.
     random_state : int, RandomState or None
         Seed of the random directions of the basis.
     keep_statistics : bool
@@ -56,14 +58,14 @@ class MomentCommunities(SparseInput, MomentTransformer):
     Attributes
     ----------
     components_ : (k, n) float64
-        Distribution of the neighbours of each community's members, rows with sum 1.
+        For each community, the distribution of the neighbours of its members; each row has sum 1.
     weights_ : (k,) float64
         Share of each community, decreasing.
     memberships_ : (nodes, k) float64
         Memberships of the fitted nodes; only after `fit`, as other methods do not have all rows.
-        With alpha0 0, one community each: the most likely after variational rounds of a blockmodel,
-        with degree correction where degrees differ by more than chance. Communities are split and
-        merged where that makes the edges more likely.
+        With alpha0 0, each node has one community: the most likely one after variational rounds of
+        a blockmodel. The blockmodel corrects for degrees that differ by more than chance. The
+        rounds split and merge communities where that makes the edges more likely.
     labels_ : (nodes,) int64
         Most likely community of each fitted node; only after `fit`.
     number_search_ : NumberSearch
@@ -106,21 +108,21 @@ class MomentCommunities(SparseInput, MomentTransformer):
 
     @property
     def labels_(self) -> NDArray[np.int64]:
-        """(nodes,) most likely community of each fitted node; only after `fit`."""
+        """Most likely community of each fitted node, (nodes,); only after `fit`."""
         check_is_fitted(self, "memberships_")
         return np.asarray(self.memberships_.argmax(axis=1), dtype=np.int64)
 
     def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
-        """(nodes,) `labels_`, after a fit to these nodes."""
+        """Fit the model to these nodes and return their `labels_`."""
         return self.fit(X).labels_
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """(nodes, k) memberships of nodes from their rows, with sum 1."""
+        """Return (nodes, k) memberships, with sum 1, that the model infers from rows of nodes."""
         records = self._read(X)
         return self.model_.transform(records)
 
     def score(self, X: Any, y: object = None) -> float:
-        """Mean log-likelihood of a held-out neighbour; higher is better.
+        """Return the mean log-likelihood of a held-out neighbour; higher is better.
 
         Raises
         ------
@@ -171,7 +173,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
         self.memberships_ = found
 
     def _warn_of_chance(self) -> None:
-        """Warn if held-out neighbours are predicted worse than by one community."""
+        """Warn if the model predicts held-out neighbours worse than one community does."""
         k, found = self.model_.n_topics, self.model_.held_out
         if k == 1 or found is None:
             return
@@ -193,7 +195,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
             self.model_ = Communities.fit(InMemory((statistics,)), options)
         except NotIdentifiable as error:
             if options.topics == 1:
-                raise  # no smaller number to ask for
+                raise  # the message below would ask for fewer than one community
             raise NotIdentifiable(
                 f"the neighbours of the nodes do not separate {options.topics} communities; "
                 "ask for fewer, or add edges"
@@ -223,13 +225,13 @@ class MomentCommunities(SparseInput, MomentTransformer):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # checks of scikit-learn draw records that are not graphs
+        # skip checks of scikit-learn whose random matrices are not graphs
         tags.input_tags.two_d_array = False
         return cast("Tags", tags)
 
 
 def _require_symmetric(records: CountBatch) -> None:
-    """Raise InvalidInput if all nodes are given and one is not a neighbour of its neighbour."""
+    """Raise InvalidInput if a matrix has the rows of all nodes, but is not symmetric."""
     if records.documents == records.n_words:
         adjacency = records.to_csr()
         alone = sp.coo_array(adjacency - adjacency.T)
@@ -244,7 +246,7 @@ def _require_symmetric(records: CountBatch) -> None:
 
 
 def _adjacency(graph: Any) -> sp.csr_array:
-    """(nodes, nodes) adjacency matrix of a networkx graph."""
+    """Return the (nodes, nodes) adjacency matrix of a networkx graph."""
     place = {node: number for number, node in enumerate(graph.nodes)}
     lists = [sorted(place[other] for other in near) for _, near in graph.adjacency()]
     indptr = np.cumsum([0, *map(len, lists)])

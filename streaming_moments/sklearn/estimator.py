@@ -1,4 +1,4 @@
-"""MomentEstimator: shared steps of all estimators, and addition of two of them."""
+"""MomentEstimator: shared steps of all estimators, and `+` for two estimators."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from streaming_moments.statistics.halves import odd_by_place
 RandomSeed: TypeAlias = int | np.random.RandomState | None
 
 _CALLER = 3  # number of stack frames between a warning in `fit` and its caller
-_COUNTED_BY = ("statistics_", "_basis", "_foundation")  # attributes that inference does not need
+# attributes that only counting needs, so that a pickle can leave them out
+_COUNTED_BY = ("statistics_", "_basis", "_foundation")
 _SHAPE = ("n_features_in_", "feature_names_in_")
 
 
@@ -46,25 +47,26 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     """Estimator that fits a model to additive statistics of its records.
 
     A subclass reads records (`_records`), chooses from the first ones how to count (`_begin`),
-    counts (`_counted`) and fits a model (`_fitted`). `_begun` names the attributes that define the
-    counting, which must be equal in estimators that are added; `_seen` is its noun for records.
+    counts (`_counted`) and fits a model (`_fitted`). `_begun` names the attributes that define how
+    it counts; two estimators can only be added if these are equal. `_seen` is the noun for records
+    in its messages.
 
     Unless `keep_statistics` is True, a pickle or copy after `fit` has the model without the
-    statistics, which can be hundreds of times larger; after `partial_fit`, `like` and `+` it has
-    both.
+    statistics, which can be hundreds of times larger. After `partial_fit`, `like` and `+`, a pickle
+    has both.
 
-    `seed_` is the seed of the fit: a `random_state` of None draws it, and giving it as
-    `random_state` repeats the fit.
+    `seed_` is the seed of the fit. With a `random_state` of None, `fit` draws this seed at random.
+    To repeat the fit, give `seed_` as `random_state`.
     """
 
     _begun: ClassVar[tuple[str, ...]] = ("_foundation",)
     _seen: ClassVar[str] = "rows"
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
-    _repeated = False  # whether the first records mostly repeat others
-    _passed = 0  # records that another estimator has counted before
-    _added = False  # whether records came from more than one fit
+    _repeated = False  # whether most of the first records are copies of one another
+    _passed = 0  # number of records of the estimator from which `like` made this one
+    _added = False  # whether the statistics came by `partial_fit`, `like` or `+`
     number_search_: NumberSearch
-    # pickles of earlier versions lack these parameters
+    # defaults for pickles of earlier versions, which lack these parameters
     keep_statistics: bool = False
     verbose: int | bool = 0
     statistics_: Any
@@ -91,9 +93,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InvalidInput
-            The records have another form, or a parameter is out of range.
+            The records do not have the form that the class describes, or a parameter is out of
+            range.
         NotIdentifiable
-            The records do not separate as many components.
+            The records do not separate the requested number of components.
         """
         self._added = False
         self._require_parameters()
@@ -112,9 +115,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
-        """Fit the model to these records and all before, counted in the same way.
+        """Add these records to all earlier ones, and fit the model to all of them.
 
-        Parameters and errors as for `fit`; a `polish` above 0 is refused.
+        The records of the first call determine how all records are counted. Parameters and errors
+        are those of `fit`. `polish` must be 0.
         """
         self._require_no_polish()
         if hasattr(self, "model_"):
@@ -136,7 +140,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def like(self) -> Self:
-        """An empty estimator with the same counting, so that the two can be added."""
+        """Return an empty estimator that counts in the same way, so that the two can be added."""
         self._require_statistics()
         empty: Self = clone(self)
         empty._added = True
@@ -148,17 +152,19 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return empty
 
     def __add__(self, other: Self) -> Self:
-        """Estimator fitted to the records of both, exactly as by one pass over all of them.
+        """Return an estimator fitted to the records of both, as if one had counted all of them.
 
-        The halves of categories, sets and views depend on the places of the rows. For these kinds,
-        the sum is as by one pass if `like` of the first estimator made the second.
+        For categories, sets and views, the half of a row depends on its position. The sum of these
+        kinds is exactly that of one estimator only if `like` of the first estimator made the
+        second.
 
         Raises
         ------
         ForeignStatistics
-            They count differently: make one by `like` of the other.
+            The two estimators count differently; make one by `like` of the other.
         InvalidInput
-            One has `polish`, which needs all records again, or was pickled without statistics.
+            An estimator has `polish`, which reads all records again, or was pickled without its
+            statistics.
         """
         if type(other) is not type(self):
             return NotImplemented
@@ -184,7 +190,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _seed(self) -> int:
-        # estimators of earlier versions have no seed of their own
+        # estimators that earlier versions pickled have no `seed_`
         return int(vars(self).get("seed_", getattr(self, "random_state", 0)))
 
     def _require_components(self) -> None:
@@ -200,9 +206,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
                 raise InvalidInput(f"{name} is {value}; give at least 1")
 
     def _number(self, statistics: Any, model: Any, **options: Any) -> int:
-        """The number `n_components`; for "auto" or "predict" the number that a search finds.
+        """Return `n_components`, or the number that a search for "auto" or "predict" chooses.
 
-        options : options of the model besides the number
+        options : the other options of the model
         """
         asked: int | str = cast("Any", self).n_components
         self.__dict__.pop("number_search_", None)
@@ -224,25 +230,32 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return outcome_of(cast("Any", self).model_, self._seen)
 
     def _records(self, X: Any, first: bool = False) -> Any:
-        """X in the form that is counted; the first records define the width."""
+        """Return X in the form that `_counted` takes.
+
+        If these are the `first` records, they determine the number of columns.
+        """
         raise NotImplementedError
 
     def _begin(self, records: Any) -> None:
         raise NotImplementedError
 
     def _counted(self, records: Any, first: int) -> Any:
-        """Statistics of records, after `first` records that the estimator counted before."""
+        """Return statistics of records; `first` is the number of records counted earlier."""
         raise NotImplementedError
 
     def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:
-        """Halves by place if the first records mostly repeat others; else None (by content)."""
+        """Return the halves of `number` records by their positions, or None.
+
+        Halves depend on positions if most of the first records are copies of one another. None
+        means that they depend on the content of records.
+        """
         return odd_by_place(first, number) if self._repeated else None
 
     def _fitted(self, statistics: Any) -> Self:
         raise NotImplementedError
 
     def _finish(self, records: Any) -> None:
-        """Finish a `fit`, which has all its records, by `polish` passes with all threads."""
+        """Polish the model by passes over all records of a `fit`, with all threads."""
         own, foundation = cast("Any", self), getattr(self, "_foundation", None)
         passes = getattr(self, "polish", 0)
         if passes:
@@ -254,7 +267,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def _started(self, model: Any, batch: Any) -> Any:
-        """Model from which passes over all records start: the fit, or a start from a pilot."""
+        """Return the model from which passes start: the fit, or a start from a pilot."""
         second = passes_of(type(model)).second
         if second is None:
             return model
@@ -262,7 +275,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return second.start(model, batch, foundation, passes, self._seed)
 
     def _read_by_passes(self, records: Any) -> Any:
-        """Batch of all records, as passes read them."""
+        """Return all records as a batch in the form that passes read."""
         return records
 
     def _read(self, X: Any) -> Any:
@@ -300,13 +313,13 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         passes = getattr(self, "polish", 0)
         if passes:
             raise InvalidInput(
-                f"polish is {passes}, and passes need all {self._seen} again, so they cannot be "
-                "counted in parts; fit them at once, or set polish to 0"
+                f"polish is {passes}, and passes need all {self._seen} again, which only fit has; "
+                f"give all {self._seen} to fit, or set polish to 0"
             )
 
 
 class MomentSampler(MomentEstimator):
-    """Estimator of a model that draws records."""
+    """Estimator of a model from which records can be drawn."""
 
     def sample(
         self, n_samples: int = 1, random_state: RandomSeed = 0
@@ -323,8 +336,8 @@ class MomentSampler(MomentEstimator):
         Returns
         -------
         tuple
-            (n_samples, d) rows or (n_samples,) symbols, and (n_samples,) their components or
-            states.
+            Rows (n_samples, d) or symbols (n_samples,), and the component or state of each,
+            (n_samples,).
 
         Raises
         ------
@@ -342,38 +355,38 @@ class MomentMixture(DensityMixin, MomentSampler):  # type: ignore[misc]
     """Estimator of a mixture."""
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """(n,) the most likely component of each row."""
+        """Return the most likely component of each row, (n,)."""
         records = self._read(X)
         found: NDArray[np.int64] = self.model_.assign(records)
         return found
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(n, k) probability of each component given each row."""
+        """Return the probability of each component given each row, (n, k)."""
         records = self._read(X)
         found: NDArray[np.float64] = self.model_.posterior(records)
         return found
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """(n,) log-likelihood of each row."""
+        """Return the log-likelihood of each row, (n,)."""
         records = self._read(X)
         found: NDArray[np.float64] = self.model_.log_likelihoods(records)
         return found
 
     def score(self, X: Any, y: object = None) -> float:
-        """Mean log-likelihood of a row."""
+        """Return the mean log-likelihood of a row."""
         return float(self.score_samples(X).mean())
 
     def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
-        """(n,) the most likely component of each row, after a fit to these rows."""
+        """Fit the model to these rows and return the most likely component of each, (n,)."""
         return self.fit(X).predict(X)
 
     def bic(self, X: Any) -> float:
-        """Bayesian information criterion of rows; lower is better."""
+        """Return the Bayesian information criterion of rows; lower is better."""
         logs = self.score_samples(X)
         return float(self.model_.n_parameters * np.log(len(logs)) - 2 * logs.sum())
 
     def aic(self, X: Any) -> float:
-        """Akaike's information criterion of rows; lower is better."""
+        """Return Akaike's information criterion of rows; lower is better."""
         logs = self.score_samples(X)
         return float(2 * self.model_.n_parameters - 2 * logs.sum())
 
@@ -394,7 +407,7 @@ class MomentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Momen
 
 
 def require_records(X: Any) -> None:
-    """Raise InvalidInput for nothing, and for an iterator, which can be read only once."""
+    """Raise InvalidInput for None, and for an iterator, which can be read only once."""
     if X is None:
         raise InvalidInput("X has no records; give some")
     if isinstance(X, Iterator):
@@ -402,7 +415,7 @@ def require_records(X: Any) -> None:
 
 
 def seed_of(random_state: RandomSeed) -> int:
-    """Seed of at least 0; None and a RandomState draw one, as in scikit-learn.
+    """Return a seed of at least 0; draw one for None or a RandomState, as scikit-learn does.
 
     Examples
     --------

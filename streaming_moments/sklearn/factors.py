@@ -19,33 +19,35 @@ from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
-_REACH = 4.0  # clipping radius in median norms; it is large, because tails separate factors
-_MOST_FOURTH = 40  # most columns of the sketch for which fourth moments take acceptable time
+# rows are clipped to this many median norms; the radius is large, because tails separate factors
+_REACH = 4.0
+_MOST_FOURTH = 40  # with more columns in the sketch, fourth moments take too much time
 
 
 class MomentFactors(MomentTransformer, VectorEstimator):
     """Independent factors of `x = mean + A h + noise`, by their third or fourth cumulants.
 
     `X` is (n, d) array_like of finite numbers. `fit` warns if cumulants of some factors do not
-    exceed noise. After `partial_fit`, grid and sketch are those of the first rows.
+    exceed noise. `partial_fit` chooses grid and sketch from its first rows only.
 
     Parameters
     ----------
     n_components : int or "auto"
         Number of factors k; "auto" chooses as many as the spectrum separates from noise.
     order : {"auto", "third", "fourth", "both"}
-        Cumulants that separate factors: third for skewed, fourth for kurtotic ones, both for any
-        kind. "auto" uses those by which halves of the rows agree best, and only third cumulants
-        where more than 40 columns of the sketch would make fourth ones slow.
+        Cumulants that separate the factors: third for skewed factors, fourth for kurtotic factors,
+        both for any kind. "auto" uses the cumulants with which the two halves of the rows agree
+        best. If the sketch has more than 40 columns, "auto" uses only third cumulants, as fourth
+        ones would be slow.
     noise : {"spherical", "diag", "full"}
-        Covariance of normal noise: one variance, one per coordinate, or full. With as many factors
-        as columns the first two assume no noise.
+        Covariance of the normal noise: one variance, one per coordinate, or a full matrix. With as
+        many factors as columns, "spherical" and "diag" assume no noise.
     polish : int or "auto"
-        Passes of maximum likelihood over the rows after the fit; "auto": until one changes columns
-        by less than a twentieth of their error bars. Only in `fit`, as `partial_fit` does not have
-        all rows.
+        Passes of maximum likelihood over the rows after the fit. "auto" stops when a pass changes
+        the columns of factors by less than a twentieth of their error bars. Only `fit` polishes,
+        because `partial_fit` does not have all rows.
     sketch_columns : int, optional
-        Columns of the sketch of the rows; default as for `MomentGaussianMixture`.
+        Columns of the sketch of the rows; the default is that of `MomentGaussianMixture`.
     random_state : int, RandomState or None
         Seed of the pilot and the random columns.
     keep_statistics : bool
@@ -57,13 +59,13 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     Attributes
     ----------
     mixing_ : (n_features_in_, k) float64
-        Column of each factor, which has variance 1.
+        Matrix A of the formula. The factors have variance 1.
     components_ : (k, n_features_in_) float64
-        Unmixing matrix, which gives the factors of a centred row.
+        Unmixing matrix: its product with a centred row is the factors of the row.
     mean_ : (n_features_in_,) float64
         Mean of the rows.
     skewness_, kurtosis_ : (k,) float64
-        Cumulants of the factors; kurtosis is NaN without fourth moments.
+        Cumulants of the factors; kurtosis is NaN if fourth moments were not counted.
     statistics_ : VectorStatistics
         Statistics of all rows.
     model_ : IndependentFactors
@@ -81,7 +83,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     """
 
     _finds = ("auto",)
-    # pickles of earlier versions lack it
+    # default for pickles of earlier versions, which lack this parameter
     polish: int | Literal["auto"] = 0
 
     def __init__(
@@ -106,12 +108,12 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """(n, k) factors of rows, with variance 1, plus noise."""
+        """Return the (n, k) factors of rows; each has variance 1, plus noise."""
         records = self._read(X)
         return self.model_.values(records)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
-        """(n, d) rows from (n, k) factors, without noise.
+        """Return the (n, d) rows, without noise, that belong to (n, k) factors.
 
         Raises
         ------
@@ -144,12 +146,13 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         k = BY_SPECTRUM if isinstance(self.n_components, str) else self.n_components
         options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
         model = IndependentFactors.fit(InMemory((statistics,)), options)
-        # passes separate factors by any deviation from the normal law
+        # `polish` needs no warning: its passes separate factors by any deviation from normality
         if model.weak and not self.polish:
-            other = "" if model.order == "both" else ", for order both"
+            other = "" if model.order == "both" else ', set order to "both"'
             warnings.warn(
                 f"{model.weak} of {model.n_topics} factors have cumulants within noise and are "
-                f"unreliable (order {model.order}); ask for fewer{other}, add rows, or give polish",
+                f"unreliable (order {model.order}); ask for fewer factors{other}, add rows, or set "
+                "polish",
                 stacklevel=4,
             )
         self.statistics_ = statistics

@@ -27,26 +27,28 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     """Gaussian mixture, from exact additive statistics of rows.
 
     `X` is (n, d) array_like of finite numbers. `fit` warns if estimated variances are near 0 or
-    below, or if halves of the rows show other components. After `partial_fit`, grid and sketch are
-    those of the first rows.
+    below, or if the two halves of the rows show different components. `partial_fit` chooses grid
+    and sketch from its first rows only.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of components k; "auto" chooses the largest number whose components are all found in
-        both halves of the rows, "predict" the fewest with the best held-out log-likelihood of rows
-        along their directions.
+        Number of components k. "auto" chooses the largest number whose components are all found in
+        both halves of the rows. "predict" chooses the smallest number whose held-out log-likelihood
+        of rows is within the noise of the best.
     covariance_type : {"spherical", "tied-spherical", "diag", "tied-diag"}
-        One variance for each component, or one for all; "diag" has one for each coordinate.
+        Whether a component has one variance ("spherical") or a variance for each coordinate
+        ("diag"). "tied" variances are equal in all components.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit; "auto": until all later ones
-        would change means by less than a twentieth of their error bars, at most 20. Only in `fit`,
-        as `partial_fit` does not have all rows. Passes start from the fit by moments, or from
-        K-means on a pilot of 4,000 rows, if that makes other rows more likely or if moments
-        identify fewer components.
+        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
+        "auto" stops when all later passes together would change the means by less than a twentieth
+        of their error bars. Only `fit` polishes, because `partial_fit` does not have all rows.
+        Passes start from the fit by moments. They start from K-means on a pilot of 4,000 rows
+        instead if this makes other rows more likely, or if moments identify fewer than k
+        components.
     sketch_columns : int, optional
-        Columns of the sketch of the rows: by default all for up to 64, else one and a half for each
-        component plus two.
+        Columns of the sketch of the rows. By default, one for each of up to 64 columns of X. For
+        more columns, one and a half times the number of components plus two.
     random_state : int, RandomState or None
         Seed of the pilot and the random columns.
     keep_statistics : bool
@@ -120,8 +122,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
             was = "was" if model.negative == 1 else "were"
             warnings.warn(
                 f"{which} of {of_number(model.n_topics, 'component')} {was} estimated near 0 or "
-                "below and set to a thousandth of the mean; unless columns hardly vary, ask for "
-                "fewer components, tie their variances, or add rows",
+                "below and set to a thousandth of the mean; if the columns do vary, ask for fewer "
+                "components, tie their variances, or add rows",
                 stacklevel=4,
             )
         if model.n_unsteady and not self.polish and not too_few_line(model):
@@ -130,7 +132,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         return self._shown(model)
 
     def _best(self, statistics: VectorStatistics, options: MixtureOptions) -> GaussianMixture:
-        """The fit by moments, or a start from a pilot if passes make that more likely."""
+        """Return the fit by moments, or a start from a pilot that makes rows more likely."""
         pilot, model = self.__dict__.pop("_pilot", None), None
         enough = pilot is not None and len(pilot) >= options.topics
         try:

@@ -1,4 +1,4 @@
-"""MomentHMM: hidden Markov model of symbols as an estimator, with the names of hmmlearn."""
+"""MomentHMM: hidden Markov model of symbols as an estimator, with hmmlearn's attribute names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 1 << 20  # number of first symbols, from which the sketch is chosen
+_PILOT = 1 << 20  # the sketch is chosen from the first symbols, at most this many
 
 
 class MomentHMM(MomentSampler):
@@ -34,17 +34,17 @@ class MomentHMM(MomentSampler):
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of states k; "auto" chooses the largest number whose states are all found in both
-        halves of the sequences, "predict" the fewest with the best held-out log-likelihood of
-        windows.
+        Number of states k. "auto" chooses the largest number whose states are all found in both
+        halves of the sequences. "predict" chooses the smallest number whose held-out log-likelihood
+        of windows is within the noise of the best.
     n_features : int, optional
-        Number of symbols n; by default from the fitted sequences.
+        Number of different symbols n. By default, the largest symbol of the first sequences plus 1.
     refine : int
-        Rounds of expectation maximisation on the table of windows, for up to 128 symbols.
+        Rounds of expectation maximisation on the counts of windows, for up to 128 symbols.
     polish : int or "auto"
-        Passes of Baum-Welch over the sequences after the fit; "auto": until all later ones would
-        change the states by less than a hundredth of their error bars, at most 100. Only in `fit`,
-        as `partial_fit` does not have all sequences.
+        Passes of Baum-Welch over the sequences after the fit, of at most 100 for "auto". "auto"
+        stops when all later passes together would change the states by less than a hundredth of
+        their error bars. Only `fit` polishes, because `partial_fit` does not have all sequences.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.
     random_state : int, RandomState or None
@@ -81,7 +81,7 @@ class MomentHMM(MomentSampler):
     """
 
     _seen = "sequences"
-    # pickles of earlier versions lack it
+    # default for pickles of earlier versions, which lack this parameter
     polish: int | Literal["auto"] = 0
 
     def __init__(
@@ -113,62 +113,64 @@ class MomentHMM(MomentSampler):
         X : list or series of (t,) integers, or (symbols,) or (symbols, 1) array
             Sequences; or all of them concatenated, with `lengths`. The symbol -1 is unobserved.
         y : object
-            Not used; refused if its length differs from X, as it is then probably `lengths`.
+            Not used. It is refused if its length differs from that of X, because it is then
+            probably meant as `lengths`.
         lengths : sequence of int, optional
-            Lengths of the sequences in an array; by default it is one sequence.
+            Lengths of the sequences in an array; by default the array is one sequence.
 
         Raises
         ------
         InvalidInput
             A value is not a symbol, or a parameter is out of range.
         NotIdentifiable
-            The sequences do not separate as many states.
+            The sequences do not separate the requested number of states.
         """
         return super().fit(_symbols(X, lengths, y))
 
     def partial_fit(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> Self:
-        """Fit the model to these sequences and all before; the alphabet is that of the first.
+        """Add these sequences to all earlier ones, and fit the model to all of them.
 
-        Parameters and errors as for `fit`.
+        The sequences of the first call determine the alphabet. Parameters and errors are those of
+        `fit`.
         """
         return super().partial_fit(_symbols(X, lengths, y))
 
     def decode(
         self, X: Any, lengths: Sequence[int] | None = None
     ) -> tuple[float, NDArray[np.int32]]:
-        """Log probability of the most likely states, and (symbols,) these states (Viterbi)."""
+        """Find the most likely states (Viterbi); return their log probability and the states."""
         check_is_fitted(self, "model_")
         logs, states = self.model_.decode(_symbols(X, lengths))
         return float(logs.sum()), states
 
     def predict(self, X: Any, lengths: Sequence[int] | None = None) -> NDArray[np.int32]:
-        """(symbols,) most likely states."""
+        """Return the most likely state at each symbol, (symbols,)."""
         return self.decode(X, lengths)[1]
 
     def predict_proba(self, X: Any, lengths: Sequence[int] | None = None) -> NDArray[np.float64]:
-        """(symbols, k) probability of each state at each place."""
+        """Return the probability of each state at each symbol, (symbols, k)."""
         check_is_fitted(self, "model_")
         return self.model_.posterior(_symbols(X, lengths))
 
     def score(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> float:
-        """Log probability of all sequences."""
+        """Return the log probability of all sequences together."""
         check_is_fitted(self, "model_")
         return float(self.model_.log_likelihoods(_symbols(X, lengths, y)).sum())
 
     def bic(self, X: Any, lengths: Sequence[int] | None = None) -> float:
-        """Bayesian information criterion of sequences, by their symbols; lower is better."""
+        """Return the Bayesian information criterion, with symbols as samples; lower is better."""
         check_is_fitted(self, "model_")
         symbols = _symbols(X, lengths).symbols.size
         free = self.model_.n_parameters * np.log(max(symbols, 1))
         return float(free - 2 * self.score(X, lengths=lengths))
 
     def aic(self, X: Any, lengths: Sequence[int] | None = None) -> float:
-        """Akaike's information criterion of sequences; lower is better."""
+        """Return Akaike's information criterion of sequences; lower is better."""
         found = self.score(X, lengths=lengths)
         return 2 * self.model_.n_parameters - 2 * found
 
     def perplexity(self, X: Any, lengths: Sequence[int] | None = None) -> float:
-        """Perplexity per symbol; lower is better."""
+        """Return the perplexity per symbol; lower is better."""
         check_is_fitted(self, "model_")
         return self.model_.perplexity(_symbols(X, lengths))
 
@@ -178,9 +180,9 @@ class MomentHMM(MomentSampler):
         names: Sequence[str] | None = None,
         figure: Figure | None = None,
     ) -> list[Axes]:
-        """Draw the transition matrix, and a panel for each state: its most likely symbols.
+        """Draw the transition matrix, and a panel for each state with its most likely symbols.
 
-        Parameters and errors as of `HiddenMarkovModel.plot`.
+        Parameters and errors are those of `HiddenMarkovModel.plot`.
         """
         check_is_fitted(self, "model_")
         return self.model_.plot(number, names, figure)
@@ -255,7 +257,7 @@ def _require_known(batch: SymbolBatch, n: int) -> None:
 
 
 def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatch:
-    """Sequences in canonical form."""
+    """Convert sequences in any of the accepted forms to a batch of symbols."""
     require_records(X)
     if lengths is None and y is not None and hasattr(X, "__len__") and np.size(y) != len(X):
         raise InvalidInput(
@@ -263,7 +265,7 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
             "sequences as lengths=..."
         )
     if lengths is None and getattr(X, "ndim", 0) == 1 and X.dtype == object:
-        X = list(X)  # a column of sequences, such as a column of a frame
+        X = list(X)  # an array of sequences, such as a column of a frame
     if lengths is None and isinstance(X, list | tuple):
         given = [np.asarray(one) for one in X] if X and np.ndim(X[0]) else [np.asarray(X)]
         sizes = [one.size for one in given]
@@ -296,7 +298,11 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
 
 
 def _bigrams(batch: SymbolBatch, n: int) -> Any:
-    """(n, 2 n) counts of adjacent symbols of the first sequences, in both directions."""
+    """Count adjacent symbols of the first sequences.
+
+    Return (n, 2 n) counts: how often each symbol comes directly after the symbol of the row, and
+    then how often it comes directly before.
+    """
     import scipy.sparse as sp
 
     windows = batch.windows[0][:_PILOT]

@@ -17,7 +17,7 @@ class SparseInput(MomentEstimator):
     """Estimator that accepts any sparse matrix and converts it to rows (CSR)."""
 
     def _matrix(self, X: Any, first: bool, **how: Any) -> Any:
-        """X as an array or as CSR; the first records define the width."""
+        """Return X as an array or as CSR; the `first` records determine the number of columns."""
         return validate_data(self, X, reset=first, accept_sparse="csr", **how)
 
     def __sklearn_tags__(self) -> Tags:
@@ -27,17 +27,17 @@ class SparseInput(MomentEstimator):
 
 
 def rows_of(X: Any) -> Any:
-    """A matrix of any width, as an array or CSR, with its own type."""
+    """Return a matrix as an array or as CSR, with its own dtype and number of columns."""
     return check_array(X, accept_sparse="csr", dtype=None)
 
 
 def is_sparse(matrix: Any) -> bool:
-    """Whether missing entries of a matrix are 0."""
+    """Whether a matrix is sparse, so that entries that it does not store are 0."""
     return bool(sp.issparse(matrix))
 
 
 def held_values(matrix: Any) -> NDArray[Any]:
-    """Stored values of a matrix: all of an array, the explicit ones of a sparse matrix."""
+    """Return all values of an array, or the stored values of a sparse matrix."""
     values: NDArray[Any] = matrix.data if is_sparse(matrix) else matrix
     return values
 

@@ -28,42 +28,48 @@ from streaming_moments.statistics.counts.tables.columns import (
 )
 from streaming_moments.statistics.halves import odd_by_place
 
-_NUMBERS = (2, 4, 8, 16, 32)  # most latent classes, if the fit chooses their number
+# numbers of latent classes that are tried as the start of passes if the fit chooses n_components
+_NUMBERS = (2, 4, 8, 16, 32)
 
-_NAMED = 3  # most columns that a warning names
+_NAMED = 3  # a warning names at most this many columns
 
-Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, and a mask of the known ones
+# values of a table, and a mask that is False where a value is missing
+Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]
 
 
 class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  # type: ignore[misc]
     """Tree of hidden states for categorical columns, from counts of pairs and triples.
 
-    Trees of several shapes are fitted. The model is the one that predicts held-out columns best:
-    `model_.shape` names it, `model_.shape_scores` has the scores of all.
+    `fit` fits trees of several shapes, and keeps the one that predicts held-out columns best.
+    `model_.shape` names its shape, and `model_.shape_scores` has the scores of all shapes.
 
-    `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing. Values that
-    the first rows lacked count as missing, with a warning, because the tree has no probability for
-    them; `transform` then replaces them. A column with one value is
+    `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing values. Later
+    rows can have values that the first rows lacked, for which the tree has no probability. They
+    count as missing, with a warning, and `transform` replaces them. A column with only one value is
     refused, and too many categories raise `BoundExceeded`.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of states of each hidden node; nodes between columns that separate fewer have fewer.
-        "predict": the fewest with the best score; "auto": where one more gains little.
+        Number of states of each hidden node. A node has fewer states if its columns do not separate
+        as many. "predict" chooses the smallest number whose score is within the noise of the best,
+        "auto" the smallest number after which one more state gains little.
     shape : {"auto", "latent_tree", "mixed_tree", "chow_liu", "latent_classes"}
-        Hidden nodes between the columns, columns in place of some of them, columns alone
-        (Chow-Liu's tree), or one hidden node with `n_components` classes; "auto" compares them.
+        "latent_tree" has hidden nodes between the columns, and "mixed_tree" has columns in place of
+        some hidden nodes. "chow_liu" is a tree of columns alone, and "latent_classes" is one hidden
+        node with `n_components` classes. "auto" compares all four.
     contract : float
         Distance below which hidden nodes are merged.
     smoothing : float
-        Share of each column's own distribution mixed into its distribution given a state.
+        Weight of a column's overall distribution when it is mixed with each of the column's
+        distributions given a state.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit; "auto": until all later ones
-        would change the tables by less than a twentieth of their error bars, at most 20. Only in
-        `fit`, as `partial_fit` does not have all rows. With shape "auto", passes start from latent
-        classes of a pilot of the rows if that makes held-out rows more likely: from `n_components`
-        classes, or from 2 to 32 if the fit chooses the number.
+        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
+        "auto" stops when all later passes together would change the tables by less than a twentieth
+        of their error bars. Only `fit` polishes, because `partial_fit` does not have all rows. With
+        shape "auto", passes start from latent classes of a pilot of the rows if that makes held-out
+        rows more likely. There are `n_components` classes, or 2 to 32 if the fit chooses their
+        number.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -77,7 +83,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     statistics_ : MomentStatistics
         Statistics of all rows.
     number_search_ : NumberSearch
-        With "auto" or "predict", held-out scores of all numbers tried.
+        Held-out scores of all numbers tried, if `n_components` was "auto" or "predict".
     model_ : LatentTree
         The tree; `model_.described()` gives it as JSON and as text.
     n_features_in_ : int
@@ -95,7 +101,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     """
 
     _begun = ("categories_", "_table")
-    # pickles of earlier versions lack them
+    # defaults for pickles of earlier versions, which lack these parameters
     polish: int | Literal["auto"] = 0
     shape: str = "latent_tree"
 
@@ -119,7 +125,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         self.verbose = verbose
 
     def __add__(self, other: Self) -> Self:
-        """Estimator fitted to the rows of both; their values must have the same types."""
+        """Return an estimator fitted to the rows of both, whose values must have the same types."""
         known = [getattr(one, "categories_", None) for one in (self, other)]
         # statistics identify values by their text, so they do not see a difference of types
         if None not in known and _types(known[0]) != _types(known[1]):
@@ -130,9 +136,9 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         return super().__add__(other)
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """(rows, V) rows with missing values replaced by the most likely ones.
+        """Return (rows, V) rows in which the most likely values replace missing ones.
 
-        The result is int64 if all values fit, else objects.
+        The result is int64 if all categories are whole numbers of that range, else objects.
         """
         codes = self._codes(self._read(X))
         return self._values(self.model_.tree.completed(codes)[0])
@@ -140,32 +146,32 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     def sample(
         self, n_samples: int = 1, random_state: RandomSeed = 0
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """(n_samples, V) rows drawn from the tree, and (n_samples, H) states of its hidden nodes.
+        """Draw (n_samples, V) rows from the tree, with (n_samples, H) states of its hidden nodes.
 
-        Parameters and errors as for other estimators.
+        Parameters and errors are those of other estimators.
         """
         codes, states = super().sample(n_samples, random_state)
         return self._values(codes), states
 
     def _values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
-        """Values of codes, as int64 if all values fit, else as objects."""
+        """Return the values of codes: int64 if all categories are such numbers, else objects."""
         columns = [own[codes] for own, codes in zip(self.categories_, codes.T, strict=True)]
         values = [value for own in self.categories_ for value in own]
         whole = all(type(value) is int and -(2**63) <= value < 2**63 for value in values)
         return np.stack(columns, axis=1).astype(np.int64 if whole else object)
 
     def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
-        """(rows, c) for each column: its distribution given the known values of each row."""
+        """Return (rows, c) for each column: its distribution given the known values of a row."""
         codes = self._codes(self._read(X))
         return list(self.model_.tree.conditionals(codes))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """(rows,) log-probability of the known values of each row, in nats."""
+        """Return the log-probability of the known values of each row in nats, (rows,)."""
         codes = self._codes(self._read(X))
         return self.model_.tree.log_probabilities(codes)
 
     def score(self, X: Any, y: object = None) -> float:
-        """Mean log-probability of a row; higher is better."""
+        """Return the mean log-probability of a row; higher is better."""
         return float(self.score_samples(X).mean())
 
     def _begin(self, records: Cells) -> None:
@@ -207,7 +213,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         return MomentStatistics.of(batch, Basis.of_table(self._table))
 
     def _codes(self, records: Cells) -> NDArray[np.int64]:
-        """(rows, V) index of each value among the categories, or -1."""
+        """Return (rows, V) indices of values among the categories; -1 for missing or new values."""
         values, known = records
         found = np.full(values.shape, -1, dtype=np.int64)
         for place, own in enumerate(self.categories_):
@@ -231,7 +237,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         )
 
     def _records(self, X: Any, first: bool = False) -> Cells:
-        """(rows, V) values, with whole numbers as integers, and a mask of the known ones."""
+        """Return (rows, V) values, whole numbers as integers, and a mask of the known values."""
         given = validate_data(
             self,
             X,
@@ -251,7 +257,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # checks of scikit-learn draw tables that are not categorical
+        # skip checks of scikit-learn whose random tables are not categorical
         tags.input_tags.two_d_array = False
         tags.input_tags.categorical = tags.input_tags.string = True
         tags.input_tags.allow_nan = True

@@ -35,36 +35,36 @@ from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _DTYPES = [np.float64, np.float32, np.int64, np.int32]
-_LEAST = 2  # fewest documents, and words, for topics
-_MOST = 32  # most topics of the basis, if the fit chooses their number
-_PARTS = 100  # units of a count of 1 if counts are fractional
+_LEAST = 2  # a fit needs at least this many documents, and as many words
+_MOST = 32  # the basis has room for at most this many topics if the fit chooses their number
+_PARTS = 100  # fractional counts are multiplied by this number and rounded
 
 
 class MomentTopics(SparseInput, MomentTransformer):
     """Topics of a matrix of word counts, from exact additive statistics.
 
-    `X` is (documents, n) array_like or sparse, of whole numbers of at least 0. After `partial_fit`
-    the basis is that of the first documents.
+    `X` is (documents, n) array_like or sparse, of whole numbers of at least 0. `partial_fit`
+    chooses the basis from its first documents only.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of topics k; "auto" and "predict" find it as in `fit_by`.
+        Number of topics k; "auto" and "predict" choose it as in `fit_by`.
     alpha0 : float or "auto"
-        Sum of the Dirichlet parameters; 0 is one topic per document. "auto" chooses the best
-        held-out log-likelihood.
+        Sum of the Dirichlet parameters; 0 is one topic per document. "auto" chooses the value with
+        the best held-out log-likelihood.
     method : str
         Decomposition, as in `fit_by`.
     refine : int or "auto"
-        Rounds of refinement; "auto" finds them as in `fit_by`.
+        Number of rounds of refinement; "auto" chooses it as in `fit_by`.
     alpha : {"given", "auto"}
         Prior for reading documents, as in `fit_by`.
     polish : int or "auto"
         Passes over the documents after the fit, as in `polished`, with all threads; only in `fit`,
         as `partial_fit` and `+` do not have all documents.
     max_components : int, optional
-        Most topics that can be requested after `partial_fit`; by default `n_components`, or 32 if
-        that is "auto" or "predict".
+        Largest number of topics that can be requested after `partial_fit`. The default is
+        `n_components`, or 32 if that is "auto" or "predict".
     length_weights : {"even", "pooled"}
         "even" down-weights long documents, as in `Basis.from_pilot`.
     random_state : int, RandomState or None
@@ -137,16 +137,16 @@ class MomentTopics(SparseInput, MomentTransformer):
         self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """(documents, k) float64 topic proportions, rows with sum 1."""
+        """Return (documents, k) float64 topic proportions; each row has sum 1."""
         records = self._read(X)
         return self.model_.transform(records)
 
     def score(self, X: Any, y: object = None) -> float:
-        """Mean log-likelihood of a held-out word, as in `perplexity`; higher is better."""
+        """Return the mean log-likelihood of a held-out word, as in `perplexity`."""
         return -float(np.log(self.perplexity(X)))
 
     def perplexity(self, X: Any) -> float:
-        """Document completion perplexity; lower is better.
+        """Return the document completion perplexity; lower is better.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         names: Sequence[str] | NDArray[Any] | None = None,
         by: Literal["relevance", "probability", "lift"] = "relevance",
     ) -> list[list[str]]:
-        """Most descriptive words of each topic, best first.
+        """Return the most descriptive words of each topic, best first.
 
         Parameters
         ----------
@@ -193,12 +193,12 @@ class MomentTopics(SparseInput, MomentTransformer):
     def to_frame(
         self, number: int = 10, names: Sequence[str] | NDArray[Any] | None = None
     ) -> DataFrame:
-        """A pandas frame with a row for each topic: share, error bar, coherences and top words.
+        """Return a pandas frame with a row for each topic: share, bar, coherences and top words.
 
         Parameters
         ----------
         number, names
-            As of `top_words`, whose errors are raised.
+            As for `top_words`, whose errors this method can raise too.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class MomentTopics(SparseInput, MomentTransformer):
     def to_table(
         self, number: int = 10, names: Sequence[str] | NDArray[Any] | None = None
     ) -> Table:
-        """As `to_frame`, as an Arrow table."""
+        """Return the table of `to_frame` as an Arrow table."""
         require_fitting(MomentTopics.to_table, number=number, names=names)
         called = self._called(names)
         return self.model_.to_table(called, number)
@@ -240,7 +240,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         Parameters
         ----------
         number, names
-            As of `top_words`, whose errors are raised.
+            As for `top_words`, whose errors this method can raise too.
         figure : matplotlib.figure.Figure, optional
             Where to draw; by default a new figure of pyplot.
 
@@ -271,14 +271,15 @@ class MomentTopics(SparseInput, MomentTransformer):
         Parameters
         ----------
         names : sequence of str, optional
-            As of `top_words`; without names of columns, circles have only the number of the topic.
+            As for `top_words`. If the columns of X have no names, circles show only the numbers of
+            topics.
         ax : matplotlib.axes.Axes, optional
             Where to draw; by default a new figure of pyplot.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The axes; errors as of `plot`.
+            The axes. Errors are those of `plot`.
         """
         require_fitting(MomentTopics.plot_map, names=names)
         if names is None and not hasattr(self, "feature_names_in_"):
@@ -288,7 +289,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
-        """Names of the columns of X; columns without names have `before` and their numbers."""
+        """Return the names of the columns of X; a nameless column gets `before` and its number."""
         check_is_fitted(self)
         if names is None:
             names = getattr(

@@ -17,8 +17,9 @@ from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 _DTYPES = [np.float64, np.float32]
-_PILOT = 20_000  # rows of the pilot
-_A_COMPONENT = 1.5  # columns for each component
+_PILOT = 20_000  # grid and sketch are chosen from at most this many rows
+# columns of a sketch: this many for each component, and a few more
+_A_COMPONENT = 1.5
 _BESIDE = 2
 
 
@@ -37,7 +38,7 @@ class VectorEstimator(MomentEstimator):
         fourth: bool = False,
         reach: float | None = None,
     ) -> VectorsFoundation:
-        """Foundation for the number of components, from a pilot sample of the rows."""
+        """Choose the grid and the sketch for the number of components, from a sample of rows."""
         columns, seed = self._columns(X.shape[1]), self._seed
         bits = np.ascontiguousarray(X, dtype=np.float32).view(np.int32)
         starts = np.arange(len(X) + 1, dtype=np.int64) * X.shape[1]
@@ -51,7 +52,7 @@ class VectorEstimator(MomentEstimator):
         return foundation_of(pilot, columns, seed, squares, fourth, reach=reach)
 
     def _columns(self, dimension: int) -> int | None:
-        """Columns of the sketch; None for the default of a foundation."""
+        """Return the number of columns of the sketch; None for the default of a foundation."""
         known = self.sketch_columns is None and not isinstance(self.n_components, str)
         if known and dimension > WHOLE:
             return ceil(_A_COMPONENT * cast("int", self.n_components)) + _BESIDE

@@ -24,36 +24,39 @@ from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 20_000  # records of the pilot
+_PILOT = 20_000  # the sketches are chosen from at most this many records
 
 
 class MomentViews(SparseInput):
     """Hidden states of records with three views, each a matrix of counts.
 
-    `X` is a list of three (records, n) array_like or sparse, or with `sizes` one, of whole numbers
-    of at least 0; records that lack a view are skipped. After `partial_fit` the sketches are those
-    of the first records.
+    `X` is a list of three matrices, (records, n) array_like or sparse, or one matrix if `sizes` is
+    given. Entries are whole numbers of at least 0. Records that lack a view are skipped.
+    `partial_fit` chooses the sketches from its first records only.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of states k; "auto" chooses the largest number whose states are all found in both
-        halves of the records, "predict" the fewest with the best held-out log-likelihood of
-        triples. Moments identify at most as many as a view has words; more are fitted to the table
-        of triples from random starts.
+        Number of states k. "auto" chooses the largest number whose states are all found in both
+        halves of the records. "predict" chooses the smallest number whose held-out log-likelihood
+        of triples is within the noise of the best. Moments identify at most as many states as a
+        view has words. A larger number of states is fitted to the table of triples, from random
+        starts.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is one state per record.
     sizes : sequence of int, optional
-        Columns of each view, if X is one matrix of three blocks, as pipelines and searches need; by
-        default X is a list of three.
+        Columns of each view, if X is one matrix of three blocks. Pipelines and searches of
+        scikit-learn need one matrix. By default, X is a list of three matrices.
     sketch_columns : int, optional
         Columns of the sketches; as in `sketch_of`.
     refine : int
-        Rounds of refinement by the table of triples, for views without sketches or alpha0.
+        Rounds of refinement by the table of triples. They need views without sketches, and an
+        alpha0 of 0.
     polish : int or "auto"
-        Passes of expectation maximisation over the records after the fit, for alpha0 0; "auto":
-        until all later ones would change the states by less than a twentieth of their error bars,
-        at most 20. Only in `fit`, as `partial_fit` does not have all records.
+        Passes of expectation maximisation over the records after the fit, of at most 20 for "auto";
+        alpha0 must be 0. "auto" stops when all later passes together would change the states by
+        less than a twentieth of their error bars. Only `fit` polishes, because `partial_fit` does
+        not have all records.
     random_state : int, RandomState or None
         Seed of the random columns and starts.
     keep_statistics : bool
@@ -86,7 +89,7 @@ class MomentViews(SparseInput):
     """
 
     _seen = "records"
-    # pickles of earlier versions lack it
+    # default for pickles of earlier versions, which lack this parameter
     polish: int | Literal["auto"] = 0
 
     def __init__(
@@ -113,25 +116,25 @@ class MomentViews(SparseInput):
         self.verbose = verbose
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(records, k) probability of each state, given the views that are not None."""
+        """Return (records, k) probabilities of states, given the views that are not None."""
         check_is_fitted(self, "model_")
         return self.model_.posterior(self._views(X))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """(records,) the most likely state, given the views that are not None."""
+        """Return the most likely state of each record, given the views that are not None."""
         return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
 
     def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
-        """(records,) the most likely state of each record, after a fit to these records."""
+        """Fit the model to these records and return the most likely state of each, (records,)."""
         return self.fit(X).predict(X)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """(records,) log-probability of the words of single-state records, in nats."""
+        """Return the log-probability of each record in nats, if a record has a single state."""
         check_is_fitted(self, "model_")
         return self.model_.log_likelihoods(self._views(X))
 
     def score(self, X: Any, y: object = None) -> float:
-        """Mean log-probability of a record; higher is better."""
+        """Return the mean log-probability of a record; higher is better."""
         return float(self.score_samples(X).mean())
 
     def _begin(self, records: ViewBatch) -> None:
@@ -146,7 +149,7 @@ class MomentViews(SparseInput):
         )
 
     def _records(self, X: Any, first: bool = False) -> ViewBatch:
-        """Records to count; all views are required."""
+        """Return the records to count; all three views are required."""
         known = self._views(X)
         if len(known) != len(VIEWS):
             raise InvalidInput(
@@ -182,7 +185,7 @@ class MomentViews(SparseInput):
         return self
 
     def _views(self, X: Any) -> dict[str, CountBatch]:
-        """Counts of the views that are not None."""
+        """Return the word counts of each view that is not None."""
         views = X if self.sizes is None else _apart(X, self.sizes)
         if not isinstance(views, Sequence) or len(views) != len(VIEWS):
             listed = isinstance(views, Sequence)

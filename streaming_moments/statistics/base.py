@@ -1,4 +1,4 @@
-"""Foundation, Statistics, Totals, Prepared: protocols of a kind, for stores and jobs."""
+"""Foundation, Statistics, Totals, Prepared: what stores and jobs expect from each kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ C = TypeVar("C")
 
 
 def adds_own(kind: type[C]) -> type[C]:
-    """Return NotImplemented from `+` and `-` of a class for values of other classes.
+    """Make `+` and `-` of a class return NotImplemented for values of other classes.
 
     Python then raises TypeError.
     """
@@ -39,9 +39,9 @@ def _for_own(kind: type, operate: Callable[[Any, Any], Any]) -> Callable[[Any, A
 def subtract_by_adding(
     arrays: Arrays, add: Callable[[Iterable[Any]], None], batches: Iterable[Any]
 ) -> None:
-    """Subtract batches from arrays by `add`, with no more memory than adding needs.
+    """Subtract batches from the arrays to which `add` adds, without more memory than `add` needs.
 
-    `a - b` is `-(-a + b)`.
+    `a - b` is computed as `-(-a + b)`.
     """
     for array in arrays.values():
         np.negative(array, out=array)
@@ -59,14 +59,14 @@ class Totals(Protocol):
 
     @property
     def n_tokens(self) -> int:
-        """Number of tokens or the like in them."""
+        """Number of tokens, or of similar units, in the records."""
 
     @property
     def bound(self) -> int:
-        """Upper bound of the entries of a sum, except entries that are checked one by one."""
+        """Upper bound of all entries of the sums that are not checked one by one."""
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """Small arrays that define the totals, the same for every row block, by name."""
+        """Return the small arrays, by name, that define the totals of every row block."""
 
     def __add__(self, other: Self, /) -> Self: ...
     def __sub__(self, other: Self, /) -> Self: ...
@@ -75,7 +75,7 @@ class Totals(Protocol):
 @adds_own
 @dataclass(frozen=True)
 class IntegerTotals:
-    """Base of `Totals` whose fields are whole numbers, stored as one array.
+    """Base class of `Totals` with whole numbers as fields, which are stored as one array.
 
     table : name of the array
     """
@@ -83,12 +83,12 @@ class IntegerTotals:
     table: ClassVar[str]
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """All numbers, in the order of the fields."""
+        """Return one array with all numbers, in the order of the fields."""
         return {self.table: np.array(self._numbers, dtype=np.int64)}
 
     @classmethod
     def of_tables(cls, tables: Arrays) -> Self:
-        """Restore totals from `tables`; zero if empty."""
+        """Restore totals from `tables`; without tables all numbers are 0."""
         return cls(*tables[cls.table].tolist()) if tables else cls()
 
     @property
@@ -138,11 +138,11 @@ class Sums(Protocol):
         """Subtract prepared batches exactly, with no more memory than adding needs."""
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
-        """Some rows of all arrays by name; read them before more records are added."""
+        """Return some rows of all arrays by name; they are valid until more records are added."""
 
 
 class Statistics(Protocol):
-    """A block of rows of additive integers: a commutative group under `+` (see the laws)."""
+    """A block of rows of additive integers: a commutative group under `+`."""
 
     @property
     def block(self) -> RowBlock:
@@ -153,10 +153,10 @@ class Statistics(Protocol):
         """`Totals` of its records."""
 
     def arrays(self) -> Mapping[str, NDArray[np.int64]]:
-        """int64 row arrays by name, with the shapes of the foundation."""
+        """Return int64 row arrays by name, with the shapes that the foundation defines."""
 
     def require_non_negative(self) -> None:
-        """Refuse a state in which a count is negative."""
+        """Raise an error if a count is negative."""
 
     def __add__(self, other: Self, /) -> Self: ...
     def __sub__(self, other: Self, /) -> Self: ...
@@ -165,16 +165,19 @@ class Statistics(Protocol):
 class Foundation(Protocol):
     """Definition of the statistics of one kind; immutable, identified by its fingerprint.
 
-    A kind is a class with this interface and a line in `registry.KINDS`: layout, blocks,
+    A kind is a class with this interface and a line in `registry.KINDS`. Layout, blocks,
     verification and memory plans of a store need nothing else.
 
-    `drawn` names the parts chosen from a pilot; `can_rebase`: a store of the kind can get another
-    foundation and count again. `one_place`: models are fitted to the sums of all rows in one
-    process, not block by block. `told_halves`: segments and lineages must note that halves are
-    stored, as the fingerprint does not include it; `halves_by_content`: they must note that halves
-    depend on the content of records. `since_first` names the features that the first format of
-    stores lacks. `by_length`: records are weighted by length and maybe age, and models are fitted
-    by sweeps over a basis. `adds_words`: words can be added to counted statistics.
+    drawn : names of the parts that are chosen from a pilot
+    can_rebase : whether a store of the kind can get another foundation and count again
+    one_place : whether one process fits models to the sums of all rows, instead of block by block
+    told_halves : whether segments and lineages must note that halves are stored, because the
+        fingerprint does not include it
+    halves_by_content : whether they must note that halves depend on the content of records
+    since_first : features that the first format of stores lacks
+    by_length : whether records are weighted by length and maybe by age, and models are fitted by
+        sweeps over a basis
+    adds_words : whether words can be added to counted statistics
     """
 
     kind: ClassVar[str]
@@ -193,7 +196,7 @@ class Foundation(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """64 hexadecimal digits, which are equal if all content is equal."""
+        """Hash of all content, as 64 hexadecimal digits."""
 
     @property
     def rows(self) -> int:
@@ -201,37 +204,43 @@ class Foundation(Protocol):
 
     @property
     def joins(self) -> bool:
-        """Whether records can continue in other shards.
+        """Whether a record can continue in another shard.
 
-        Then `with_seams` and `totals_with_seams` combine counted pieces into statistics of whole
-        records, for fits; `totals` has the `pieces`.
+        A shard then counts pieces of records, which `totals` has as `pieces`. For fits,
+        `with_seams` and `totals_with_seams` combine them into statistics of whole records.
         """
 
     @property
     def joined_bytes(self) -> int:
-        """Most bytes that `joined` holds, apart from memory that grows with the batches."""
+        """Most bytes that `joined` needs, without the memory that grows with the batches."""
 
     def parts(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
-        """Arrays and JSON attributes from which `from_parts` restores the foundation."""
+        """Return arrays and JSON attributes from which `from_parts` restores the foundation."""
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
         """Restore the foundation from its `parts`."""
 
     def names(self) -> dict[str, str]:
-        """Fingerprints of the foundation and its parts, as in the manifest of a segment."""
+        """Return fingerprints of the foundation and its parts, for the manifest of a segment."""
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; with `rows`, of only that many first rows."""
+        """Return the shape of each row array of a block by name.
+
+        With `rows`, the shapes are those of a foundation with only that many first rows.
+        """
 
     def compresses(self, name: str) -> bool:
         """Whether an array's bytes are worth compressing."""
 
     def totals(self, tables: Arrays, rows: int | None = None) -> Totals:
-        """Totals from `Totals.tables`; with `rows`, of records with only that many first rows."""
+        """Restore totals from `Totals.tables`.
+
+        With `rows`, only that many first rows of the records were counted.
+        """
 
     def statistics(self, block: RowBlock, totals: Any, arrays: Arrays) -> Any:
-        """`Statistics` from stored arrays."""
+        """Return `Statistics` from stored arrays."""
 
     def require_own(self, statistics: Any) -> None:
         """Refuse statistics of another foundation, or with other arrays.
@@ -243,7 +252,7 @@ class Foundation(Protocol):
         """
 
     def prepared(self, batch: Any) -> Prepared:
-        """Prepare a batch of records, as from the kind's reader, for addition.
+        """Prepare a batch of records, as the reader of the kind returns it, for addition.
 
         Raises
         ------
@@ -252,19 +261,19 @@ class Foundation(Protocol):
         """
 
     def rejection_reason(self, totals: Any) -> str | None:
-        """Reason and remedy if records with these totals contain nothing to count, else None.
+        """Return reason and remedy if records with these totals contain nothing to count.
 
-        A shard of only such records is rejected.
+        Else return None. A shard with only such records is rejected.
         """
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Largest number of tokens, up to `most`, with which a record adds less than `bound`.
+        """Return the most tokens, up to `most`, with which a record adds less than `bound`.
 
         Only batches with longer records compute their own bound.
         """
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums whose entries may reach a bound.
+        """Refuse sums if `bound`, the upper bound of their entries, is too large.
 
         Raises
         ------
@@ -273,21 +282,22 @@ class Foundation(Protocol):
         """
 
     def joined(self, batches: Iterable[Any], most_bytes: int) -> Iterator[Any]:
-        """The same records in fewer batches, if that makes adding faster.
+        """Yield the same records in fewer batches, if that makes adding faster.
 
         Batches are joined while their bytes stay below `most_bytes`.
         """
 
     def sums(self, block: RowBlock) -> Sums:
-        """Empty sums of a block of rows."""
+        """Return empty sums of a block of rows."""
 
     def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> Any:
-        """`Statistics` of prepared batches; zero without batches."""
+        """Return `Statistics` of prepared batches; without batches, all sums are 0."""
 
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: Any
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics violate, each with its row block; None means all.
+        """Yield each identity that stored statistics violate, with its row block.
 
-        Arrays are padded: all blocks have as many rows as the longest one.
+        None instead of a row block means all blocks. The arrays of all blocks are padded to the
+        number of rows of the longest block.
         """

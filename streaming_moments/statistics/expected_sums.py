@@ -1,4 +1,4 @@
-"""Expected sums of passes over records, in integers, so that they are exact in any order."""
+"""ExpectedSums: sums of a pass over records, in integers, so that they are exact in any order."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 from streaming_moments.errors import BoundExceeded
 
 UNIT = 1 << 20
-"""Integer units of one record, place or token."""
+"""Integer that stands for the number 1 in sums: of one record, place or token."""
 _MOST = 1 << 62
 BESIDE = 0.05
-"""Counts added to each word or symbol of a state, so that a pass makes none impossible. Measured on
-held-out records: with 300 records of three views it gains 0.5 nats a record, and with 2,000 words
-in a chain the perplexity falls from 117 to 114. Errors of planted columns grow by 1 to 2%.
+"""Counts that a pass adds to each word or symbol of a state, so that none becomes impossible.
+Measured on held-out records: with 300 records of three views it gains 0.5 nats a record, and with
+2,000 words in a chain the perplexity falls from 117 to 114. Errors of planted columns grow by 1 to
+2%.
 """
 MIXED = 0.1
 """Share of the mean of all states that is mixed into each state for the first pass after a fit. A
-fit can give a rare word probability 0 in a state that has it, and passes keep zeros.
+fit can give a rare word probability 0 in a state that has the word, and passes would keep the zero.
 """
 
 
@@ -36,10 +37,10 @@ class ExpectedSums(Protocol):
 
     @classmethod
     def zero(cls, model: Any) -> Self:
-        """Empty sums."""
+        """Return sums of zero."""
 
     def add(self, other: Self) -> Self:
-        """Add the sums of another in place, and return the result."""
+        """Add the sums of `other` to these sums in place, and return them."""
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
         """Arrays and numbers for `from_parts`."""
@@ -51,9 +52,9 @@ class ExpectedSums(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class IntegerSums:
-    """Base of `ExpectedSums`: the fields of a subclass are arrays of int64.
+    """Base class of `ExpectedSums`, whose subclasses have arrays of int64 as fields.
 
-    documents, tokens : number of records read, and of tokens, or similar units, in them
+    documents, tokens : number of records read, and of tokens, or similar units, in these records
 
     Examples
     --------
@@ -75,7 +76,7 @@ class IntegerSums:
 
     @classmethod
     def zeros(cls, *like: NDArray[Any]) -> Self:
-        """Zero sums with arrays of the shapes of the given ones."""
+        """Return sums of zero, with arrays of the same shapes as the given arrays."""
         return cls(*(np.zeros(one.shape, dtype=np.int64) for one in like))
 
     @property
@@ -94,16 +95,17 @@ class IntegerSums:
         return cls(**arrays, documents=numbers["documents"], tokens=numbers["tokens"])
 
     def add(self, other: Self) -> Self:
-        """Add the sums of another in place, and return the result; raises as `counting`."""
+        """Add the sums of `other` in place, and return the result; raises errors of `counting`."""
         found = self.counting(other.documents, other.tokens)
         for name, own in self.arrays.items():
             np.add(own, getattr(other, name), out=own)
         return found
 
     def counting(self, documents: int, tokens: int) -> Self:
-        """The same arrays, with more records and tokens counted.
+        """Return the same arrays, with these numbers of records and tokens added to the counts.
 
-        Raises BoundExceeded beyond the number, usually 2^42, that keeps sums below 2^62.
+        Raises BoundExceeded if a number is so large, usually above 2^42, that a sum could exceed
+        2^62.
         """
         found = replace(self, documents=self.documents + documents, tokens=self.tokens + tokens)
         counts = (found.documents, "records"), (found.tokens, self.counted)
@@ -132,9 +134,9 @@ def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> ND
 def columns_of(
     sums: NDArray[np.int64], before: NDArray[np.float64], beside: float = 0.0
 ) -> NDArray[np.float64]:
-    """Columns of counts, scaled to sum 1; columns without a count are those of `before`.
+    """Scale columns of counts to sum 1; a column without counts becomes that of `before`.
 
-    `beside` counts are added to each cell of the other columns.
+    `beside` is first added to each cell of the columns with counts.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Kernels of halves: sums of mixed bits of the content of records."""
+"""Kernels of halves: hash keys of the content of records."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ LONGEST_HALF_LIFE = 3_652_059  # largest half-life in days, up to the last day o
 
 
 def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:
-    """`2^(-age / half life)` of each age, both in days; raises InvalidInput unless half-life > 0.
+    """Return the weight `2^(-age / half_life)` of each age, in days; the half-life is above 0.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def half_life_of(value: Any) -> float:
 
 
 def half_life_suffix(half_life: float | None) -> str:
-    """Suffix of the name of a model with a half-life; empty without a half-life.
+    """Return the suffix of the name of a model with a half-life; empty without one.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def half_life_suffix(half_life: float | None) -> str:
 
 
 def half_life_text(half_life: float | None) -> str:
-    """Text about a half-life, to print after a number of documents; empty without a half-life.
+    """Return a text about a half-life, to print after a number of documents; empty without one.
 
     Examples
     --------

@@ -1,12 +1,13 @@
-"""Halves: assignment of each record to one of two halves, by its content or its place.
+"""Halves: assignment of each record to one of two halves, by its content or its position.
 
-Statistics store the sums of one half separately, to test choices on the other. The half of a
-document, a vector, a sequence or an edge is the highest bit of a fixed hash of its content. It is
-the same in any order, batch, shard, machine and version, and equal records have the same half. Rows
-of categories, sets and views are often equal by chance, because they have few possible values. If
-equal rows were in one half, the halves would differ by more than chance, so the place of a row
-decides. In memory a fixed hash of the place decides, so that patterns in the order of the rows do
-not matter. In a store the rows of a shard alternate between the halves.
+Statistics store the sums of one half separately, so that choices made on one half can be tested on
+the other. The half of a document, a vector, a sequence or an edge is the highest bit of a fixed
+hash of its content. It is the same in any order, batch, shard, machine and version, and equal
+records are in the same half. Rows of categories, sets and views are often equal by chance, because
+they have few possible values. If equal rows were in one half, the halves would differ by more than
+chance, so the position of a row decides. In memory, a fixed hash of the position decides, so that
+patterns in the order of the rows do not matter. In a store, the rows of a shard alternate between
+the halves.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _HIGHEST_BIT: Final = np.uint64(63)
 
 
 def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """(records,) whether each is in the odd half, from (records,) keys of its content.
+    """Return whether each record is in the odd half, (records,), by the key of its content.
 
     Examples
     --------
@@ -34,10 +35,10 @@ def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
-    """(number,) whether each row from number `first` on is in the odd half; rows alternate.
+    """Return whether each of `number` rows, numbered from `first` on, is in the odd half.
 
-    Stores assign halves in this way. Rows of a shard are numbered from its size in bytes, so that
-    shards with one row are not all in the same half.
+    Rows alternate between the halves, as in stores. The first row of a shard has the size of the
+    shard in bytes as its number, so that shards with one row are not all in the same half.
 
     Examples
     --------
@@ -48,10 +49,10 @@ def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
 
 
 def odd_by_place(first: int, number: int) -> NDArray[np.bool_]:
-    """(number,) whether each record in memory, from number `first` on, is in the odd half.
+    """Return whether each of `number` records, numbered from `first` on, is in the odd half.
 
-    A fixed hash of the number decides, so that records which alternate between classes do not
-    alternate between halves, too.
+    A fixed hash of a record's number decides. So if the records in memory alternate between two
+    classes, the classes do not become the halves.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def mostly_repeated(keys: NDArray[np.uint64]) -> bool:
 
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """64 bits that each depend on all bits of a number."""
+    """Hash each number to 64 bits that each depend on all bits of the number."""
     for shift in (half_kernels.FIRST_SHIFT, half_kernels.SECOND_SHIFT):
         numbers = (numbers ^ (numbers >> shift)) * half_kernels.MULTIPLIER
     return numbers
@@ -90,10 +91,10 @@ def count_keys(
     first: int,
     n_words: int,
 ) -> NDArray[np.uint64]:
-    """(records,) keys from the counts of words below `n_words`; words have numbers from `first` on.
+    """Return a key of each record from its counts of the words below `n_words`, (records,).
 
-    Sums of `mixed((first + word) << 32 | count)`, so the order does not matter; keys of several
-    views add up.
+    A key is the sum of `mixed((first + word) << 32 | count)`, so the order of the words does not
+    matter. The keys of several views can be added if each view has another `first`.
     """
     keys = np.zeros(indptr.size - 1, dtype=np.uint64)
     half_kernels.add_count_keys(
@@ -103,9 +104,9 @@ def count_keys(
 
 
 def row_keys(offsets: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.uint64]:
-    """(records,) keys of sequences of integers; the order of the integers matters.
+    """Return keys of sequences of integers, (records,); the order of the integers matters.
 
-    Sums of `mixed(place << 32 | value)`, places from 1, values modulo 2^32.
+    A key is the sum of `mixed(place << 32 | value)`, with places from 1 and values modulo 2^32.
     """
     keys = np.zeros(offsets.size - 1, dtype=np.uint64)
     half_kernels.add_row_keys(read_only(offsets), read_only(values), keys)

@@ -1,4 +1,4 @@
-"""Ranges: records of a batch that are selected by their places."""
+"""Ranges: check of the range of records that is selected from a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streaming_moments.printing.short_repr import shown
 
 
 def require_range(start: int, stop: int, held: int) -> None:
-    """Refuse a range of records that a batch does not hold.
+    """Raise InvalidInput if a batch does not have all records of a range.
 
     Examples
     --------

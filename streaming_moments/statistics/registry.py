@@ -1,8 +1,9 @@
-"""Kinds: the foundations on which statistics can be gathered, one line each.
+"""Kinds of statistics: the class of the foundation of each kind.
 
-Each layer above has a registry of its own, with a line for each kind: how its shards are read and
-its records are sent (`storage/kinds/registry.py`), how its stores are made
-(`pipelines/jobs/kinds/registry.py`), and its reports (`pipelines/reports/kinds/registry.py`).
+The layers above have registries of their own, with a line for each kind.
+`storage/kinds/registry.py` says how its shards are read and its records are sent,
+`pipelines/jobs/kinds/registry.py` how its stores are made, and
+`pipelines/reports/kinds/registry.py` which reports it has.
 """
 
 from __future__ import annotations

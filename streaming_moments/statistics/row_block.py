@@ -16,8 +16,9 @@ from streaming_moments.errors import InvalidInput
 class RowBlock:
     """Words `index, index + step, ...`: a block of rows with an equal share of the work.
 
-    Words are ordered by decreasing frequency, which follows Zipf's law; dealing them in turn gives
-    every block about the same work and bytes. Blocks of adjacent words would differ.
+    Words are ordered by decreasing frequency, which follows Zipf's law. If they are dealt to the
+    blocks in turn, all blocks have about the same work and bytes. Blocks of adjacent words would
+    differ.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class RowBlock:
         return slice(self.index, None, self.step)
 
     def size(self, n_words: int) -> int:
-        """Number of rows of the block among the first `n_words`."""
+        """Return how many of the first `n_words` rows are in the block."""
         return max(0, -(-(n_words - self.index) // self.step))
 
 

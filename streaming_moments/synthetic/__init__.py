@@ -1,4 +1,4 @@
-"""Corpora drawn from known models, to measure recovery against the truth."""
+"""Data drawn from known models, to measure how well fits recover these models."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Checks of arguments: sizes of synthetic data, and shapes of columns that are compared."""
+"""Checks of arguments: sizes of synthetic data, and shapes of matrices that are compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_SIZES = ("seed", "draw")
 
 
 def drawn(function: D) -> D:
-    """Wrap a function that draws data: it refuses sizes below 1 and names wrong arguments."""
+    """Wrap a function that draws data, so that it refuses wrong arguments and sizes below 1."""
     parameters = inspect.signature(function).parameters
     sizes = {
         name: place
@@ -41,7 +41,7 @@ def drawn(function: D) -> D:
 def columns_compared(
     found: ArrayLike, truth: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both matrices as arrays; raises InvalidInput unless they have the same number of rows."""
+    """Return both matrices as arrays; raises InvalidInput if their numbers of rows differ."""
     both = np.asarray(found, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     shapes = tuple(one.shape for one in both)
     if [len(shape) for shape in shapes] != [2, 2] or shapes[0][0] != shapes[1][0]:

@@ -1,4 +1,4 @@
-"""Corpora drawn from known models, to measure recovery against the truth."""
+"""Corpora drawn from known models, to measure how well fits recover these models."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from streaming_moments.synthetic.checks import columns_compared, drawn
 
 @dataclass(frozen=True, eq=False)
 class SyntheticCorpus:
-    """Documents with the model that drew them.
+    """Documents, and the model from which they were drawn.
 
     Parameters
     ----------
     batch : CountBatch
         (documents, n) counts.
     topics : (n, k) float64
-        Columns on the simplex.
+        Distribution of the words of each topic; each column has sum 1.
     weights : (k,) float64
         Share of each topic.
     alpha0 : float
-        0 for the single-topic model.
+        Sum of the Dirichlet parameters of the proportions; 0 for the single-topic model.
     proportions : (documents, k) float64
         True proportions; one-hot for the single-topic model.
     """
@@ -48,7 +48,7 @@ def single_topic_corpus(
     lengths: tuple[int, int] = (3, 100),
     seed: int = 0,
 ) -> SyntheticCorpus:
-    """Single-topic documents as in Ruffini et al. 2018, section 4.
+    """Draw single-topic documents as in Ruffini et al. 2018, section 4.
 
     Topics and weights are drawn uniformly from their simplices. For each document, the length is
     drawn uniformly from `lengths` (both ends included), the topic by the weights, and the words
@@ -80,26 +80,27 @@ def lda_corpus(
     seed: int = 0,
     spread: float = 0.0,
 ) -> SyntheticCorpus:
-    """LDA documents over Zipf words.
+    """Draw documents of LDA, with word frequencies near Zipf's law.
 
-    Topics are Dirichlet draws around Zipf's law, `Dirichlet(concentration * zipf)`. Weights are
-    equal, and lengths are Poisson or lognormal. Words are ordered by decreasing expected frequency,
-    as in a vocabulary.
+    Topics are drawn from the Dirichlet distribution with parameters `concentration * zipf`. Topics
+    have equal weights, and lengths are Poisson or lognormal. Words are ordered by decreasing
+    expected frequency, as in a vocabulary.
 
     Parameters
     ----------
     n_documents, n_words, n_topics : int
-        Sizes.
+        Numbers of documents, words and topics.
     alpha0 : float
         Sum of the Dirichlet parameters of the proportions, above 0.
     mean_length : float
         Mean number of tokens in a document.
     concentration : float
-        Small: topics far apart. Large: all topics near Zipf's law.
+        Sum of the Dirichlet parameters of a topic. With a small value topics are far apart, with a
+        large value all topics are near Zipf's law.
     seed : int
         Seed of all random numbers.
     spread : float
-        Standard deviation of the logarithm of lognormal lengths; 0: Poisson lengths.
+        Standard deviation of the logarithm of lognormal lengths; with 0, lengths are Poisson.
 
     Examples
     --------
@@ -125,10 +126,10 @@ def lda_corpus(
 
 
 def topic_error(found: ArrayLike, truth: ArrayLike) -> float:
-    """Mean L1 distance of (n, k) topics, 0 to 2, for the matching of columns that makes it least.
+    """Return the mean L1 distance of (n, k) topics, 0 to 2, for the best matching of columns.
 
-    With different numbers of columns it is the mean over the smaller number. Raises InvalidInput if
-    the numbers of rows differ: `components_` of an estimator has topics in rows, so give its
+    With different numbers of columns, it is the mean over the smaller number. Raises InvalidInput
+    if the numbers of rows differ. `components_` of an estimator has topics in rows, so give its
     transpose.
 
     Examples
@@ -152,7 +153,7 @@ def _corpus(
     sizes: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> SyntheticCorpus:
-    """Draw every token: first its topic, then its word, by inverting the cumulative sums."""
+    """Draw every token: first its topic, then its word, both by cumulative probabilities."""
     n_words, n_topics = topics.shape
     documents = np.repeat(np.arange(sizes.size), sizes)
     mixed = np.cumsum(proportions, axis=1)

@@ -1,4 +1,4 @@
-"""Graphs drawn from known communities, to measure recovery against the truth."""
+"""Graphs drawn from known communities, to measure how well fits recover these communities."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from streaming_moments.synthetic.checks import columns_compared, drawn
 
 @dataclass(frozen=True, eq=False)
 class SyntheticGraph:
-    """An undirected graph with the memberships that drew it.
+    """An undirected graph, and the memberships from which it was drawn.
 
     Parameters
     ----------
     edges : (edges, 2) int64
-        Ends, the smaller first, each edge once.
+        Both nodes of each edge, the one with the smaller number first; no edge is repeated.
     nodes : int
-        n.
+        Number of nodes n.
     memberships : (n, k) float64
-        Rows on the simplex.
+        Share of each community in each node; each row has sum 1.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0: each node has one community.
+        Sum of the Dirichlet parameters of the memberships; with 0, each node has one community.
     """
 
     edges: NDArray[np.int64]
@@ -37,7 +37,7 @@ class SyntheticGraph:
 
     @property
     def batch(self) -> CountBatch:
-        """A document for each node, with its neighbours as words."""
+        """Batch with a document for each node, whose words are its neighbours."""
         ends = np.concatenate([self.edges, self.edges[:, ::-1]])
         return CountBatch.from_entries(ends[:, 0], ends[:, 1], None, (self.nodes, self.nodes))
 
@@ -53,8 +53,9 @@ def community_graph(
 ) -> SyntheticGraph:
     """Draw a graph from a mixed membership blockmodel of equal communities.
 
-    The model is that of Airoldi, Blei, Fienberg, Xing (2008). Two nodes are joined with the
-    probability `pi_x' B pi_y`, B with `inside` on its diagonal and `outside` off it.
+    The model is that of Airoldi, Blei, Fienberg, Xing (2008). Two nodes x and y with memberships
+    pi_x and pi_y are joined with the probability `pi_x' B pi_y`. The diagonal entries of B are
+    `inside`, and the others `outside`.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def community_graph(
 
 
 def membership_error(found: ArrayLike, truth: ArrayLike) -> float:
-    """Mean L1 distance of (n, k) memberships, 0 to 2, for the matching of columns with the least.
+    """Return the mean L1 distance of (n, k) memberships, 0 to 2, for the best matching of columns.
 
     Examples
     --------

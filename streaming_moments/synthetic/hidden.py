@@ -17,18 +17,18 @@ from streaming_moments.synthetic.checks import drawn
 
 @dataclass(frozen=True, eq=False)
 class SyntheticViews:
-    """Records in three views, with the model that drew them.
+    """Records in three views, and the model from which they were drawn.
 
     Parameters
     ----------
     batch : ViewBatch
         The counts, without vocabularies.
     tables : tuple of (n, k) float64
-        Words of each view in each state.
+        For each view, the distribution of its words in each state.
     weights : (k,) float64
         Shares of the states.
     states : (records,) int64
-        The state of each record, the largest of its proportions.
+        The state of each record. If a record has several states, the one with the largest share.
     """
 
     batch: ViewBatch
@@ -48,20 +48,20 @@ def view_records(
     alpha0: float = 0.0,
     seed: int = 0,
 ) -> SyntheticViews:
-    """Records whose views are independent given a state, or a Dirichlet mixture of states.
+    """Draw records whose views are independent given a state, or a Dirichlet mixture of states.
 
     Parameters
     ----------
     number : int
-        Records.
+        Number of records.
     sizes : tuple of int
-        Words of each view.
+        Number of words in the vocabulary of each view.
     k : int
-        States.
+        Number of states.
     mean : float, optional
-        Poisson mean of the words of a view; None: one word each.
+        Mean of the Poisson number of words in a view of a record; None gives each view one word.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0: one state per record.
+        Sum of the Dirichlet parameters of the mixtures; with 0, each record has one state.
     seed : int
         Seed of the model and the records.
 
@@ -92,16 +92,16 @@ def view_records(
 @renamed_fields("0.3.0", "0.4.0", moves="transition")
 @dataclass(frozen=True, eq=False)
 class SyntheticSequences:
-    """Sequences of a hidden Markov chain, with the model that drew them.
+    """Sequences of a hidden Markov chain, and the model from which they were drawn.
 
     Parameters
     ----------
     batch : SymbolBatch
         The symbols.
     emission : (n, k) float64
-        Symbols of each state.
+        Distribution of the symbols of each state.
     transition : (k, k) float64
-        A column for each current state.
+        Distribution of the next state, with a column for each current state.
     start : (k,) float64
         Distribution of the first state.
     states : (symbols,) int64
@@ -126,7 +126,7 @@ def markov_sequences(
     seed: int = 0,
     draw: int = 0,
 ) -> SyntheticSequences:
-    """Sequences of one length; `seed` is for the model, `draw` for the sequences.
+    """Draw sequences of one length; `seed` determines the model, and `draw` the sequences.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows of numbers from planted mixtures of Gaussians, and from planted independent factors."""
+"""Numeric rows drawn from known mixtures of Gaussians, and from known independent factors."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ SOURCES = ("exponential", "laplace", "uniform", "normal")
 
 @dataclass(frozen=True, eq=False)
 class MixtureRows:
-    """Rows of a Gaussian mixture with the model that drew them.
+    """Rows of a Gaussian mixture, and the model from which they were drawn.
 
     Parameters
     ----------
     rows : (n, d) float64
-        Rows, with outliers last.
+        Rows; the last ones are outliers.
     labels : (n,) int64
         Component of each row, -1 for an outlier.
     means : (k, d) float64
         Means of the components.
     weights : (k,) float64
-        Sum 1.
+        Weights of the components, with sum 1.
     variances : (k, d) float64
-        Variances by component and coordinate.
+        Variance of each coordinate in each component.
     """
 
     rows: NDArray[np.float64]
@@ -44,16 +44,16 @@ class MixtureRows:
 
 @dataclass(frozen=True, eq=False)
 class FactorRows:
-    """Rows `A h + noise` with the model that drew them.
+    """Rows `A h + noise`, and the model from which they were drawn.
 
     Parameters
     ----------
     rows : (n, d) float64
-        Of mean 0.
+        Rows, which have expectation 0.
     mixing : (d, k) float64
-        A; the factors h have mean 0 and variance 1.
+        Matrix A.
     factors : (n, k) float64
-        h.
+        Factors h of each row, with mean 0 and variance 1.
     """
 
     rows: NDArray[np.float64]
@@ -74,19 +74,19 @@ def mixture_rows(
     outliers: float = 0.0,
     seed: int = 0,
 ) -> MixtureRows:
-    """Gaussian rows with mean variance 1; the means have equal length and random directions.
+    """Draw rows of a Gaussian mixture whose means have equal length and random directions.
 
     Parameters
     ----------
     n_rows : int
-        n.
+        Number of rows n.
     dimensions, components : int
-        d, k.
+        Number of coordinates d, and of components k.
     separation : float
         Length of the means.
     variances : {"tied-spherical", "spherical", "tied-diag", "diag"}
-        Variances of a component are 1, or drawn from 1/2 to 3/2: one for each component, for each
-        coordinate, or for each coordinate of each component.
+        With "tied-spherical", all variances are 1. Otherwise they are drawn from 1/2 to 3/2: one
+        for each component, for each coordinate, or for each coordinate of each component.
     uneven : float
         Ratio of the largest to the smallest weight.
     outliers : float
@@ -130,16 +130,16 @@ def factor_rows(
     noise: NDArray[np.float64] | float = 0.0,
     seed: int = 0,
 ) -> FactorRows:
-    """Rows of independent factors with one law; the mixing matrix has normal entries.
+    """Draw rows of independent factors with one distribution and a normal mixing matrix.
 
     Parameters
     ----------
     n_rows, dimensions, factors : int
-        n, d, k.
+        Numbers of rows n, coordinates d and factors k.
     source : {"exponential", "laplace", "uniform", "normal"}
-        Law of the factors, scaled to mean 0 and variance 1.
+        Distribution of the factors, scaled to mean 0 and variance 1.
     noise : float or (d, d) float64
-        Variance of normal noise, or its covariance.
+        Variance of the normal noise of each coordinate, or the covariance of the noise.
     seed : int
         Seed of all random numbers.
 
@@ -170,7 +170,7 @@ def factor_rows(
 def matched_means(
     found: NDArray[np.float64], truth: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """(k,) distance of each true mean to the found mean that it matches, and the index of that.
+    """Match each true mean with a found mean; return the distances (k,) and the indices (k,).
 
     Examples
     --------
@@ -183,7 +183,9 @@ def matched_means(
 
 
 def amari_distance(mixing: NDArray[np.float64], unmixing: NDArray[np.float64]) -> float:
-    """Distance of `unmixing' A` from a scaled permutation: 0 to 1 (Amari, Cichocki, Yang 1996).
+    """Return how far `unmixing' mixing` is from a scaled permutation, from 0 to 1.
+
+    The distance is that of Amari, Cichocki, Yang 1996.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Sets of features drawn from planted mixtures of Bernoullis."""
+"""Sets of features drawn from known mixtures of Bernoulli distributions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from streaming_moments.synthetic.checks import columns_compared, drawn
 
 @dataclass(frozen=True, eq=False)
 class FeatureSets:
-    """Rows of a Bernoulli mixture with the model that drew them.
+    """Rows of a Bernoulli mixture, and the model from which they were drawn.
 
     Parameters
     ----------
     batch : CountBatch
-        (n, d), each feature of a row once.
+        The (n, d) rows, with count 1 for each feature of a row.
     labels : (n,) int64
         Component of each row.
     probabilities : (d, k) float64
-        Of each feature in each component.
+        Probability of each feature in each component.
     weights : (k,) float64
-        Sum 1.
+        Weights of the components, with sum 1.
     """
 
     batch: CountBatch
@@ -41,15 +41,15 @@ class FeatureSets:
 def feature_sets(
     n_rows: int, n_features: int, components: int, mean: float = 0.2, seed: int = 0
 ) -> FeatureSets:
-    """Rows whose features are independent given the component; probabilities are Beta draws.
+    """Draw rows whose features are independent given the component.
 
     Parameters
     ----------
     n_rows, n_features, components : int
-        n, d, k.
+        Numbers of rows n, features d and components k.
     mean : float
-        Mean of the probabilities. They are Beta draws, with parameters that sum to 1, so most of
-        them are near 0 or 1.
+        Mean of the probabilities. They are drawn from a Beta distribution whose parameters have sum
+        1, so most of them are near 0 or 1.
     seed : int
         Seed of all random numbers.
 
@@ -68,7 +68,7 @@ def feature_sets(
 
 
 def probability_error(found: ArrayLike, true: ArrayLike) -> float:
-    """Root mean square error of (d, k) probabilities, with the best matching of components.
+    """Return the root mean square error of (d, k) probabilities, with components matched best.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables drawn from known latent trees, to measure recovery against the truth."""
+"""Tables drawn from known latent trees, to measure how well fits recover these trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streaming_moments.synthetic.checks import drawn
 
 @dataclass(frozen=True, eq=False)
 class SyntheticTable:
-    """Rows of a table with the latent tree that drew them.
+    """Rows of a table, and the latent tree from which they were drawn.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class SyntheticTable:
     codes : (rows, V) int64
         Category of each row in each column, -1 where it is missing.
     structure : Structure
-        The tree, its edges of length 1.
+        The tree; all its edges have length 1.
     tree : DirectedTree
-        With its tables.
+        The same tree with its tables of probabilities.
     """
 
     table: TableColumns
@@ -48,17 +48,18 @@ def latent_tree_table(
     missing: float = 0.0,
     seed: int = 0,
 ) -> SyntheticTable:
-    """A random tree of hidden nodes with three edges each, and rows drawn from it.
+    """Draw a random tree whose hidden nodes have three edges each, and rows from it.
 
-    A state is unchanged along an edge with probability `strength`; otherwise it becomes a random
+    Along an edge, a state stays the same with probability `strength`; otherwise it becomes a random
     state. The distribution of a column in a state is a Dirichlet draw around one category.
 
     Parameters
     ----------
     n_rows, n_columns, n_states, n_categories : int
-        Sizes; at least 3 columns, and at least as many categories as states.
+        Numbers of rows, columns, states and categories. There must be at least 3 columns, and at
+        least as many categories as states.
     strength : float
-        0 to 1.
+        Probability, from 0 to 1, that a state stays the same along an edge.
     missing : float
         Share of the values that are missing, at random.
     seed : int
@@ -94,7 +95,7 @@ def latent_tree_table(
 
 
 def _random_tree(n_columns: int, rng: np.random.Generator) -> Structure:
-    """Tree that grows by attaching every column to a random edge."""
+    """Grow a tree: attach each column to a random edge."""
     hidden = n_columns
     edges = [(0, hidden), (1, hidden), (2, hidden)]
     for column in range(3, n_columns):

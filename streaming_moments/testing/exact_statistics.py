@@ -1,4 +1,4 @@
-"""Statistics with exactly given moments, to recover the model behind them."""
+"""Statistics that have exactly the moments of a model, to test whether a fit recovers the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ExactLengths:
-    """Totals of lengths for statistics that come from a model, not from documents."""
+    """Normalising constants of statistics that come from a model instead of documents."""
 
     C1: float
     C2: float
@@ -29,7 +29,7 @@ class ExactLengths:
 
 
 def raw_sketch(triples: Array, pairs: Array, word_counts: Array, Q: Array) -> Array:
-    """Packed `sum x_i y y'`, y = Q'x, from counts of distinct positions."""
+    """Return packed `sum x_i y y'`, where y = Q'x, from counts of distinct positions."""
     core, columns = Q.shape
     i = np.arange(len(word_counts))
     raw = triples.copy()
@@ -45,7 +45,7 @@ def raw_sketch(triples: Array, pairs: Array, word_counts: Array, Q: Array) -> Ar
 def statistics_of(
     M1: Array, M2: Array, M3: Array, core: int, columns: int, seed: int = 0
 ) -> WeightedStatistics:
-    """Statistics in floating point with given moments of words at distinct positions."""
+    """Make floating point statistics with these moments of words at distinct positions."""
     rng = np.random.default_rng(seed)
     Q = rng.integers(-127, 128, size=(core, columns)).astype(np.int8)
     lengths: Any = ExactLengths(M1.sum(), M2.sum(), M3.sum())
@@ -62,15 +62,15 @@ def statistics_of(
 
 
 def in_all_places(outer: Array) -> Array:
-    """Make a tensor symmetric that is symmetric in its first two indices.
+    """Return the sum of a tensor over the three places that its last index can take.
 
-    Sums it over the three places of its last index.
+    If the tensor is symmetric in its first two indices, the sum is symmetric in all three.
     """
     return outer + outer.transpose(0, 2, 1) + outer.transpose(2, 1, 0)
 
 
 def same_columns(found: Array, truth: Array) -> NDArray[np.int64]:
-    """Order of the found columns that matches the truth."""
+    """Return the order of the found columns in which they match the true columns best."""
     size = range(truth.shape[1])
     return np.array(
         min(permutations(size), key=lambda order: np.abs(found[:, list(order)] - truth).sum())

@@ -1,4 +1,4 @@
-"""Laws of every mergeable statistic, checked for any type with `zero`, `of`, `+`, `-`."""
+"""Checks of the laws of mergeable statistics, for any type with `zero`, `of`, `+` and `-`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def check_laws(
     parts: Sequence[Any],
     order: Sequence[int],
 ) -> None:
-    """Check every law on samples cut into `parts`, also in another `order`.
+    """Check every law on a sample that is cut into `parts`, also with the parts in `order`.
 
-    `of` maps a sample to its statistic, `join` concatenates samples. Equality is bit for bit.
+    `of` maps a sample to its statistic, and `join` concatenates samples. Statistics must be equal
+    bit for bit.
     """
     whole = of(join(parts))
     each = [of(part) for part in parts]
@@ -50,10 +51,11 @@ def check_records(
     order: Sequence[int],
     cuts: Sequence[int],
 ) -> None:
-    """Check that each record adds the same to a statistic, and has the same half, among any others.
+    """Check that neither the contribution nor the half of a record depends on other records.
 
-    `take` selects records of a sample by index. They are reordered by `order`, a permutation, and
-    cut before the indices `cuts`. Equality is bit for bit.
+    `take` selects records of a sample by index. The records are reordered by `order`, a
+    permutation, and the sample is cut before the indices `cuts`. Statistics must be equal bit for
+    bit.
     """
     whole = of(sample)
     ends = [0, *sorted(cuts), len(order)]

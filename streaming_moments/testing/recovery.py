@@ -1,4 +1,4 @@
-"""Recovery: whether a fit finds the model that drew the documents."""
+"""Recovery: checks that a fit finds the model from which the documents were drawn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def matched(found: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.intp]:
-    """(k,) column of `truth` for each column of `found`; each is matched once."""
+    """Return the column of `truth` nearest to each column of `found`, (k,); all must differ."""
     distances = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
     order: NDArray[np.intp] = distances.argmin(axis=1)
     assert sorted(order.tolist()) == list(range(truth.shape[1])), "a true column has two matches"
@@ -21,8 +21,9 @@ def check_rate(
 ) -> None:
     """Check that errors decrease like `documents^-1/2`, and stay below the bounds.
 
-    `error` draws a given number of documents from a known model, fits it and returns the error. The
-    slope needs at least three numbers of documents, each a multiple of the one before.
+    `error` draws a given number of documents from a known model, fits the model and returns the
+    error of the fit. The slope needs at least three numbers of documents, each a multiple of the
+    one before.
     """
     errors = np.array([error(number) for number in documents])
     slope = np.polyfit(np.log(np.array(documents)), np.log(errors), 1)[0]

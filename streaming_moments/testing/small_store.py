@@ -1,4 +1,4 @@
-"""A store with four words, small enough for tests with hundreds of histories."""
+"""A store with four words, so small that a test can make hundreds of sequences of changes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BASIS = Basis(
     N_WORDS,
     VOCABULARY.fingerprint,
 )
-# words of another lineage
+# vocabulary and basis of another lineage, for `rebase`
 WORDS = Vocabulary(("tax", "sea", "moon", "law", "ship"), 4)
 NEW = Basis(
     np.array([[3, 1], [-2, 5], [7, 0], [1, 1]], dtype=np.int8),
@@ -64,7 +64,7 @@ def create(url: object = None) -> MomentStore:
 
 
 def content(seed: int) -> MomentStatistics:
-    """Statistics of the six documents of a shard."""
+    """Return the statistics of the six documents of a shard, which `seed` determines."""
     counts = np.random.default_rng(seed).poisson(0.7, (6, N_WORDS))
     return MomentStatistics.of(CountBatch.from_csr(counts, VOCABULARY.fingerprint), BASIS)
 
@@ -79,7 +79,7 @@ def total(seeds: Iterable[int]) -> MomentStatistics:
 
 
 def segment(store: MomentStore, shards: Mapping[str, int]) -> Segment:
-    """Write a segment of shards, which are given as seeds by URL."""
+    """Write a segment of shards, each given by its URL and the seed of its documents."""
     records = [record(url, seed) for url, seed in shards.items()]
     return store.write_segment(total(shards.values()), records)
 
@@ -101,7 +101,7 @@ def replace(store: MomentStore, old: Mapping[str, int], new: Mapping[str, int]) 
 
 
 def summed(store: MomentStore) -> tuple[tuple[SegmentReference, ...], Segment | None]:
-    """Segments to compact, and their uncommitted sum."""
+    """Write the sum of all segments without committing it; return the segments and the sum."""
     sources = store.commit.segments
     if not len(store.ledger()):
         return sources, None
@@ -122,7 +122,7 @@ def sum_beside(
     gone: frozenset[str] = frozenset(),
     whole: bool = False,
 ) -> MomentStore:
-    """Write the sum of parts of a version, and add it to the latest version."""
+    """Write the sum of some parts of a version, and commit it to the latest version."""
     writer = store_of_era(store, reference_of(parts[0]).words).new_segment()
     files = write_sums(writer, read_for(store.commit, parts, gone), range(store.row_blocks))
     return commit_sum(store, writer, files, parts, gone, whole)
@@ -133,7 +133,7 @@ def purge(
     shards: Iterable[str],
     counted: Callable[[MomentStore, Mapping[str, int]], Segment] = segment,
 ) -> MomentStore:
-    """Purge shards; `counted` counts the other shards of their segments again."""
+    """Purge shards; `counted` counts the other shards of the affected segments again."""
     store, names = store.latest(), frozenset(shards)
     log = store.log()
     ledger = ledger_of_all(store.folder, log)
@@ -159,7 +159,7 @@ def purge(
 
 
 def anew(seed: int) -> MomentStatistics:
-    """Content of a shard, counted with the new words instead of the old ones."""
+    """Return the statistics of a shard, counted with the vocabulary of the other lineage."""
     counts = np.random.default_rng(seed).poisson(0.7, (6, 5))
     return MomentStatistics.of(CountBatch.from_csr(counts, WORDS.fingerprint), NEW)
 
@@ -170,13 +170,13 @@ def recorded(url: str, seed: int) -> ShardRecord:
 
 
 def aside(store: MomentStore, url: str, seed: int) -> MomentStore:
-    """Count a shard for the staged lineage."""
+    """Count a shard with the other vocabulary, and add it to the staged lineage."""
     ready = staged_store(store).write_segment(anew(seed), [recorded(url, seed)])
     return stage_segment(store, ready)
 
 
 def rebase(store: MomentStore) -> MomentStore:
-    """Count all shards in the new words, and adopt them."""
+    """Count all shards with the vocabulary of the other lineage, and adopt that lineage."""
     shards = [(shard.url, int(shard.fingerprint.partition(":")[2])) for shard in store.ledger()]
     store = stage(store, WORDS, None, NEW, {"seed": 0})
     for url, seed in shards:

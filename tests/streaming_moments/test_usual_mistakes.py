@@ -55,7 +55,7 @@ def refused_basis():
         (refused_basis, "the limit by max_components=20$"),
         (
             lambda: MomentGaussianMixture(2).fit(np.ones((9, 3))),
-            "all 9 rows of the pilot are equal; give others",
+            "all 9 rows of the pilot are equal; give other rows",
         ),
         (
             lambda: MomentGaussianMixture(covariance_type="full").fit(ROWS),

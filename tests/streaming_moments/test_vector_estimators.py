@@ -138,9 +138,9 @@ def test_fourth_moments_are_kept_where_they_are_cheap() -> None:
 
 def test_factors_of_noise_are_warned_of() -> None:
     rows = np.random.default_rng(0).normal(size=(500, 5))
-    with pytest.warns(UserWarning, match=r"\(order both\); ask for fewer, add rows"):
+    with pytest.warns(UserWarning, match=r"\(order both\); ask for fewer factors, add rows"):
         MomentFactors(2).fit(rows)
-    with pytest.warns(UserWarning, match=r"\(order third\); ask for fewer, for order both"):
+    with pytest.warns(UserWarning, match=r"\(order third\); ask for fewer .*, set order to .both."):
         MomentFactors(2, order="third").fit(rows)
     drawn = factor_rows(20_000, 6, 2, noise=0.05, seed=2)
     with warnings.catch_warnings():

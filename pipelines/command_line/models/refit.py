@@ -45,7 +45,9 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @model_options
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
-@click.option("--name", type=StoreName(), help="Name of the model [from its options and version].")
+@click.option(
+    "--name", type=StoreName(), help="Name of the model [made from its options and version]."
+)
 @window_options
 @words_option
 @cluster_options

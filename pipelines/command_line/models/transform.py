@@ -68,13 +68,13 @@ from streaming_moments.storage.store.store import MomentStore
     type=Share(),
     default=FOREIGN_BELOW,
     show_default=True,
-    help="Texts with a smaller share of known words get no topic.",
+    help="Texts with a smaller share of known words than this get no topic.",
 )
 @click.option(
     "--method",
     type=OneOf([*METHODS, *DECODINGS]),
-    help="For topics: fixed-point or gibbs [fixed-point]. For sequences: viterbi or posterior "
-    "[viterbi].",
+    help="How to infer topics: fixed-point or gibbs [fixed-point]. How to infer states of "
+    "sequences: viterbi or posterior [viterbi].",
 )
 @click.option("--seed", type=SEED, help="Seed of the Gibbs sampler.")
 @click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")

@@ -1,4 +1,4 @@
-"""The command on shards that a service has set aside."""
+"""The command for shards that a service has set aside."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _PATIENCE = timedelta(minutes=1)  # how long to wait for a cycle of the accumula
 )
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.argument("shards", nargs=-1)
-@click.option("--retry", "again", is_flag=True, help="Count the shards again in the next cycle.")
+@click.option(
+    "--retry", "again", is_flag=True, help="Try to count the shards again in the next cycle."
+)
 @click.option(
     "--refuse", "refused", is_flag=True, help="Reject the documents of the shards for good."
 )
@@ -39,8 +41,8 @@ def set_aside(
 ) -> int:
     """Show the shards that cannot be counted, retry them, or reject their documents.
 
-    CONFIG (TOML) is that of the service. SHARDS are some of the shards shown; by default all. Exit
-    code 3: some shards cannot be counted.
+    CONFIG (TOML) is the configuration of the service. SHARDS are some of the shards that this
+    command shows; by default all. Exit code 3: some shards cannot be counted.
     """
     if again and refused:
         raise InvalidInput(

@@ -17,13 +17,13 @@ _HOLDS = timedelta(minutes=5)  # expiry of the lock, which the command renews wh
 
 
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Show what would be deleted, change nothing."
+    "--dry-run", is_flag=True, help="Show what would be deleted, but change nothing."
 )
 
 
 @contextmanager
 def under_lock(store: MomentStore) -> Iterator[MomentStore]:
-    """Yield the store under its lock, so that no night changes it meanwhile."""
+    """Yield the store under its lock, so that no nightly job changes it meanwhile."""
     journal = Journal(Lock.acquire(store.folder, _HOLDS), lambda step: None)
     try:
         with journal.kept():

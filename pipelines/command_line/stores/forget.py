@@ -37,7 +37,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--origin",
     metavar="NAME",
-    help="Subtract all that `merge` took over from this origin, instead of SHARDS.",
+    help="Subtract all that `merge` copied from this origin, instead of SHARDS.",
 )
 @click.option(
     "--allow-again",
@@ -56,7 +56,7 @@ def forget(
 ) -> None:
     """Subtract counted SHARDS from STORE, as if they had never been counted. Reads them again.
 
-    Updates and nights then skip these shards, by name and by content.
+    Updates and nightly jobs then skip these shards, by name and by content.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     if origin is not None:

@@ -30,7 +30,7 @@ from streaming_moments.storage.store.store import MomentStore
     ),
 )
 @store_argument
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, but change nothing.")
 @click.option(
     "--grace",
     type=Duration(),

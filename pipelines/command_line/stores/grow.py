@@ -1,4 +1,4 @@
-"""The command for new words without a new pass."""
+"""The command that adds words to a vocabulary without counting shards again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SHOWN = 10
     type=COUNT,
     default=WORDS,
     show_default=True,
-    help="Most words to add; the most frequent ones come first.",
+    help="Add at most this many words; the most frequent ones come first.",
 )
 @click.option("--message", default="", help="Message for the log.")
 @job_options

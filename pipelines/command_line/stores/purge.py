@@ -42,7 +42,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--origin",
     metavar="NAME",
-    help="Erase all that `merge` ever took over from this origin, instead of SHARDS.",
+    help="Erase all that `merge` ever copied from this origin, instead of SHARDS.",
 )
 @dry_run_option
 @click.option("--message", default="", help="Message for the log; it must not name a shard.")

@@ -1,4 +1,4 @@
-"""The command for new words and a new basis."""
+"""The command that gives a store a new vocabulary and basis."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--halves/--no-halves",
     default=None,
-    help="Store half of the documents separately, for error bars and held-out scores [as before].",
+    help="Store half of the documents separately, for error bars and held-out scores [unchanged].",
 )
 @declared_options(PilotOptions, "changes", changes=True)
 @job_options

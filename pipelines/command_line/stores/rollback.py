@@ -40,7 +40,7 @@ _SHOWN = 20
     is_flag=False,
     flag_value="published",
     metavar="[TAG]",
-    help="Only move TAG [published] back to the model that it named before.",
+    help="Only move TAG [published] back to the model that had it before.",
 )
 @click.option("--message", default="", help="Message for the log.")
 @storage_option

@@ -1,4 +1,4 @@
-"""Adding: sums of projected batches in the row arrays of a block."""
+"""Adding: adds projected batches to the row arrays of a block."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from streaming_moments.statistics.row_block import RowBlock
 
 @dataclass(eq=False)
 class BlockSums:
-    """Row arrays of a block to which documents are added: the `Sums` of counts.
+    """The `Sums` of word counts: row arrays of a block, to which documents are added.
 
-    The pairs of a row are first summed in *cells*. The 64 bits of a cell hold the products of the
-    odd half, those of the even half, and the number of documents, so a document is added once for
-    all arrays, and most rows use no more than a third of their memory. Cells use the memory of the
-    pair counts. Before a field of a row could overflow, its cells are split into the arrays, and
-    later documents are added to these.
+    The pairs of a row are first summed in *cells*. The 64 bits of a cell hold three fields: the
+    products of the odd half, the products of the even half, and the number of documents. So a
+    document is added once for all three arrays, and most rows use no more than a third of their
+    memory. Cells use the memory of the pair counts. Before a field of a row could overflow, the
+    cells of the row are split into the arrays, and later documents are added to the arrays.
 
-    `arrays` are the int64 row arrays of the block by name, as of `MomentStatistics`: all zeros, and
-    owned by this object.
+    `arrays` are the int64 row arrays of the block by name, as in `MomentStatistics`. They are all
+    zeros at first, and belong to this object.
 
     Examples
     --------
@@ -58,9 +58,9 @@ class BlockSums:
         self._gained = np.zeros(rows, dtype=np.int64)
 
     def add(self, batches: Iterable[ProjectedBatch]) -> None:
-        """Add batches, `joined` as far as memory allows.
+        """Add batches, which `joined` has made as large as memory allows.
 
-        The caller keeps the sum of the current bound and the bounds of the batches below 2^62.
+        The caller ensures that the current bound plus the bounds of the batches stays below 2^62.
         """
         arrays, block = self.arrays, self.block
         for projected in of_basis(self.basis, batches):
@@ -84,11 +84,11 @@ class BlockSums:
                 )
 
     def subtract(self, batches: Iterable[ProjectedBatch]) -> None:
-        """Subtract batches that were added; raises as `add`."""
+        """Subtract batches that were added earlier; raises the errors of `add`."""
         subtract_by_adding(self.opened(), self.add, batches)
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
-        """Some rows of all arrays, for reading: views, or new arrays if rows are in cells."""
+        """Return some rows of all arrays for reading: views, or new arrays if rows are in cells."""
         found = {name: array[rows] for name, array in self.arrays.items()}
         closed = self._closed[rows]
         if closed.any():
@@ -101,7 +101,7 @@ class BlockSums:
         return found
 
     def opened(self) -> Arrays:
-        """The arrays themselves, with all cells split."""
+        """Split all cells, and return the arrays themselves."""
         self._open(self._closed)
         return self.arrays
 
@@ -160,7 +160,7 @@ class BlockSums:
 
 
 def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:
-    """Return the batches; raise ForeignStatistics for a batch of another basis."""
+    """Yield the batches; raise ForeignStatistics for a batch of another basis."""
     for projected in batches:
         if projected.basis != basis:
             raise ForeignStatistics(foreign("basis", projected.basis, basis))
@@ -168,7 +168,7 @@ def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[Projec
 
 
 def refuse_overflow(bound: float) -> None:
-    """Raise SumExceeded for sums that may exceed their integers: a bound of 2^62 or more."""
+    """Raise SumExceeded if the bound of sums is 2^62 or more, so that they could overflow."""
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
             f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62",
@@ -178,7 +178,7 @@ def refuse_overflow(bound: float) -> None:
 
 
 def foreign(what: str, one: Basis, other: Basis) -> str:
-    """Message for two bases that cannot be combined."""
+    """Return the message for two bases that cannot be combined."""
     return (
         f"{what} {short(one.fingerprint)} (vocabulary {short(one.vocabulary)}) and {what} "
         f"{short(other.fingerprint)} (vocabulary {short(other.vocabulary)}) differ; "

@@ -1,4 +1,4 @@
-"""Bags of words of gensim as a batch of counts and its vocabulary."""
+"""Conversion of gensim's bags of words to a batch of counts and its vocabulary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 def from_gensim(
     bags: Iterable[Iterable[tuple[int, int]]], dictionary: Mapping[int, str]
 ) -> tuple[CountBatch, Vocabulary]:
-    """Convert gensim's counts of documents; words get the order of the vocabulary.
+    """Convert gensim's bags of words to a batch of counts and its vocabulary.
 
     Parameters
     ----------
@@ -54,7 +54,9 @@ def from_gensim(
     ids = sorted(dictionary.keys())
     terms = [dictionary[one] for one in ids]
     if not ids or not all(isinstance(term, str) for term in terms):
-        raise InvalidInput("the dictionary has no words, or words that are not text; give id: word")
+        raise InvalidInput(
+            "the dictionary has no words, or words that are not text; map ids to text"
+        )
     places = {one: place for place, one in enumerate(ids)}
     try:
         listed: list[list[Any]] = [list(bag) for bag in bags]

@@ -27,22 +27,23 @@ from streaming_moments.statistics.counts.lengths.weights import (
 )
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
-# Largest entry. Rounding to 31 does not measurably change the L1 error of topics (.1163, as with
-# 127; with 3 it is .1181), and 17 times as many documents fit below 2^62. On real text +-31
-# captures 97% of the spectrum, +-15 93%.
+# Largest absolute entry of Q. Rounding to +-31 does not measurably change the L1 error of topics:
+# it is .1163, as with +-127; with +-3 it is .1181. With +-31, 17 times as many documents fit below
+# 2^62 as with +-127. On real text +-31 captures 97% of the spectrum, and +-15 captures 93%.
 _SCALE = 31
 DEFAULT_CORE = 4096
-# Tolerance relative to the eigenvalues of the pilot, whose own error is a hundred times larger.
+# Tolerance of the eigensolver relative to the eigenvalues of the pilot. The error of the pilot
+# itself is a hundred times larger.
 _TOLERANCE = 1e-3
 _MOST_BLOCKS = 8
-# Most draws of random signs. With few words and many columns, the signs can be linearly dependent,
-# and are then drawn again.
+# Random signs are drawn at most this many times. With few words and many columns, the signs can be
+# linearly dependent, and are then drawn again.
 _DRAWS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Integer basis Q, one row for each core word, s columns; and length weights.
+    """Integer basis Q, with a row for each core word and s columns, and length weights.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ class Basis:
 
     @classmethod
     def of_table(cls, table: TableColumns, vocabulary: str = "") -> Basis:
-        """The identity for the categories of a table: all their pairs and triples are stored.
+        """Return the identity as the basis of a table: it stores all pairs and triples.
 
         Examples
         --------
@@ -160,10 +161,11 @@ class Basis:
         core: int | None = None,
         length_weights: Weighting = "even",
     ) -> Basis:
-        """Make a basis of the leading eigenvectors of M2 on a pilot, and a few random columns.
+        """Make a basis of the leading eigenvectors of a pilot's M2, and a few random columns.
 
-        It has `ceil(1.5 max_topics)` eigenvectors, each scaled to +-31 and rounded to int8, and
-        `max(2, max_topics / 8)` random columns of +-1, which capture topics absent from the pilot.
+        The basis has `ceil(1.5 max_topics)` eigenvectors, each scaled to +-31 and rounded to int8.
+        Its `max(2, max_topics / 8)` random columns of +-1 capture topics that are absent from the
+        pilot.
 
         Parameters
         ----------
@@ -176,9 +178,9 @@ class Basis:
         core : int, optional
             Core words; by default all, at most 4096.
         length_weights : {"even", "pooled"}
-            "even" down-weights long documents by `LengthWeights.even` of twice the pilot's longest;
-            "pooled" counts all once (Theorem 1), as needed by models whose document lengths depend
-            on the topics.
+            "even" down-weights long documents by `LengthWeights.even`, up to twice the length of
+            the longest document of the pilot. "pooled" gives all documents weight 1 (Theorem 1).
+            Models in which the length of a document depends on its topics need "pooled".
 
         Raises
         ------
@@ -217,15 +219,15 @@ class Basis:
         random_columns = max(2, max_topics // 8)
         leading_columns = ceil(1.5 * max_topics)
         if leading_columns + random_columns >= core:
-            # as many columns as words: the identity loses nothing
+            # there would be as many columns as words, so use the identity, which loses nothing
             matrix = np.eye(core, dtype=np.int8)
             weights = even_with_room(batch, matrix) if even else POOLED
             return cls(matrix, batch.n_words, batch.vocabulary, weights)
         vectors = _leading_eigenvectors(batch, weights, core, leading_columns, max_topics, rng)
         leading = np.rint(vectors / np.abs(vectors).max(axis=0) * _SCALE).astype(np.int8)
         matrix = with_random_columns(leading, random_columns, rng)
-        # eigenvectors with other length weights, which are chosen if too few documents fit, are
-        # almost the same
+        # If too few documents would fit below the bound, `even_with_room` chooses other length
+        # weights. Keep the eigenvectors, because other weights would hardly change them.
         weights = even_with_room(batch, matrix) if even else POOLED
         return cls(matrix, batch.n_words, batch.vocabulary, weights)
 
@@ -233,7 +235,7 @@ class Basis:
 def with_random_columns(
     leading: NDArray[np.int8], number: int, rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    """Append random columns of +-1; draws them again while columns are linearly dependent."""
+    """Append random columns of +-1; draw them again if the columns are linearly dependent."""
     for _ in range(_DRAWS):
         random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(len(leading), number))
         matrix = np.hstack([leading, random])
@@ -250,16 +252,16 @@ def _leading_eigenvectors(
     settled: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """(core, number) eigenvectors of the pilot's pair counts, by decreasing eigenvalue.
+    """Return (core, number) eigenvectors of the pilot's pair counts, by decreasing eigenvalue.
 
-    The sign of each makes its largest entry positive.
+    The sign of an eigenvector makes its largest entry positive.
     """
     if not (batch.lengths > 1).any():
         raise InvalidInput(
             f"none of the pilot's {batch.documents} documents holds two vocabulary words; "
             "give a larger pilot or another vocabulary"
         )
-    # pairs of a token with itself, which are a part of the diagonal of sum x x'
+    # subtract pairs of a token with itself, which are a part of the diagonal of sum x x'
     weights = length_weights.at(batch.lengths)
     weighted = batch.counts * np.repeat(weights, np.diff(batch.indptr))
     singles = np.bincount(batch.words, weighted, batch.n_words)[:core]
@@ -289,10 +291,11 @@ def _leading_eigenvectors(
 
 
 def _independent(matrix: NDArray[np.int8]) -> bool:
-    """Whether the columns are linearly independent; mostly the eigenvalues of Q'Q show it."""
+    """Whether the columns are linearly independent; the eigenvalues of Q'Q mostly suffice."""
     columns = matrix.astype(np.float64)
     values = np.linalg.eigvalsh(columns.T @ columns)
-    # an eigenvalue far above rounding is not zero; singular values cost far more
+    # If the smallest eigenvalue is far above rounding errors, it is not zero. Skip the singular
+    # values then, which cost far more.
     if values[0] > np.sqrt(np.finfo(np.float64).eps) * values[-1]:
         return True
     return bool(np.linalg.matrix_rank(columns) == matrix.shape[1])

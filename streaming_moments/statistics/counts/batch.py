@@ -103,7 +103,7 @@ class CountBatch:
         shape: tuple[int, int],
         vocabulary: str = "",
     ) -> CountBatch:
-        """Sum (document, word, count) entries given in any order.
+        """Make a batch of (document, word, count) entries in any order; sum repeated entries.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class CountBatch:
         n_words: int,
         vocabulary: str = "",
     ) -> CountBatch:
-        """Sum the entries of each document, given document by document.
+        """Make a batch of entries that are ordered by document; sum repeated entries.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class CountBatch:
         values = np.ones_like(places) if counts is None else np.asarray(counts, dtype=np.int64)
         rows, kept, sums = row_kernels.add_up_rows(starts, places, values, n_words)
         _refuse_large_counts(sums)
-        # a copy, so that memory for skipped entries is freed
+        # copy the words, so that the memory for skipped entries is freed
         return cls(rows, kept.copy(), sums.astype(np.int32), n_words, vocabulary)
 
     @property
@@ -187,17 +187,17 @@ class CountBatch:
 
     @property
     def held(self) -> int:
-        """Number of documents, to which `select` and `take` refer."""
+        """Number of documents; `select` and `take` refer to them by number."""
         return self.documents
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(documents,) int64, length of each document in vocabulary tokens."""
+        """Length of each document in vocabulary tokens, (documents,) int64."""
         return run_sums(self.indptr, self.counts)
 
     @cached_property
     def odd(self) -> NDArray[np.bool_]:
-        """(documents,) mask of the odd half; other documents of the batch do not matter."""
+        """Mask of the odd half, (documents,); by default the content of a document decides."""
         return odd_documents(self) if self.halves is None else self.halves
 
     @property
@@ -211,14 +211,14 @@ class CountBatch:
         return int(self.indptr.nbytes + self.words.nbytes + self.counts.nbytes)
 
     def to_csr(self) -> sp.csr_array:
-        """The batch as a (documents, n) int64 sparse array; a copy."""
+        """Return a copy of the batch as a (documents, n) int64 sparse array."""
         data = (self.counts.astype(np.int64), self.words.copy(), self.indptr.copy())
         return sp.csr_array(data, shape=(self.documents, self.n_words))
 
     def select(self, start: int, stop: int) -> CountBatch:
-        """Documents `start..stop-1`, sharing memory with this batch.
+        """Return documents `start..stop-1`, which share memory with this batch.
 
-        Raises InvalidInput if they are not in the batch.
+        Raises InvalidInput if the batch does not have these documents.
         """
         require_range(start, stop, self.documents)
         first, last = int(self.indptr[start]), int(self.indptr[stop])
@@ -232,7 +232,7 @@ class CountBatch:
         )
 
     def take(self, places: NDArray[np.int64]) -> CountBatch:
-        """Documents at these places, in the order of the places; a copy.
+        """Return a copy of the documents at these positions, in the order of `places`.
 
         Examples
         --------
@@ -258,12 +258,12 @@ def odd_documents(
     passages: NDArray[np.int64] | None = None,
     n_words: int | None = None,
 ) -> NDArray[np.bool_]:
-    """(rows,) mask of the odd half, from the counts of each document.
+    """Return the (rows,) mask of the odd half, by a hash of the counts of each document.
 
-    passages : (documents,) int64, number of rows of each document, which share a half; by
-        default each row is a document
-    n_words : number of first words that decide; by default all. Words added later to a vocabulary
-        do not.
+    passages : (documents,) int64, number of rows of each document; all rows of a document are in
+        the same half. By default, each row is a document.
+    n_words : number of first words whose counts decide; by default all. Words that were added to a
+        vocabulary later do not decide.
 
     Examples
     --------
@@ -288,7 +288,7 @@ def documents_repeated(batch: CountBatch) -> bool:
 
 
 def concatenate(batches: Sequence[CountBatch]) -> CountBatch:
-    """The documents of all batches, in order.
+    """Return one batch with the documents of all batches, in order.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def _joined_halves(batches: Sequence[CountBatch]) -> NDArray[np.bool_] | None:
 
 
 def require_batch(batch: object) -> None:
-    """Refuse anything but counted documents; the InvalidInput names the call that makes a batch."""
+    """Raise InvalidInput unless this is a CountBatch; the message names the call that makes one."""
     if not isinstance(batch, CountBatch):
         raise InvalidInput(
             f"the documents are of type {type(batch).__name__}; make a batch of a matrix of counts "

@@ -17,9 +17,9 @@ from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWe
 Estimator = Literal["even", "pooled", "per-document", "three-words"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 
-# (512, 512, 512) float64 are 1 GiB.
+# Largest vocabulary: a third moment of (512, 512, 512) float64 takes 1 GiB.
 _MOST_WORDS = 512
-# Dense counts of the documents processed at a time, in float64: 32 MB.
+# Documents are processed in parts with at most this many dense counts: 32 MB in float64.
 _CELLS = 1 << 22
 
 
@@ -71,14 +71,15 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
 
 
 def pooled_moments(batch: CountBatch) -> Moments:
-    """The paper's estimator: pooled over all positions (Ruffini et al. 2018, Theorem 1).
+    """Estimate moments pooled over all positions (Ruffini et al. 2018, Theorem 1).
 
-    Counts ordered pairs and triples of distinct positions over all documents,
+    The estimator counts ordered pairs and triples of distinct positions over all documents,
 
         M1 = sum x / C1,   M2 = sum (x x' - diag x) / C2,   M3 likewise / C3,
 
     with `C1 = sum c`, `C2 = sum c(c-1)`, `C3 = sum c(c-1)(c-2)`. A document with two words counts
-    in M1 and M2, one with a single word only in M1; they have no triples and add nothing to M3.
+    in M1 and M2, and a document with a single word only in M1. Neither has triples, so they add
+    nothing to M3.
 
     The moments are symmetric. For LDA they still need `dirichlet_moments`. Raises InvalidInput if
     no document has three words, and BoundExceeded for more than 512 words.
@@ -93,7 +94,7 @@ def pooled_moments(batch: CountBatch) -> Moments:
 
 
 def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
-    """Same as `pooled_moments`, but a document of length c counts w(c) times.
+    """Estimate moments as `pooled_moments` does, but count a document of length c w(c) times.
 
     Examples
     --------
@@ -109,11 +110,11 @@ def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
 
 
 def per_document_moments(batch: CountBatch) -> Moments:
-    """Moments with equal weights of all documents (Zou, Hsu, Parkes, Adams 2013).
+    """Estimate moments with equal weights of all documents (Zou, Hsu, Parkes, Adams 2013).
 
-    The mean over the N documents of `x / c`, `(x x' - diag x) / (c(c-1))` and likewise
-    `/ (c(c-1)(c-2))`. Documents with fewer than three words are left out of all three moments, so
-    that all have the same documents.
+    M1 is the mean over the N documents of `x / c`, and M2 that of `(x x' - diag x) / (c(c-1))`. M3
+    is the mean of the triples of a document, divided by `c(c-1)(c-2)`. Documents with fewer than
+    three words are left out of all three moments, so that all moments use the same documents.
 
     The moments are symmetric. Raises the errors of `pooled_moments`.
 
@@ -125,22 +126,23 @@ def per_document_moments(batch: CountBatch) -> Moments:
     _require_triples(batch)
     c = batch.lengths.astype(np.float64)
     enough = c >= 3
-    kept = np.where(enough, c, 3.0)  # avoids a division by zero; these documents have weight 0
+    # replace lengths below 3, whose documents have weight 0, to avoid a division by zero
+    kept = np.where(enough, c, 3.0)
     shares = enough / enough.sum()
     singles, pairs = shares / kept, shares / (kept * (kept - 1))
     return Moments(*_distinct_positions(batch, singles, pairs, pairs / (kept - 2)))
 
 
 def three_word_moments(batch: CountBatch, seed: int = 0) -> Moments:
-    """Moments of three random words of each document (Ruffini et al. 2018, Remark 3).
+    """Estimate moments from three random words of each document (Ruffini et al. 2018, Remark 3).
 
-    With `e_1, e_2, e_3` the indicators of three words: the means of `e_1`, `e_1 e_2'` and
-    `e_1 (x) e_2 (x) e_3`. Words of a document are exchangeable, so any three words do. Counts have
-    no order, so three distinct positions are drawn. Documents of fewer than three words are left
-    out.
+    If `e_1, e_2, e_3` are the indicators of the three words, the moments are the means of `e_1`,
+    `e_1 e_2'` and `e_1 (x) e_2 (x) e_3`. Words of a document are exchangeable, so any three words
+    will do. Counts have no order, so three distinct positions are drawn at random. Documents of
+    fewer than three words are left out.
 
     The moments are symmetric only in expectation; `symmetrized` averages all six orders of the
-    words. The seed is for the positions. Raises the errors of `pooled_moments`.
+    words. The seed determines the positions. Raises the errors of `pooled_moments`.
 
     Examples
     --------
@@ -160,7 +162,10 @@ def three_word_moments(batch: CountBatch, seed: int = 0) -> Moments:
 
 
 def _drawn_words(batch: CountBatch, rng: np.random.Generator) -> NDArray[np.int32]:
-    """(3, documents with three words or more) words at distinct positions, in random order."""
+    """Draw words at three distinct positions of each document that has three words or more.
+
+    Return (3, such documents) words, in the order in which the positions were drawn.
+    """
     starts = np.cumsum(batch.lengths) - batch.lengths
     enough = batch.lengths >= 3
     starts, lengths = starts[enough], batch.lengths[enough]
@@ -170,7 +175,7 @@ def _drawn_words(batch: CountBatch, rng: np.random.Generator) -> NDArray[np.int3
     third = rng.integers(0, lengths - 2)
     third += third >= np.minimum(first, second)
     third += third >= np.maximum(first, second)
-    # entry e has the positions below ends[e] that no earlier entry has
+    # entry e covers the positions from ends[e - 1] to ends[e] - 1
     ends = np.cumsum(batch.counts, dtype=np.int64)
     positions = starts + np.stack([first, second, third])
     return batch.words[np.searchsorted(ends, positions, side="right")]
@@ -182,14 +187,14 @@ def _distinct_positions(
     pairs: NDArray[np.float64],
     triples: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Weighted sums over documents of x, and of pairs and triples of distinct positions.
+    """Return weighted sums over documents: of x, and of pairs and triples of distinct positions.
 
-    `x_i x_h x_l` includes triples of coinciding positions, which are subtracted. Whole numbers
-    below 2^53 are exact.
+    The product `x_i x_h x_l` includes triples in which positions coincide, so these are subtracted.
+    The sums are exact if all numbers are whole and below 2^53.
     """
     n = batch.n_words
     M1, M2, M3 = np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n))
-    raw, words = np.zeros((n, n)), np.zeros(n)  # sums of x x' and x with the weights of triples
+    raw, words = np.zeros((n, n)), np.zeros(n)  # sums of x x' and of x, with weights of triples
     step = max(_CELLS // max(n, 1), 1)
     for start in range(0, batch.documents, step):
         part = slice(start, min(start + step, batch.documents))

@@ -41,14 +41,16 @@ class CountsFoundation:
     basis : Basis
         Q, with the fingerprint of its vocabulary.
     codocuments : bool
-        Whether to gather co-document counts.
+        Whether to count the documents in which two words occur together.
     halves : bool
         Whether to gather the pair counts of half of the documents separately.
     by_content : bool
-        Whether the counts of a document decide its half; otherwise documents alternate, as in
-        stores of earlier formats. The place of a row of a table decides.
+        Whether the counts of a document decide its half. Otherwise documents alternate between the
+        halves, as in stores of earlier formats. The half of a row of a table always depends on its
+        position.
     first_words : int, optional
-        Number of first words whose counts decide, if words were added later; None: all.
+        Number of first words whose counts decide the half, if words were added later. With None,
+        all words decide.
 
     Examples
     --------
@@ -100,11 +102,11 @@ class CountsFoundation:
 
     @property
     def rows(self) -> int:
-        """Words n."""
+        """Number of words n."""
         return self.basis.n_words
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays: Q, and length weights unless documents are pooled. Attributes: all else."""
+        """Return arrays (Q, and length weights unless all are 1) and attributes (all else)."""
         basis = self.basis
         arrays: dict[str, NDArray[Any]] = {"Q": basis.matrix}
         if not basis.weights.is_pooled:
@@ -131,7 +133,7 @@ class CountsFoundation:
         columns = None if table is None else TableColumns.from_json(table)
         basis = Basis(arrays["Q"], words, vocabulary, weights, columns)
         halves = bool(attributes["halves"])
-        # stores save it only if it matters
+        # stores save this attribute only where it matters
         by_content = attributes.get("by_content", True) or not halves or columns is not None
         return cls(
             basis,
@@ -142,11 +144,11 @@ class CountsFoundation:
         )
 
     def names(self) -> dict[str, str]:
-        """Fingerprints of basis and vocabulary."""
+        """Return the fingerprints of basis and vocabulary."""
         return {"basis": self.basis.fingerprint, "vocabulary": self.basis.vocabulary}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; with `rows`, for that many first words."""
+        """Return the shape of each row array of a block; with `rows`, for that many first words."""
         return statistic_shapes(self.basis, block, self.codocuments, self.halves, rows)
 
     def compresses(self, name: str) -> bool:
@@ -154,7 +156,7 @@ class CountsFoundation:
         return name not in SIGNED
 
     def totals(self, tables: Arrays, rows: int | None = None) -> RowLengths[LengthHistogram]:
-        """Lengths of the documents; with `rows`, counted only in that many first words."""
+        """Restore document lengths; with `rows`, only that many first words were counted."""
         words = None if rows == self.rows else rows
         table = tables.get(_HISTOGRAM, np.empty((0, 2), dtype=np.int64))
         lengths = LengthHistogram.from_array(table, self.basis.weights)
@@ -163,15 +165,15 @@ class CountsFoundation:
     def statistics(
         self, block: RowBlock, totals: RowLengths[LengthHistogram], arrays: Arrays
     ) -> MomentStatistics:
-        """Statistics from stored arrays."""
+        """Return statistics from stored arrays."""
         return MomentStatistics(self.basis, block, totals.whole, later=totals.later, **arrays)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
-        """Project a batch on the basis; raises as `ProjectedBatch.of`."""
+        """Project a batch on the basis; raises the errors of `ProjectedBatch.of`."""
         return ProjectedBatch.of(batch, self.basis)
 
     def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:
-        """Reason to reject the documents if none has a word of the vocabulary, else None."""
+        """Return why to reject the documents if none has a word of the vocabulary, else None."""
         if totals.n_tokens:
             return None
         return (
@@ -180,14 +182,14 @@ class CountsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Largest number of tokens with which a document adds less than `bound` to each sum."""
+        """Return the most tokens with which a document adds less than `bound` to each sum."""
         lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
         bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
-        # bisect returns the first length that is too large
+        # lengths start at 1, so the index of the first length that is too large is the one before
         return int(np.argmax(bounds >= bound)) if bounds.max() >= bound else most
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could exceed 2^62; raises as `refuse_overflow`."""
+        """Refuse sums that could exceed 2^62; raises the errors of `refuse_overflow`."""
         refuse_overflow(bound)
 
     def joined(
@@ -197,7 +199,7 @@ class CountsFoundation:
         return joined(of_basis(self.basis, batches), most_bytes)
 
     def sums(self, block: RowBlock) -> BlockSums:
-        """Sums of a block of rows, to which projected batches are added."""
+        """Return empty sums of a block of rows, to which projected batches can be added."""
         return BlockSums(
             self.basis, block, zero_arrays(self.basis, block, self.codocuments, self.halves)
         )
@@ -205,7 +207,7 @@ class CountsFoundation:
     def of(
         self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()
     ) -> MomentStatistics:
-        """The statistics of projected batches; zero without batches."""
+        """Return the statistics of projected batches; without batches, all sums are 0."""
         return MomentStatistics.of_projected(
             batches, self.basis, block, self.codocuments, self.halves
         )
@@ -226,8 +228,8 @@ class CountsFoundation:
         if statistics.later:
             raise ForeignStatistics(
                 f"some documents were counted with fewer than all {self.basis.n_words} "
-                "words, before others were added; write the documents of each vocabulary into a "
-                "separate segment"
+                "words, because words were added to the vocabulary later; write the documents of "
+                "each vocabulary into a separate segment"
             )
         if (statistics.codocuments is not None) != self.codocuments:
             raise ForeignStatistics(
@@ -243,5 +245,5 @@ class CountsFoundation:
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: RowLengths[LengthHistogram]
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics violate, each with its row block; None means all."""
+        """Yield each violated identity with its row block, or with None for all blocks."""
         return broken_identities(self.basis, self.shapes, blocks, totals.whole)

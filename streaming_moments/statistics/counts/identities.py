@@ -17,7 +17,8 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 from streaming_moments.statistics.counts.statistics import SIGNED
 from streaming_moments.statistics.row_block import RowBlock
 
-_PROBES = 4  # random vectors; an asymmetry passes one of them with probability below 2^-32
+# number of random vectors; one of them misses an asymmetry with a probability below 2^-32
+_PROBES = 4
 _SEED = 2018
 
 
@@ -27,10 +28,10 @@ def broken_identities(
     blocks: Iterable[tuple[RowBlock, Arrays]],
     lengths: LengthHistogram,
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Identities that stored statistics violate, each with its row block; None means all.
+    """Yield each identity that is violated, with its row block, or with None for all blocks.
 
-    `shapes` gives the shape of each row array of a block, without the padding. `blocks` are all row
-    blocks with their int64 arrays, padded to the number of rows of the longest block.
+    `shapes` returns the shape of each row array of a block, without the padding. `blocks` are all
+    row blocks with their int64 arrays, padded to the number of rows of the longest block.
     """
     sums = _Sums.of(basis)
     for block, arrays in blocks:
@@ -81,7 +82,8 @@ class _Sums:
     """Sums over row blocks, from which the identities of a segment are checked.
 
     P = P' inside the core is checked by r' P q = q' P r for random r and q, which needs no core by
-    core matrix. This and the identity of the sketch use integers modulo 2^64, hence are exact.
+    core matrix. This identity and that of the sketch are exact, because they are computed in
+    integers modulo 2^64.
     """
 
     basis: Basis
@@ -126,7 +128,7 @@ class _Sums:
         for name, skew in self.skew.items():
             if skew.any():
                 yield f"{name} is not symmetric inside the core"
-        # sum_i Q_ia (T_i)_bc = sum_d y_a y_b y_c does not depend on the order of a, b and c
+        # sum_i Q_ia (T_i)_bc = sum_d y_a y_b y_c must not depend on the order of a, b and c
         rows, columns = np.triu_indices(basis.columns)
         cubes = np.empty((basis.columns,) * 3, dtype=np.int64)
         cubes[:, rows, columns] = cubes[:, columns, rows] = self.cubes

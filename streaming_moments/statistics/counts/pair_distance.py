@@ -28,7 +28,7 @@ class PairRows:
 
     @classmethod
     def of(cls, statistics: MomentStatistics) -> PairRows:
-        """Core rows of a block of statistics, sharing their memory."""
+        """Return the core rows of a block of statistics, without copying them."""
         block = statistics.block
         rows = block.size(statistics.basis.core)
         pairs = statistics.pair_counts[:rows]
@@ -41,14 +41,14 @@ class PairRows:
 
 
 def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, after: int) -> float:
-    """Total variation between the pair distributions of two states inside the core.
+    """Return the total variation between the pair distributions of two states inside the core.
 
-    `1/2 sum_ih |P_ih / S - P'_ih / S'|` over core words i and h, S and S' being the sums of P and
-    P' there, from `PairRows.total`. `blocks` has each row block once, before and after; two blocks
-    of rows are held at a time.
+    It is `1/2 sum_ih |P_ih / S - P'_ih / S'|` over core words i and h. `before` and `after` are S
+    and S', the sums of P and P' over these words, which `PairRows.total` gives for each block.
+    `blocks` yields each row block once, of both states, so that only two blocks are in memory.
 
     Raises ForeignStatistics for blocks of different bases or rows, NotIdentifiable for a state
-    without pairs, and InvalidInput for blocks whose pairs are more than S or S'.
+    without pairs, and InvalidInput if a block has more pairs than S or S'.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, afte
 
 
 def pair_difference(one: PairRows, other: PairRows, before: int, after: int) -> float:
-    """Contribution of one row block to `pair_distance`; raises the same errors."""
+    """Return the contribution of one row block to `pair_distance`; raises the same errors."""
     if one.basis != other.basis:
         raise ForeignStatistics(
             f"the states have bases {short(one.basis)} and {short(other.basis)}; compare "

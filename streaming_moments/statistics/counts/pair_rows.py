@@ -22,7 +22,7 @@ from streaming_moments.statistics.row_block import RowBlock
 # A row is stored dense if a larger share of its entries is positive, because a sparse entry takes
 # six times as long and twice the bytes. Thresholds from a tenth to a third are equally fast.
 _DENSE = 1 / 3
-# Larger whole numbers may be rounded in float32.
+# Whole numbers up to this bound are exact in float32.
 _LARGEST_EXACT = 2**24
 # Number of float32 in a register of 256 bits.
 _LANES = 8
@@ -37,12 +37,12 @@ class PairRows:
     block : the row block, of r words
     scales : (r,) float64, pairs of all documents divided by pairs of the documents in which the
         word is counted: above 1 for a word that was added later, 0 if there is no such document
-    dense : (rows, core) float32 or float64, rows in which a third or more of the counts over all
-        documents is above 0
-    dense_places, sparse_places : (rows,) int64, places of those rows in the block, and of the
-        others
-    starts, words, counts : (rows + 1,) int64, (entries,) int32, (entries,) float32 or float64, the
-        other rows: core words with counts above 0
+    dense : (rows, core) float32 or float64, dense rows: those in which a third or more of the
+        counts over all documents is above 0
+    dense_places, sparse_places : (rows,) int64, positions of the dense and of the other rows in the
+        block
+    starts, words, counts : (rows + 1,) int64, (entries,) int32, (entries,) float32 or float64,
+        core words with counts above 0 in the other rows
     """
 
     block: RowBlock
@@ -66,9 +66,10 @@ class PairRows:
     ) -> PairRows:
         """Build the pair counts of one block of rows, of all documents or of one half.
 
-        Fits use float32; float64 is a reference. Half 0 is the even one, 1 the odd one; the scales
-        are those of all documents. Raises InvalidInput for a half of statistics without halves.
-        With `leading` only pairs of that many first words are included; they are in the core.
+        Fits use float32; float64 is a reference for tests. Half 0 is the even half, 1 the odd half;
+        the scales are always those of all documents. With `leading`, only pairs of that many first
+        words are included, which are in the core. Raises InvalidInput if a half is requested and
+        the statistics have no halves.
 
         Examples
         --------
@@ -86,7 +87,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         pairs, taken = _pairs(statistics, half)
         whole, least = read_only(statistics.pair_counts), max(math.ceil(_DENSE * core), 1)
         entries, size = np.empty(rows, dtype=np.int64), rows * (least - 1) + 1
-        # unused parts take no memory
+        # the operating system gives no memory to parts of these arrays that are never written
         dense = np.empty((rows, core), dtype=dtype)
         words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
         likelihood_kernels.copy_rows(whole, pairs, taken, least, entries, dense, words, counts)
@@ -102,9 +103,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def with_halves(
         cls, statistics: Statistics, leading: int | None = None
     ) -> tuple[PairRows, PairRows, PairRows]:
-        """Pair counts of all documents, of the even half and of the odd half, as from `of`.
+        """Return the pair counts of all documents, the even half and the odd half, as `of` does.
 
-        All three are built in one pass over the counts, in half of the time of three passes.
+        One pass over the counts builds all three, in half of the time of three passes.
 
         Examples
         --------
@@ -117,7 +118,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         even, whole = _even(statistics), cls.of(statistics, leading=leading)
         largest = max(held.max(initial=0) for held in (whole.dense, whole.counts))
         if even.dtype.kind == "f" or largest > _LARGEST_EXACT:
-            # with rounded numbers, whole minus even is not exactly the odd half
+            # the counts were rounded, so `whole` minus `even` is not exactly the odd half
             even_rows = cls.of(statistics, half=0, leading=leading)
             return whole, even_rows, cls.of(statistics, half=1, leading=leading)
         size, rows = whole.words.size + 1, whole.sparse_places.size
@@ -150,10 +151,10 @@ array([3], dtype=int32), array([1.], dtype=float32))
         right: NDArray[np.float64],
         expected: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """(r, k) `R right` with `R = P / (left right')`, 0 where P is 0; R is not stored.
+        """Return the (r, k) product `R right`, where `R = P / (left right')`.
 
-        Both sides are divided by the expected frequencies of the words before they are rounded, so
-        that likelihoods of all words are near 1.
+        R is 0 where P is 0, and is not stored. `left` and `right` are divided by the expected
+        frequencies of the words before they are rounded, so that all likelihoods are near 1.
 
         left : (r, k) float64, rows of the words of the block; trailing columns of zeros can be
             missing
@@ -177,14 +178,14 @@ array([3], dtype=int32), array([1.], dtype=float32))
         return quotients(sums, own)
 
     def products(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(r, k) `P right`, with `right` as for `ratios`."""
+        """Return the (r, k) product `P right`, with `right` as for `ratios`."""
         lefts = np.zeros((self.scales.size, 0), dtype=self.counts.dtype)
         return self._summed(lefts, 0, right, 1.0)
 
     def _summed(
         self, lefts: NDArray[Any], topics: int, right: NDArray[np.float64], least: float
     ) -> NDArray[np.float64]:
-        """(r, k) `ratios` for sides that are prepared already; the left one has `topics` topics."""
+        """Return (r, k) `ratios`, for left and right sides that are divided and padded already."""
         rights, columns, wide = *self._both_ways(right), right.shape[1]
         sums = np.zeros((len(lefts), wide))
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)
@@ -213,10 +214,10 @@ array([3], dtype=int32), array([1.], dtype=float32))
         means: NDArray[np.float64] | None = None,
         shares: Sequence[float] = (0.0,),
     ) -> NDArray[np.float64]:
-        """(r, shares + 1): sums of `P log((1 - s) left right' + s means means')` over each row.
+        """Return sums of `P log((1 - s) left right' + s means means')` over each row.
 
-        There is a column for each share s; the last column is the sum of P. Other arguments are as
-        for `ratios`.
+        The result, (r, shares + 1), has a column for each share s; the last column is the sum of P.
+        Other arguments are as for `ratios`.
 
         means : (n,) float64, for shares above 0
         """
@@ -263,20 +264,20 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _dense_rows(
         self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """The left side of dense rows, padded to whole groups of rows, and zeros for their sums."""
+        """Return the left side of dense rows, padded to whole groups, and zeros for their sums."""
         number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
         dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
         dense[:number] = lefts[self.dense_places, :k]
         return dense, np.zeros((len(dense), columns))
 
     def _both_ways(self, right: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The right side with a row for each core word, padded to registers, and its transpose."""
+        """Return the right side, padded to registers, and its transpose."""
         rights = self._filled(right)
         columns = rights[:, : _filled_up(right.shape[1], _TOPICS)]
         return rights, np.ascontiguousarray(columns.T)
 
     def _filled(self, side: NDArray[np.float64]) -> NDArray[Any]:
-        """A side in the type of the counts, with columns padded to whole registers."""
+        """Convert a side to the type of the counts, with columns padded to whole registers."""
         filled = np.zeros((len(side), _filled_up(side.shape[1], _LANES)), self.counts.dtype)
         filled[:, : side.shape[1]] = side
         return filled
@@ -285,10 +286,10 @@ array([3], dtype=int32), array([1.], dtype=float32))
 def _kept(
     entries: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """Starts of rows from their numbers of entries, and the entries without unused space."""
+    """Return the starts of rows, and their entries without the unused space."""
     starts = np.concatenate([[0], np.cumsum(entries)])
     for array in (words, counts):
-        # views, which copy nothing
+        # shrink in place, which copies nothing
         array.resize(int(starts[-1]), refcheck=False)
     return starts, words, counts
 
@@ -299,9 +300,9 @@ def _filled_up(number: int, size: int) -> int:
 
 
 def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:
-    """(r, core) pair counts of one half of the documents, 0 the even and 1 the odd one.
+    """Return the (r, core) pair counts of one half of the documents: 0 is even, 1 is odd.
 
-    The statistics are one block of rows. Raises InvalidInput if they have no halves.
+    The statistics are those of one block of rows. Raises InvalidInput if they have no halves.
 
     Examples
     --------
@@ -316,7 +317,7 @@ def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:
 
 
 def _even(statistics: Statistics) -> NDArray[Any]:
-    """(r, core) pair counts of the even half."""
+    """Return the (r, core) pair counts of the even half."""
     if statistics.even_pair_counts is None:
         raise InvalidInput(
             "the statistics have no halves of the documents, which are needed here",
@@ -326,7 +327,7 @@ def _even(statistics: Statistics) -> NDArray[Any]:
 
 
 def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Pair counts without copies, and the array to subtract: even pair counts for the odd half."""
+    """Return pair counts, and the array to subtract from them: for the odd half, the even half."""
     pairs = statistics.pair_counts if half != 0 else _even(statistics)
     taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
     return read_only(pairs), read_only(taken)

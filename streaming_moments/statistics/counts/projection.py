@@ -1,4 +1,4 @@
-"""ProjectedBatch: a batch of counts prepared for the kernels; joins of several batches."""
+"""ProjectedBatch: a batch of counts prepared for the kernels, or several batches joined."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _LARGEST_PACKED = 2**16
 class ProjectedBatch:
     """Batch prepared for the kernels: entries by word, and `y = Q' x_core`.
 
-    Made once for a batch and used by each row block. It only stores arrays that the kernels read,
-    to save memory and transfer between workers.
+    It is made once for a batch, and all row blocks use it. To save memory and transfer between
+    workers, it only stores arrays that the kernels read.
 
     basis : Q
     lengths : (documents,) int64, in vocabulary tokens
-    word_counts, weighted_counts : (n,) int64, counts of each word in tokens, and weighted by
-        document
+    word_counts, weighted_counts : (n,) int64, number of tokens of each word, and the same with the
+        weights of the documents
     starts : (n + 1,) int64, start of each word's entries
     odd_starts : (n,) int64, start of the entries of the odd half, which follow those of the even
         half
-    documents, values : (entries,) int32, document of the entries by word, and their count times the
-        weight of the document
+    documents, values : (entries,) int32, document of each entry, in the order of words, and its
+        count times the weight of the document
     projections : (documents, s) float32 y, whole numbers. They are exact: `w c max|y|^2 < 2^62` and
         `max|y| <= 128 c` imply `max|y| < 2^23`. Kernels wait for this array, and float32 has half
         the bytes of float64.
@@ -54,7 +54,7 @@ class ProjectedBatch:
         count 1, and of its other core words
     packed : (numbers,) uint16, the words with count 1, and word and count of the others; empty if
         words, counts or sums of products are too large
-    batch : entries by document, if they are not packed
+    batch : the counts of each document, if they are not packed; else None
     """
 
     basis: Basis
@@ -77,8 +77,8 @@ class ProjectedBatch:
     def of(cls, batch: CountBatch, basis: Basis) -> ProjectedBatch:
         """Project a batch.
 
-        Raises BoundExceeded if a single document could exceed 2^62: cut it into passages. Raises
-        ForeignStatistics if batch and basis have different vocabularies.
+        Raises BoundExceeded if the sums of a single document could exceed 2^62; cut it into
+        passages then. Raises ForeignStatistics if batch and basis have different vocabularies.
         """
         if (batch.n_words, batch.vocabulary) != (basis.n_words, basis.vocabulary):
             raise ForeignStatistics(
@@ -139,7 +139,7 @@ class ProjectedBatch:
 
     @property
     def document_frequencies(self) -> NDArray[np.int64]:
-        """(n,) int64, documents with each word."""
+        """Number of documents with each word, (n,) int64."""
         return np.diff(self.starts)
 
     @property
@@ -170,7 +170,8 @@ class ProjectedBatch:
     def bound(self) -> float:
         """Most that the batch adds to an entry of a sum.
 
-        For pairs this is C2, which exceeds the bound of triples if terms of y cancel.
+        The bound is the larger one of the bounds of triples and pairs. The bound of pairs is C2; it
+        is larger if terms of y cancel.
         """
         return max(self.triple_bound, float(self.totals.bound))
 
@@ -184,12 +185,13 @@ class ProjectedBatch:
     ) -> None:
         """Add the pairs of the batch to the first rows of a block, and to optional arrays.
 
-        pair_counts : (r, core) int64, `P += X' V X[:, :core] - diag(sum w x)`, V the diagonal
-            matrix of the weights w
-        codocuments : (r', core) int64 or None, `D += (X > 0)' (X > 0)`, r' at most r
-        even_pair_counts : (r, core) int64 or None, as `pair_counts`, X of the documents of the even
-            half
-        chosen : (r,) bool, rows to add to, by default all; a batch that is not packed adds to all
+        pair_counts : (r, core) int64, `P += X' V X[:, :core] - diag(sum w x)`, where V is the
+            diagonal matrix of the weights w
+        codocuments : (r', core) int64 or None, `D += (X > 0)' (X > 0)`, where r' is at most r
+        even_pair_counts : (r, core) int64 or None, like `pair_counts`, for documents of the even
+            half only
+        chosen : (r,) bool, rows to add to, by default all; a batch that is not packed ignores this
+            and adds to all rows
         """
         if self.batch is None:
             none = np.zeros((0, pair_counts.shape[1]), dtype=np.int64)
@@ -235,15 +237,15 @@ class ProjectedBatch:
             )
 
     def largest_products(self, block: RowBlock) -> NDArray[np.int64]:
-        """(r,) upper bounds of the products of two words in the rows of a block."""
+        """Return (r,) upper bounds of summed products of two words, for the rows of a block."""
         return self.weighted_counts[block.rows] * self.largest
 
 
 def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int) -> bool:
     """Whether counts fit in 16 bits, and sums of products in the bits that a cell has for them.
 
-    `weighted_counts` is (n,) int64, weighted counts of each word. `largest` is the largest count of
-    a word in a document. `documents` is the number of documents in a sum, which takes the other
+    `weighted_counts` is (n,) int64, the weighted count of each word. `largest` is the largest count
+    of a word in a document. `documents` is the number of documents in a sum; it takes the other
     bits of a cell.
 
     Examples
@@ -256,7 +258,7 @@ def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int)
 
 
 def _count_bits(documents: int) -> int:
-    """Bits of a cell that a number of documents takes."""
+    """Return how many bits of a cell a number of documents takes."""
     return max(documents.bit_length(), 1)
 
 
@@ -283,7 +285,8 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     long = np.zeros(bounds.size, dtype=np.bool_)
-    if bounds.sum() < LARGEST_FLOAT_SUM / 2:  # the exact sum is below twice the rounded one
+    # the exact sum of the bounds is below twice the rounded sum
+    if bounds.sum() < LARGEST_FLOAT_SUM / 2:
         return long
     order = np.argsort(bounds, kind="stable")
     long[order] = np.cumsum(bounds[order]) >= LARGEST_FLOAT_SUM

@@ -13,27 +13,28 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.counts.whitening import Whitening
 
-# Rows that are unpacked at a time: with 64 columns (rows, s, s) float64 take 8 MB.
+# Number of rows that are unpacked at a time. With 64 columns, (rows, s, s) float64 take 8 MB.
 _ROWS = 256
 
 
 def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[NDArray[np.float64]]:
-    """Slices `H_i = W' M3_i W` of the model's third moment, for the rows of the block in order.
+    """Yield slices `H_i = W' M3_i W` of the model's third moment, for rows of a block in order.
 
     With `G = P + diag(moment_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
 
         C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 moment_counts_i w_i w_i'
 
-    counts triples of distinct positions only (Theorem 1). The next terms are the corrections of the
-    model's form, scaled so that `H_i = O diag(m_i) O'` with m_i the row of the topic matrix.
+    counts triples of distinct positions only (Theorem 1). To these the function adds the
+    corrections of the model's form. They are scaled so that `H_i = O diag(m_i) O'`, where m_i is
+    the row of the topic matrix.
 
-    The constants of row i are those of the documents in which word i is counted. So a word added
-    later is estimated from later documents, by Theorem 1 on that part of the corpus. Core words are
-    counted in all documents.
+    The constants of row i are those of the documents in which word i is counted. So a word that was
+    added later is estimated from later documents, by Theorem 1 on that part of the corpus. Core
+    words are counted in all documents.
 
-    Yields packed upper triangles, (rows, k (k + 1) / 2) float64, at most 256 rows at a time. The
-    whitening is from the core moments of the same statistics, which are one block of r rows.
-    `streaming_moments.fit_by` runs it over all rows.
+    Yields packed upper triangles, (rows, k (k + 1) / 2) float64, of at most 256 rows at a time.
+    `statistics` are one block of r rows, and `whitening` is from the core moments of the same
+    statistics. `streaming_moments.fit_by` runs this function over all rows.
     """
     form, k, u = whitening.form, whitening.n_topics, whitening.first
     W, B = whitening.vectors, whitening.coefficients
@@ -49,7 +50,8 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
         slices -= products[:, k:]
         own = pack(w[:, :, None] * w[:, None, :])
         cross = v[:, :, None] * w[:, None, :]
-        # products uses P, not G, and so lacks counts * own: add this once here instead of twice
+        # `products` uses P instead of G, so it lacks `counts * own`, which the formula subtracts
+        # once and adds twice: add it once
         slices -= pack(cross + cross.transpose(0, 2, 1)) - counts[:, None] * own
         C1, C2, C3 = (constant[rows] for constant in every)
 
@@ -72,11 +74,11 @@ def rotated_diagonals(
     rotation: NDArray[np.float64],
     leading: int | None = None,
 ) -> NDArray[np.float64]:
-    """Rows of the topic matrix, `m_i = diag(O' H_i O)`, each computed alone.
+    """Estimate rows of the topic matrix, `m_i = diag(O' H_i O)`, independently of one another.
 
-    (r, k) estimates, not yet distributions, for one block of r rows and a (k, k) orthogonal O. Only
-    the diagonals are computed, in the rotated coordinates, at a k-th of the cost of the slices.
-    With `leading` only that many first rows of the block.
+    Returns (r, k) estimates, which are not distributions yet, for one block of r rows and a (k, k)
+    orthogonal O. Only the diagonals are computed, in the rotated coordinates. This costs a k-th of
+    the slices. With `leading`, only that many first rows of the block are estimated.
     """
     form, every = whitening.form, row_constants(statistics, whitening.form)
     turned = replace(
@@ -121,7 +123,7 @@ def _parts(rows: int) -> Iterator[slice]:
 def _row_terms(
     statistics: Statistics, whitening: Whitening, rows: slice
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Moment counts (r,) and rows of W (r, k), zero outside the core."""
+    """Return moment counts (r,), and rows of W (r, k), which are zero outside the core."""
     W = whitening.vectors
     counts = statistics.moment_counts[rows].astype(np.float64)
     words = np.arange(statistics.basis.n_words)[statistics.block.rows][rows]

@@ -35,7 +35,7 @@ SIGNED = frozenset({"triple_sketch"})  # names of arrays whose entries may be be
 
 @dataclass(frozen=True, eq=False)
 class WordArrays(Generic[L, Number]):
-    """Arrays with one row for each word of a row block, in whole numbers or weighted.
+    """Arrays with one row for each word of a row block: whole numbers or weighted sums.
 
     `MomentStatistics` defines each array; `statistic_shapes` has its shape, and whether it exists.
     """
@@ -74,7 +74,7 @@ class WordArrays(Generic[L, Number]):
 
     @property
     def row_lengths(self) -> RowLengths[L]:
-        """For each row, the documents (by length) in whose counts it is included."""
+        """Lengths of the documents that are counted in each row."""
         return RowLengths(self.length_histogram, self.later)
 
 
@@ -94,7 +94,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
     block : RowBlock
         Row block of r words, r_core of them core words.
     length_histogram : LengthHistogram
-        Documents by length, the same in each block of the same documents.
+        Number of documents of each length; all blocks of the same documents have the same.
     word_counts : (r,) int64
         `sum x_i`, in tokens.
     document_frequencies : (r,) int64
@@ -106,12 +106,13 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
     codocuments : (r_core, core) int64 or None
         `sum [x_i > 0][x_h > 0]`, in documents; None if not gathered.
     later : tuple of (int, LengthHistogram)
-        Words added later, as in `RowLengths`: first row, and the documents counted in it.
+        Words added later, as in `RowLengths`: first row, and lengths of the documents counted in
+        it.
     weighted_counts : (r,) int64 or None
         `sum w x_i`; None if documents are pooled, because it then equals `word_counts`.
     even_pair_counts : (r, core) int64 or None
-        `pair_counts` of the even half of the documents; None if not gathered. The difference to
-        `pair_counts` is that of the odd half: see `CountBatch.odd`.
+        `pair_counts` of the even half of the documents; None if not gathered. `pair_counts` minus
+        this array is that of the odd half; see `CountBatch.odd`.
 
     Examples
     --------
@@ -155,7 +156,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         codocuments: bool = True,
         halves: bool = True,
     ) -> MomentStatistics:
-        """Empty statistics: the identity of `+`."""
+        """Return empty statistics, the identity of `+`."""
         return cls.of_projected([], basis, block, codocuments, halves)
 
     @classmethod
@@ -167,7 +168,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         codocuments: bool = True,
         halves: bool = True,
     ) -> MomentStatistics:
-        """The statistics of a batch of documents.
+        """Gather the statistics of a batch of documents.
 
         Parameters
         ----------
@@ -205,9 +206,9 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         codocuments: bool = True,
         halves: bool = True,
     ) -> MomentStatistics:
-        """Statistics of several batches; needs no more arrays than those of one block.
+        """Gather the statistics of several batches, with the arrays of only one block.
 
-        It also holds joined batches, with at most the bytes of the arrays.
+        Batches that are joined take at most as many bytes as these arrays.
         """
         arrays = zero_arrays(basis, block, codocuments, halves)
         histogram, bound = LengthHistogram.zero(basis.weights), 0.0
@@ -217,7 +218,8 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
             for projected in of_basis(basis, batches):
                 histogram = histogram + projected.totals.whole
                 bound += projected.triple_bound
-                # C2 bounds the pair counts; it exceeds the bound of triples if terms of y cancel
+                # also check C2, the bound of the pair counts: if terms of y cancel, it is larger
+                # than the bound of the triples
                 refuse_overflow(max(bound, histogram.C2))
                 yield projected
 
@@ -272,12 +274,12 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """Row arrays by name, with the optional ones that are gathered."""
+        """Return the row arrays by name, with the optional arrays that were gathered."""
         names = statistic_shapes(self.basis, self.block, *self.optional)
         return {name: getattr(self, name) for name in names}
 
     def require_non_negative(self) -> None:
-        """Refuse a state in which a count is negative.
+        """Raise InvalidInput if a count is negative.
 
         Raises
         ------
@@ -315,7 +317,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         return max(squares, self.length_histogram.C2)
 
     def require_same(self, basis: Basis, block: RowBlock, codocuments: bool, halves: bool) -> None:
-        """Refuse to combine with statistics of another basis, other rows or arrays.
+        """Raise ForeignStatistics for another basis, other rows or other optional arrays.
 
         Raises
         ------
@@ -349,9 +351,10 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
 def statistic_shapes(
     basis: Basis, block: RowBlock, codocuments: bool, halves: bool, n_words: int | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """Shape of each int64 row array of `MomentStatistics` by name, also for only the first words.
+    """Return the shape of each int64 row array of `MomentStatistics` by name.
 
-    Arrays of one number a word are sums of what `ProjectedBatch` has under the same name.
+    With `n_words`, the shapes are for only that many first words. Arrays with one number for each
+    word are sums of arrays of the same name in `ProjectedBatch`.
 
     Examples
     --------
@@ -378,7 +381,7 @@ def statistic_shapes(
 def zero_arrays(
     basis: Basis, block: RowBlock, codocuments: bool, halves: bool
 ) -> dict[str, NDArray[np.int64]]:
-    """Zero arrays with the `statistic_shapes`."""
+    """Return arrays of zeros with the `statistic_shapes`."""
     shapes = statistic_shapes(basis, block, codocuments, halves)
     return {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
 

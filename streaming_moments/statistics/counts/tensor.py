@@ -1,4 +1,4 @@
-"""Whitened third moment of counted documents, and the way back to words."""
+"""Whitened third moment of counted documents, and the map from whitened vectors to words."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.counts.whitening import Whitening
 
-# Rows of pair counts that are converted to float64 at a time: with 4,096 core words 8 MB.
+# Number of rows of pair counts that are converted to float64 at a time. With 4,096 core words they
+# take 8 MB.
 _ROWS = 256
-# Directions whose sketches are unpacked at a time: with 64 columns they take half a megabyte.
+# Number of directions whose sketches are unpacked at a time. With 64 columns they take half a
+# megabyte.
 _DIRECTIONS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class TensorSums:
-    """Sums over rows for the whitened third moment; those of several blocks can be added.
+    """Sums over rows for the whitened third moment; the sums of several blocks can be added.
 
     totals : C1, C2, C3 of the form, the same for all blocks
     first : (k,) float64 `sum moment_counts_i w_i`
@@ -63,9 +65,9 @@ class TensorSums:
         )
 
     def tensor(self, whitening: Whitening) -> NDArray[np.float64]:
-        """(k, k, k) float64: `T = M3(W, W, W)`; for all rows it is symmetric up to rounding.
+        """Return `T = M3(W, W, W)`, (k, k, k) float64, from the sums and their whitening.
 
-        The whitening must be that of the sums.
+        If the sums are over all rows, T is symmetric up to rounding.
         """
         k, B, form, u = self.n_topics, whitening.coefficients, whitening.form, whitening.first
         C1, C2, C3 = self.totals
@@ -87,7 +89,7 @@ class TensorSums:
 
 
 def tensor_sums_bytes(columns: int, n_topics: int) -> int:
-    """Bytes of the large arrays of the `TensorSums` for k topics on s columns.
+    """Return the bytes of the large arrays of the `TensorSums` for k topics and s columns.
 
     Examples
     --------
@@ -98,20 +100,20 @@ def tensor_sums_bytes(columns: int, n_topics: int) -> int:
 
 
 def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
-    """Sums over the core rows of a block for the whitened third moment.
+    """Sum the core rows of a block for the whitened third moment.
 
-    W has no rows outside the core, so the slices of core words would suffice. None of them is
-    computed, because that would take k times the work. Instead the sketch is read once, for these
-    sums over the rows i, with `v = G W`:
+    W has no rows outside the core, so the slices of core words would suffice. But to compute them
+    would take k times the work. Instead the function reads the sketch once, for these sums over the
+    rows i, with `v = G W`:
 
         C3 T = B' (sum w_i (x) T_i) B - sum (v_i (x) w_i w_i' in its three orders)
                + 2 sum moment_counts_i w_i (x) w_i w_i'
 
     The last sum is the same in all three orders, so a third of it is added to each. B is applied
-    once, to the sums of all rows: if it were applied to each small block, that would be most of the
-    work.
+    once, to the sums of all rows: to apply it to each small block would be most of the work.
 
-    The whitening is from the core moments of the same statistics, which are one block of rows.
+    `statistics` are one block of rows, and `whitening` is from the core moments of the same
+    statistics.
     """
     W, core = whitening.vectors, statistics.basis.core
     words = np.arange(core)[statistics.block.rows]
@@ -126,7 +128,8 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
             weighted.sum(axis=0),
             w.T @ products,
             w.T @ statistics.triple_sketch[rows].astype(np.float64),
-            # v is products + weighted; a third of the last sum cancels 2/3 of weighted
+            # v is `products + weighted`; a third of the last sum of the formula cancels two thirds
+            # of `weighted`
             (products + weighted / 3).T @ pack(w[:, :, None] * w[:, None, :]),
         )
 
@@ -137,10 +140,10 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
 
 
 def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
-    """`T = M3(W, W, W) = sum_i w_i (x) H_i` over the core rows of a block; those of blocks add up.
+    """Return `T = M3(W, W, W) = sum_i w_i (x) H_i` over the core rows of a block.
 
-    (k, k, k) float64: summed over all blocks it is symmetric up to rounding. Arguments as of
-    `tensor_sums`.
+    The result is (k, k, k) float64. The sum over all blocks is symmetric up to rounding. Arguments
+    are those of `tensor_sums`.
     """
     return tensor_sums(statistics, whitening).tensor(whitening)
 
@@ -148,11 +151,11 @@ def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.
 def unwhitened_rows(
     statistics: Statistics, whitening: Whitening, leading: int | None = None
 ) -> NDArray[np.float64]:
-    """(r, k) rows of `A W = sum_j w_j^1/2 m_j o_j'` for all words of a block.
+    """Return (r, k) rows of `A W = sum_j w_j^1/2 m_j o_j'` for all words of a block.
 
-    For exact moments this is, inside the core, the pseudo-inverse of W', which maps whitened
+    For exact moments, the rows of core words are the pseudo-inverse of W', which maps whitened
     vectors back to words. `A = M2 - a M1 M1'` also has a row for every other word, from the
-    documents that count it. With `leading` only that many first rows of the block.
+    documents in which it is counted. With `leading`, return only that many first rows.
     """
     form, core = whitening.form, len(whitening.images)
     rows = statistics.word_counts.size if leading is None else leading

@@ -87,9 +87,9 @@ class Vocabulary:
 class TermFrequencies:
     """m terms of a sample with their frequencies, in no particular order.
 
-    word_counts : (m,) int64, occurrences of each term, in tokens
-    document_frequencies : (m,) int64, documents that hold each term
-    documents : documents in the sample
+    word_counts : (m,) int64, number of tokens of each term
+    document_frequencies : (m,) int64, number of documents with each term
+    documents : number of documents in the sample
     """
 
     terms: Sequence[str]
@@ -104,11 +104,11 @@ def select_terms(
     min_documents: int = 5,
     max_document_fraction: float = 0.5,
 ) -> NDArray[np.int64]:
-    """Indices of the terms chosen for a vocabulary, by decreasing frequency, then by term.
+    """Return the indices of the terms for a vocabulary, by decreasing frequency, then by term.
 
-    (n,) int64 with `1 <= n <= size`. A term must occur in at least `min_documents` documents of the
-    sample, and in at most the share `max_document_fraction`, in (0, 1]. Raises InvalidInput if no
-    term is left; the message counts the terms that each condition refused.
+    The result is (n,) int64 with `1 <= n <= size`. A term must occur in at least `min_documents`
+    documents of the sample, and in at most a share of `max_document_fraction`, in (0, 1]. Raises
+    InvalidInput if no term is left; the message says how many terms each condition refused.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def select_terms(
 def frequent_terms(
     frequencies: TermFrequencies, size: int, min_documents: int, max_document_fraction: float
 ) -> NDArray[np.int64]:
-    """Same as `select_terms`, but may return no terms."""
+    """Return the same as `select_terms`, but without an error if no term is left."""
     if size < 1:
         raise InvalidInput(f"vocabulary size is {size}; it must be at least 1")
     if not 0 < max_document_fraction <= 1:
@@ -157,10 +157,10 @@ def shares_left_out(
     min_documents: int,
     max_document_fraction: float,
 ) -> dict[str, float]:
-    """Share of all tokens that are not among the `chosen` terms, and the parts of this share.
+    """Return the share of all tokens that are not among the `chosen` terms, and its three parts.
 
-    The parts are too common terms, too rare terms, and terms beyond the vocabulary size. All are 0
-    without tokens.
+    The parts are the shares of too common terms, of too rare terms, and of terms beyond the
+    vocabulary size. Without tokens, all shares are 0.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def shares_left_out(
 def _refused(
     frequencies: TermFrequencies, min_documents: int, max_document_fraction: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Masks of the terms that are too rare, and of those that are too common."""
+    """Return the mask of the terms that are too rare, and the mask of those too common."""
     rare = frequencies.document_frequencies < min_documents
     common = frequencies.document_frequencies > max_document_fraction * frequencies.documents
     return rare, common

@@ -49,7 +49,7 @@ class WeightedStatistics(WordArrays[WeightedLengths, np.float64]):
 
     @classmethod
     def of(cls, parts: Iterable[tuple[float, MomentStatistics]]) -> WeightedStatistics:
-        """Weighted sum of statistics of one row block; holds two of them in memory.
+        """Sum weighted statistics of one row block; two of them are in memory at a time.
 
         Raises
         ------
@@ -83,6 +83,6 @@ Statistics = MomentStatistics | WeightedStatistics
 def row_constants(
     statistics: Statistics, form: Form
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Divisors of single words, pairs and triples for each row of the block, (r,) float64 each."""
+    """Return divisors of words, pairs and triples for each row of a block, each (r,) float64."""
     words = np.arange(statistics.basis.n_words)[statistics.block.rows]
     return statistics.row_lengths.constants(words, form)

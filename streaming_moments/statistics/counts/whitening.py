@@ -21,11 +21,11 @@ from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
-_TOLERANCE = (
-    1e-7  # iterations stop when one more block increases the eigenvalues by a smaller share
-)
+# iterations stop when one more block increases the eigenvalues by a smaller share than this
+_TOLERANCE = 1e-7
 _MOST_BLOCKS = 24
-_ROWS = 256  # rows that are converted at a time: with 32,768 core words 64 MB as float64
+# number of rows that are converted to float64 at a time; with 32,768 core words they take 64 MB
+_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class CoreMoments:
 
     pair_counts : (core, core) int64 P inside the core; float64 if documents are weighted
     word_counts : (core,) int64, weighted counts of the core words; float64 likewise
-    length_histogram : gives the totals for the form
+    length_histogram : lengths of the documents, from which the totals of a form follow
     """
 
     pair_counts: NDArray[Any]
@@ -43,7 +43,7 @@ class CoreMoments:
 
     @classmethod
     def of(cls, statistics: Statistics) -> CoreMoments:
-        """Core moments of the statistics of all rows, which share their memory."""
+        """Return the core moments of statistics of all rows, without copying them."""
         core = statistics.basis.core
         pairs, counts = statistics.pair_counts[:core], statistics.moment_counts[:core]
         return cls(pairs, counts, statistics.row_lengths.whole)
@@ -57,7 +57,7 @@ class CoreMoments:
 
 @dataclass(frozen=True, eq=False)
 class CoreMomentsByRows:
-    """Core moments whose pair counts do not fit on one worker; products are computed row by row.
+    """Core moments whose pair counts do not fit on one worker, and are multiplied row by row.
 
     `word_counts` and lengths are as in `CoreMoments`.
     """
@@ -89,7 +89,7 @@ def core_product(
 ) -> NDArray[np.float64]:
     """Multiply rows of `P / divisor`, from `core_rows`, by a (core, m) block.
 
-    Few rows at a time are converted to floating point.
+    To save memory, only a few rows at a time are converted to floating point.
     """
     product = np.empty((len(parts), block.shape[1]))
     for start in range(0, len(parts), _ROWS):
@@ -99,7 +99,7 @@ def core_product(
 
 
 def core_rows(statistics: Statistics) -> NDArray[Any]:
-    """(core rows, core + 1) of a row block: pair counts and word counts, copied."""
+    """Copy the pair counts and word counts of the core rows of a block, (core rows, core + 1)."""
     rows = statistics.block.size(statistics.basis.core)
     counts = statistics.moment_counts[:rows, None]
     return np.hstack([statistics.pair_counts[:rows], counts])
@@ -110,7 +110,7 @@ AnyCoreMoments = CoreMoments | CoreMomentsByRows
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """`W = Q B` with `W' A W = I`, A being the model's second moment inside the core.
+    """`W = Q B` with `W' A W = I`, where A is the model's second moment inside the core.
 
     coefficients : (s, k) float64 B
     vectors : (core, k) float64 W
@@ -140,7 +140,7 @@ class Whitening:
 
     @property
     def captured(self) -> float:
-        """`min L_j / lambda_j`: near 1 the basis captures all topics, near 0 it misses one."""
+        """`min L_j / lambda_j`: near 1 the basis captures all topics, near 0 it misses a topic."""
         return float((self.spectrum / self.exact_spectrum).min())
 
     def leading(self, n_topics: int) -> Whitening:
@@ -167,12 +167,12 @@ def whiten(
 ) -> Whitening:
     """Whiten the second moment `A = M2 - a M1 M1'` of the form on the basis.
 
-    With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`: `B = R^-1 V L^-1/2`.
-    Ruffini et al. 2018, Theorem 3 for A; Algorithm 1, line 2, for the whitening.
+    With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`, it is `B = R^-1 V L^-1/2`. In
+    Ruffini et al. 2018, Theorem 3 defines A, and line 2 of Algorithm 1 the whitening.
 
-    The basis is Q, (core, s), and k at most s. `seen` is the result of `seen_through` for the same
-    moments, if it is known. Raises NotIdentifiable for more topics than columns of the basis, or
-    than positive eigenvalues.
+    The basis is Q, (core, s), and k is at most s. `seen` is the result of `seen_through` for the
+    same moments, if it is known. Raises NotIdentifiable if there are more topics than columns of
+    the basis, or than positive eigenvalues.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def whiten(
 
 
 def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixture()) -> int:
-    """Number of topics that `whiten` can find: positive eigenvalues of A projected on the basis.
+    """Return how many topics `whiten` can find: positive eigenvalues of A projected on the basis.
 
     Examples
     --------
@@ -207,9 +207,9 @@ def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixtur
 
 
 def require_columns(n_topics: int, basis: Basis) -> None:
-    """Refuse more topics than the basis has columns."""
+    """Raise NotIdentifiable for more topics than the basis has columns."""
     if n_topics > basis.columns:
-        # a basis has no more columns than core words
+        # a basis cannot have more columns than core words, so the core must grow too
         larger = f"{{rebase.max_topics:{n_topics}}}"
         if n_topics > basis.core:
             larger = "a larger {rebase.max_topics} and {rebase.core}"
@@ -223,7 +223,7 @@ def require_columns(n_topics: int, basis: Basis) -> None:
 
 
 def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
-    """Refuse more topics than positive eigenvalues."""
+    """Raise NotIdentifiable for more topics than positive eigenvalues."""
     if positive < n_topics:
         raise NotIdentifiable(
             f"{n_topics} topics are asked for, but the second moment has "
@@ -252,20 +252,20 @@ class SeenMoments:
     def of(
         cls, M1: NDArray[np.float64], M2: NDArray[np.float64] | PairsByRows, basis: Basis
     ) -> SeenMoments:
-        """Project (core,) and (core, core) moments."""
+        """Project (core,) first and (core, core) second moments on a basis."""
         orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
         images = M2 @ orthonormal
         return cls(orthonormal, triangle, orthonormal.T @ M1, images, orthonormal.T @ images)
 
     def eigenpairs(self, form: Form) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Decreasing eigenvalues of the second moment A of a form, and its (s, s) eigenvectors."""
+        """Return decreasing eigenvalues and (s, s) eigenvectors of a form's second moment A."""
         projected = self.pairs - form.mean_share * np.outer(self.mean, self.mean)
         values, vectors = np.linalg.eigh((projected + projected.T) / 2)
         order = np.argsort(-values)
         return values[order], vectors[:, order]
 
     def whitened(self, basis: Basis, n_topics: int, form: Form) -> Whitening:
-        """Whitening of a form, with the projected spectrum in place of the unknown exact one.
+        """Return the whitening of a form; its `exact_spectrum` is only the projected spectrum.
 
         Raises NotIdentifiable if there are fewer positive eigenvalues than topics.
         """
@@ -289,14 +289,14 @@ class SeenMoments:
 
 
 def positive(values: NDArray[np.float64]) -> int:
-    """Number of eigenvalues above rounding errors."""
-    # a direction below the rounding of the largest eigenvalue is noise, not a topic
+    """Return the number of eigenvalues above rounding errors."""
+    # eigenvalues below the rounding error of the largest one are noise, not topics
     rounding = values.max() * values.size * np.finfo(float).eps
     return int((values > max(rounding, 0.0)).sum())
 
 
 def seen_through(core: AnyCoreMoments, basis: Basis, form: Form) -> SeenMoments:
-    """Project the moments inside the core on a basis; only the divisors of the form matter.
+    """Project the moments inside the core on a basis; of the form, only its divisors matter.
 
     Raises NotIdentifiable if no document has three words.
     """
@@ -322,13 +322,13 @@ def _leading_eigenvalues(
     number: int,
     guess: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(number,) largest eigenvalues of `M2 - ratio M1 M1'`, decreasing."""
+    """Return the `number` largest eigenvalues of `M2 - ratio M1 M1'`, decreasing."""
     core = M1.size
     if core <= 256 or number * 4 >= core:
         whole = M2 @ np.eye(core) if isinstance(M2, PairsByRows) else M2
         A = whole - ratio * np.outer(M1, M1)
         return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
-    # the projected eigenvectors are a good start, so a few blocks suffice
+    # start from `guess`, the projected eigenvectors, so that a few blocks suffice
     values, _ = leading_eigenpairs(
         lambda block: M2 @ block - ratio * np.outer(M1, M1 @ block), guess, _TOLERANCE, _MOST_BLOCKS
     )

@@ -1,4 +1,4 @@
-"""Edges, each once, and batches of them prepared for addition."""
+"""Batches of different edges, and the same batches prepared for addition."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from streaming_moments.statistics.halves import odd_half
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.views.statistics import EVEN, ViewTotals
 
-# Most nodes: an edge is stored as one integer of 62 bits.
+# A graph has fewer nodes than this, so that one integer of 62 bits identifies an edge.
 MOST_NODES = 1 << 31
-# Nodes are divided into this many parts. The neighbours of a node in one part are one view of it.
+# Nodes are divided into this many parts. The neighbours of a node that are in one part are one view
+# of the node.
 PARTS = 3
 
 
@@ -28,8 +29,8 @@ PARTS = 3
 class EdgeTotals(ViewTotals):
     """Totals that all row blocks of the same edges share.
 
-    `triples` is the number of edges counted. `n_documents` also includes `without`, the skipped
-    edges. Of these, `loops` join a node to itself; the others are repeated.
+    `triples` is the number of edges counted. `n_documents` also includes `without`, the number of
+    skipped edges. Of the skipped edges, `loops` join a node to itself; the others are repeated.
     """
 
     loops: int = 0
@@ -41,20 +42,20 @@ class EdgeTotals(ViewTotals):
 
     @property
     def repeated(self) -> int:
-        """Number of edges that were skipped because they occurred before in the shard."""
+        """Number of edges that were skipped because they had occurred earlier in the shard."""
         return self.without - self.loops
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeBatch:
-    """Edges, each once.
+    """Different edges of a graph, without loops.
 
     Parameters
     ----------
     ends : (edges, 2) int32
-        Source and target of each, as rows of the nodes.
+        Source and target of each edge, as row numbers of the nodes.
     loops, repeated : int
-        Number of edges skipped: of a node to itself, and repeated ones.
+        Numbers of skipped edges: of edges that join a node to itself, and of repeated edges.
 
     Examples
     --------
@@ -76,7 +77,7 @@ class EdgeBatch:
         nodes: int,
         directed: bool = False,
     ) -> EdgeBatch:
-        """Edges in any order; there may be loops and repeated edges."""
+        """Make a batch of edges in any order; skip loops and repeated edges."""
         given = np.asarray(ends, dtype=np.int64).reshape(-1, 2)
         keys, loops = edge_keys(given, nodes, directed)
         unique = np.unique(keys)
@@ -89,7 +90,9 @@ class EdgeBatch:
 
 
 def edge_keys(ends: NDArray[np.int64], nodes: int, directed: bool) -> tuple[NDArray[np.int64], int]:
-    """Integer key of each edge, equal for equal edges, without loops; and number of loops.
+    """Return an integer key of each edge that is not a loop, and the number of loops.
+
+    Equal edges have equal keys.
 
     Examples
     --------
@@ -104,17 +107,17 @@ def edge_keys(ends: NDArray[np.int64], nodes: int, directed: bool) -> tuple[NDAr
 
 
 def ends_of(keys: NDArray[np.int64], nodes: int) -> NDArray[np.int32]:
-    """(edges, 2) int32 ends of `edge_keys`."""
+    """Return the (edges, 2) int32 ends of edges with these `edge_keys`."""
     return np.stack([keys // nodes, keys % nodes], axis=1).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedEdges:
-    """Ends of edges: a node, and the node at the other end.
+    """Ends of edges: for each end, its node and the node at the other end of the edge.
 
-    nodes, others : (ends,) int32 rows, sorted by the part of the node at the other end
+    nodes, others : (ends,) int32 row numbers of both nodes, sorted by the part of `others`
     even : (ends,) bool, whether the edge is in the even half, by its hash
-    bounds : first end of each part of the nodes, and the number of ends
+    bounds : index of the first end of each part, and the number of ends
     sketch : Q; None if all neighbours are stored
     """
 
@@ -129,7 +132,7 @@ class PreparedEdges:
     def of(
         cls, batch: EdgeBatch, nodes: int, sketch: Basis | None, directed: bool, halves: bool
     ) -> PreparedEdges:
-        """Prepare a batch; raises InvalidInput for an end outside `0..n-1`."""
+        """Prepare a batch for addition; raises InvalidInput for an end outside `0..n-1`."""
         ends = batch.ends
         if ends.size and not 0 <= ends.min() <= ends.max() < nodes:
             raise InvalidInput(
@@ -199,7 +202,7 @@ class PreparedEdges:
 
 
 def part_name(part: int) -> str:
-    """Name of the array for a part of the nodes.
+    """Return the name of the array for a part of the nodes.
 
     Examples
     --------
@@ -210,7 +213,7 @@ def part_name(part: int) -> str:
 
 
 def even_half(ends: NDArray[np.int32], directed: bool) -> NDArray[np.bool_]:
-    """(edges,) bool, whether an edge is in the even half; depends only on the ends of the edge.
+    """Return whether each edge is in the even half, (edges,) bool; only its ends decide.
 
     Examples
     --------
@@ -225,7 +228,7 @@ def even_half(ends: NDArray[np.int32], directed: bool) -> NDArray[np.bool_]:
 
 
 def joined_edges(prepared: Sequence[PreparedEdges]) -> PreparedEdges:
-    """Join the edges of some batches to one batch, in which the edges of each part are adjacent."""
+    """Join some batches to one batch, in which the ends of each part are adjacent."""
     head = prepared[0]
     if len(prepared) == 1:
         return head

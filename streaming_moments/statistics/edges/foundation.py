@@ -34,7 +34,7 @@ from streaming_moments.statistics.views.three_views import (
     words_described,
 )
 
-# Most nodes of a graph with all neighbours stored: 8 n^2 bytes, 32 MB.
+# All neighbours can be stored in a graph of at most this many nodes n: 8 n^2 bytes, 32 MB.
 WHOLE_NODES = 2048
 
 
@@ -42,10 +42,10 @@ WHOLE_NODES = 2048
 class EdgesFoundation(ThreeViews):
     """Definition of the statistics of the edges of a graph; a `Foundation`.
 
-    The nodes are divided into three parts. The row of a node has, for each part, the number of its
-    edges into the part, and the sum of `Q_a` over the other ends a of these edges. The three parts
-    are views of the node, which are independent given its memberships. For a small graph the row
-    has the number of edges to each other node.
+    The nodes are divided into three parts. For each part, the row of a node has the number of its
+    edges to nodes of the part, and the sum of `Q_a` over these nodes a. The three parts are views
+    of the node, which are independent given its memberships. In a small graph, the row of a node
+    has the number of edges to each other node instead.
 
     Parameters
     ----------
@@ -100,12 +100,12 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """False, because in all store formats the ends of an edge decide its half."""
+        """False: stores need not note it, as the ends of an edge decide in all store formats."""
         return False
 
     @property
     def rows(self) -> int:
-        """Nodes n."""
+        """Number of nodes n."""
         return self.nodes.n_words
 
     @property
@@ -124,7 +124,7 @@ class EdgesFoundation(ThreeViews):
         return {"nodes": self.nodes}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays: Q, if any. Attributes: nodes, direction, and whether halves are stored."""
+        """Return arrays (Q, if any) and attributes (nodes, direction, and if halves are stored)."""
         arrays = {} if self.sketch is None else {"Q": self.sketch.matrix}
         attributes = {"nodes": describe_words(self.nodes), "directed": self.directed}
         return arrays, {**attributes, "halves_kept": self.halves}
@@ -145,21 +145,21 @@ class EdgesFoundation(ThreeViews):
         return cls(nodes, sketch, bool(attributes["directed"]), bool(attributes["halves_kept"]))
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name, without those of halves."""
+        """Return the shape of each row array of a block by name, without the arrays of halves."""
         columns = self.rows if self.sketch is None else self.sketch.columns
         size = block.size(self.rows)
         return {part_name(part): (size, 1 + columns) for part in range(self.n_parts)}
 
     def totals(self, tables: Arrays, rows: int | None = None) -> EdgeTotals:
-        """Totals from `EdgeTotals.tables`."""
+        """Restore totals from `EdgeTotals.tables`."""
         return EdgeTotals.of_tables(tables)
 
     def prepared(self, batch: EdgeBatch) -> PreparedEdges:
-        """Prepare the ends of a batch; raises as `PreparedEdges.of`."""
+        """Prepare the ends of a batch; raises the errors of `PreparedEdges.of`."""
         return PreparedEdges.of(batch, self.rows, self.sketch, self.directed, self.halves)
 
     def rejection_reason(self, totals: EdgeTotals) -> str | None:
-        """Reason to reject the edges if none of them joins two known nodes, else None."""
+        """Return why to reject the edges if none of them joins two known nodes, else None."""
         if totals.edges:
             return None
         return (
@@ -169,13 +169,13 @@ class EdgesFoundation(ThreeViews):
         )
 
     def of_edges(self, batch: EdgeBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
-        """Statistics of edges; raises as `prepared`."""
+        """Return the statistics of edges; raises the errors of `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: Any
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics violate."""
+        """Yield the identities that stored statistics violate."""
         ends = 1 if self.directed else 2
         expected = {"": ends * totals.edges, EVEN: ends * totals.even_triples}
         found = dict.fromkeys(expected if self.halves else [""], 0)

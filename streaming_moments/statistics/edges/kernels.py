@@ -21,9 +21,9 @@ def add_sketches(
 ) -> None:
     """For every end a of an edge, add `[1, Q_a]` to the row of the node at the other end.
 
-    Rows outside the block are skipped. The even half is also added to `even_sums`, which may have
-    no rows. `sketch` (core + 1, 1 + s) has a row for each node, and a last one for all nodes
-    outside the core.
+    Rows outside the block are skipped. Edges of the even half are also added to `even_sums`, unless
+    that has no rows. `sketch` (core + 1, 1 + s) has a row for each core node, and a last row for
+    all nodes outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1
     halves = even_sums.shape[0] > 0
@@ -48,9 +48,9 @@ def add_neighbours(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """Add 1 to the degree of every node, and to its column of the node at the other end.
+    """For each end of an edge, add 1 to the degree of its node and to the column of the other.
 
-    Rows outside the block and the even half are handled as by `add_sketches`.
+    Rows outside the block and edges of the even half are handled as in `add_sketches`.
     """
     halves = even_sums.shape[0] > 0
     for end in range(nodes.size):

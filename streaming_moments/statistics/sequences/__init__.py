@@ -1,4 +1,4 @@
-"""Sequences of symbols: sums over windows of three, independent of the cuts between pieces."""
+"""Sequences of symbols: sums over windows of three, wherever sequences are cut into pieces."""
 
 from typing import TYPE_CHECKING
 

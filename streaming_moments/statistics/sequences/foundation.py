@@ -46,14 +46,14 @@ class SequencesFoundation(ThreeViews):
     alphabet : Vocabulary
         The n symbols by decreasing frequency.
     sketch : Basis
-        Q, of the alphabet.
+        Q of the alphabet.
     halves : bool
         Whether the sums of half of the sequences are stored separately, for error bars.
     joins : bool
         Whether sequences have names, by which their pieces are joined across shards.
     by_content : bool
-        Whether the name of a sequence decides its half, or its symbols if it has no name. Otherwise
-        its place in the shard decides, as in stores of earlier formats without names.
+        Whether the name of a sequence decides its half, or its symbols if it has no name. If False,
+        its position in the shard decides, as in stores of earlier formats without names.
 
     Examples
     --------
@@ -94,12 +94,12 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether stores must note that content decides halves; with names it always does."""
+        """Whether stores must note that content decides halves; names always decide."""
         return self.halves and self.by_content and not self.joins
 
     @property
     def rows(self) -> int:
-        """Symbols n."""
+        """Number of symbols n."""
         return self.sketch.n_words
 
     @property
@@ -113,7 +113,7 @@ class SequencesFoundation(ThreeViews):
         return {"symbols": self.alphabet}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays: Q. Attributes: symbols, whether halves are stored and pieces are joined."""
+        """Return arrays (Q) and attributes (symbols, and whether there are halves and pieces)."""
         attributes = {"alphabet": describe_words(self.alphabet), "halves_kept": self.halves}
         return {"Q": self.sketch.matrix}, {**attributes, **({"joins": True} if self.joins else {})}
 
@@ -134,18 +134,18 @@ class SequencesFoundation(ThreeViews):
         return cls(alphabet, sketch, kept, joins, by_content)
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name, without those of halves."""
+        """Return the shape of each row array of a block by name, without the arrays of halves."""
         size, width = block.size(self.rows), 1 + self.sketch.columns
         return {TRIPLES: (size, width, width), FIRST: (size,)}
 
     def totals(self, tables: Arrays, rows: int | None = None) -> SequenceTotals:
-        """Totals that `SequenceTotals.tables` described."""
+        """Restore totals from `SequenceTotals.tables`."""
         return SequenceTotals.of_tables(tables)
 
     def with_seams(self, statistics: ViewStatistics) -> ViewStatistics:
-        """Statistics of whole sequences from statistics of pieces that were counted separately.
+        """Return statistics of whole sequences from those of pieces that were counted separately.
 
-        They equal those of one pass over the sequences, bit for bit, for any cuts between pieces.
+        Wherever the sequences were cut, the result equals one pass over them, bit for bit.
         """
         seams = self._seams(statistics.totals)
         sums = {name: array.copy() for name, array in statistics.sums.items()}
@@ -154,17 +154,17 @@ class SequencesFoundation(ThreeViews):
         return replace(statistics, totals=totals, sums=sums)
 
     def totals_with_seams(self, totals: SequenceTotals) -> SequenceTotals:
-        """Totals of whole sequences from totals of pieces that were counted separately."""
+        """Return totals of whole sequences from those of pieces that were counted separately."""
         return _whole(totals, self._seams(totals))
 
     def prepared(self, batch: SymbolBatch) -> PreparedWindows:
-        """Prepare the windows of a batch; raises as `PreparedWindows.of`."""
+        """Prepare the windows of a batch; raises the errors of `PreparedWindows.of`."""
         return PreparedWindows.of(batch, self.sketch, self.halves)
 
     def rejection_reason(self, totals: ViewTotals) -> str | None:
-        """Reason to reject the sequences if none has a window of three known symbols, else None.
+        """Return why to reject the sequences if none has three known symbols in a row, else None.
 
-        If they can continue in other shards, sequences without a known symbol are rejected.
+        If sequences can continue in other shards, they are rejected only if no symbol is known.
         """
         if totals.triples or (self.joins and totals.n_tokens):
             return None
@@ -180,7 +180,7 @@ class SequencesFoundation(ThreeViews):
         )
 
     def of_sequences(self, batch: SymbolBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of chunks of sequences; raises as `prepared`."""
+        """Return the statistics of chunks of sequences; raises the errors of `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def _seams(self, totals: Any) -> PreparedWindows:

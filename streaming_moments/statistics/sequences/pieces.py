@@ -1,8 +1,8 @@
-"""Pieces: parts of named sequences in shards, so that parts in different shards are joined.
+"""Pieces: parts of named sequences, so that the parts in different shards can be joined.
 
-A piece has its place in the sequence and two symbols at each end, because windows across a seam
-contain no others. The windows across seams of a version follow from its pieces, so they are not
-stored, and pieces are added and subtracted like counts.
+A piece stores its place in the sequence and the two symbols at each end, because windows across the
+seam between two pieces contain no other symbols. The windows across seams follow from the pieces of
+a version, so they are not stored. Pieces are added and subtracted like counts.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from streaming_moments.errors import PiecesOverlap
 from streaming_moments.statistics.base import Arrays, adds_own
 from streaming_moments.statistics.views.statistics import ViewTotals
 
-ABSENT = -2  # stands for a missing symbol of a short piece; -1 is a symbol outside the alphabet
+# value for a symbol that a short piece does not have; -1 is a symbol outside the alphabet
+ABSENT = -2
 _TABLE = "pieces"
-# Columns of the table. KEY: hash of the name. BEGIN and END: first and last place. NUMBERED:
-# whether places are numbers. LENGTH: number of symbols. EDGES: first two and last two symbols.
-# NAME: beginning of the name. _SIGN: how often the piece was added.
+# Columns of the table of pieces. KEY: hash of the name. BEGIN and END: first and last place of the
+# piece in its sequence. NUMBERED: whether places are numbers. LENGTH: number of symbols. EDGES:
+# first two and last two symbols. NAME: beginning of the name. _SIGN: how often the piece was added.
 KEY, BEGIN, END = slice(0, 2), slice(2, 4), slice(4, 6)
 NUMBERED, LENGTH = 6, 7
 EDGES, NAME = slice(8, 12), slice(12, 15)
 _SIGN = 15
-# Bytes of a piece while pieces are sorted and joined: measured 5.5 times the 128 bytes of its row.
+# Bytes that a piece takes while pieces are sorted and joined. Measured: 5.5 times the 128 bytes of
+# its row.
 JOINING_BYTES = 6 * 128
 _NAME_BYTES = 24
 _SHOWN = 3
@@ -39,10 +41,10 @@ _SHOWN = 3
 class Pieces:
     """Pieces of sequences: a commutative group under `+`.
 
-    Places are pairs of integers in lexicographic order. If they are numbers, a piece is joined to
-    the piece that begins at the next number after its last place. If they only give an order, it is
-    joined to the next piece. `chunks` are (pieces, 16) int64 rows in any order, each with the
-    number of times it was added.
+    Places in a sequence are pairs of integers in lexicographic order. If places are consecutive
+    numbers, a piece is joined to the piece that begins at the number after its last place. If
+    places only give an order, a piece is joined to the next one. `chunks` are (pieces, 16) int64
+    rows in any order; each row says how often its piece was added.
 
     Examples
     --------
@@ -63,13 +65,13 @@ class Pieces:
         lengths: NDArray[np.int64],
         edges: NDArray[np.int64] | Sequence[Sequence[int]],
     ) -> Self:
-        """Pieces of m sequences, given their names.
+        """Make m pieces of the sequences with these names.
 
-        places : (m, 4) int64, first and last place, two integers each
+        places : (m, 4) int64, first and last place of each piece, two integers each
         numbered : whether places are consecutive numbers
-        lengths : (m,) int64, symbols
-        edges : (m, 4) int64, the first two symbols and, in pieces of three symbols or more, the
-            last two; `ABSENT` in place of all others
+        lengths : (m,) int64, number of symbols of each piece
+        edges : (m, 4) int64, the first two symbols of each piece, and the last two if it has three
+            symbols or more; `ABSENT` where a piece has no such symbol
         """
         if not names:
             return cls()
@@ -112,7 +114,7 @@ class Pieces:
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
-        """(pieces, 16) int64 rows by sequence and place, each once, without subtracted rows."""
+        """Sum of the chunks: (pieces, 16) int64 rows, each once, ordered by sequence and place."""
         if not self.chunks:
             return np.empty((0, 16), dtype=np.int64)
         rows = np.concatenate(self.chunks)
@@ -126,7 +128,7 @@ class Pieces:
         return np.asarray(rows[signs != 0])
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """The array from which the pieces are restored, by its name; empty without pieces."""
+        """Return the array from which pieces can be restored, by name; no array without pieces."""
         return {_TABLE: self.table} if len(self) else {}
 
     @classmethod
@@ -136,14 +138,14 @@ class Pieces:
 
     @property
     def follows(self) -> NDArray[np.bool_]:
-        """(pieces,) bool, whether a piece has the same sequence as the one before it."""
+        """Whether each piece is of the same sequence as the piece before it, (pieces,) bool."""
         found = np.zeros(len(self), np.bool_)
         found[1:] = (self.table[1:, KEY] == self.table[:-1, KEY]).all(axis=1)
         return found
 
     @property
     def joined(self) -> NDArray[np.bool_]:
-        """(pieces,) bool, whether a piece continues directly where the one before it ends."""
+        """Whether each piece begins directly where the piece before it ends, (pieces,) bool."""
         found, table = self.follows, self.table
         ends, begins = table[:-1, END], table[1:, BEGIN]
         next_one = (begins[:, 0] - ends[:, 0] == 1) & (begins[:, 1] == 0) & (ends[:, 1] == 0)
@@ -152,11 +154,11 @@ class Pieces:
 
     @property
     def lacking(self) -> bool:
-        """Whether a piece was subtracted without having been added."""
+        """Whether a piece was subtracted more often than it was added."""
         return bool((self.table[:, _SIGN] < 0).any())
 
     def gaps(self) -> list[str]:
-        """Number of gaps: places where a piece does not begin where the previous one ends."""
+        """Describe each gap, where a piece does not begin where the previous piece ends."""
         return [self._seam(place) for place in np.flatnonzero(self.follows & ~self.joined).tolist()]
 
     def require_apart(self) -> None:
@@ -198,12 +200,12 @@ class SequenceTotals(ViewTotals):
     pieces: Pieces = field(default_factory=Pieces)
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """All numbers, and the pieces if there are any."""
+        """Return the array of all numbers, and that of the pieces if there are any."""
         return {**super().tables(), **self.pieces.tables()}
 
     @classmethod
     def of_tables(cls, tables: Arrays) -> Self:
-        """Restore totals from `tables`; zero if empty."""
+        """Restore totals from `tables`; without tables all numbers are 0."""
         return replace(super().of_tables(tables), pieces=Pieces.of_tables(tables))
 
     @property
@@ -223,7 +225,7 @@ class SequenceTotals(ViewTotals):
 
 
 def keys_of(names: Sequence[str]) -> NDArray[np.int64]:
-    """(names, 2) int64, a 128-bit hash of each name; an odd first number means the odd half.
+    """Hash each name to 128 bits, (names, 2) int64; an odd first number means the odd half.
 
     Examples
     --------
@@ -237,7 +239,7 @@ def keys_of(names: Sequence[str]) -> NDArray[np.int64]:
 def edges_of(
     offsets: NDArray[np.int64], symbols: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(pieces, 2) first and (pieces, 2) last symbols; `ABSENT` for those that a piece lacks."""
+    """Return the first two and last two symbols of each piece, (pieces, 2); `ABSENT` if missing."""
     sizes = np.diff(offsets)
     first = np.full((sizes.size, 2), ABSENT, dtype=np.int64)
     last = first.copy()

@@ -1,4 +1,4 @@
-"""Seams: windows across pieces of a sequence, as corrections of separately counted pieces."""
+"""Seams: corrections of separately counted pieces for the windows that span several pieces."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from streaming_moments.statistics.sequences.windows import UNKNOWN, PreparedWind
 
 
 def seams_of(pieces: Pieces, sketch: Basis, halves: bool) -> PreparedWindows:
-    """Corrections of sums in which pieces were counted as if each were a whole sequence.
+    """Return corrections of sums in which each piece was counted as if it were a whole sequence.
 
-    Adds windows across seams, with at most two symbols of one side, and removes beginnings of
-    pieces that continue a sequence. A window spans two pieces, or more if a piece is short.
+    They add the windows across seams, which have at most two symbols on either side. They subtract
+    the first symbol of each piece that continues a sequence, which was counted as the beginning of
+    a sequence. A window spans two pieces, or more if a piece between them is short.
 
     Examples
     --------
@@ -38,7 +39,8 @@ def seams_of(pieces: Pieces, sketch: Basis, halves: bool) -> PreparedWindows:
     several[:-1] |= follows[1:]
     table, follows, joined = pieces.table[several], follows[several], joined[several]
     lengths, odd = table[:, LENGTH], (table[:, KEY.start] & 1).astype(np.bool_)
-    # a long piece is replaced by its ends, with a separator between them that no window spans
+    # replace each long piece by its ends, with a separator between them, so that no window has
+    # symbols of both ends
     between = np.where(lengths > 2, UNKNOWN, ABSENT)[:, None]
     edges = table[:, EDGES]
     ends = np.hstack([edges[:, :2], between, edges[:, 2:]])

@@ -22,7 +22,7 @@ from streaming_moments.statistics.views.statistics import EVEN, LARGEST_FLOAT_SU
 
 FIRST = "first_counts"
 UNKNOWN = -1
-# Most symbols: a window is stored as one integer of 62 bits.
+# An alphabet has at most this many symbols, so that one integer of 62 bits identifies a window.
 MOST_SYMBOLS = 1 << 20
 
 
@@ -31,13 +31,13 @@ class SymbolBatch:
     """Chunks of sequences, each with the two symbols before it.
 
     A window is counted with the chunk that has its last symbol, and the first symbol of a sequence
-    with its first chunk. So each window is counted once, wherever sequences are cut. Windows with a
-    symbol outside the alphabet are skipped.
+    with the first chunk of the sequence. So each window is counted once, wherever sequences are
+    cut. Windows with a symbol outside the alphabet are skipped.
 
     Parameters
     ----------
     offsets : (chunks + 1,) int64
-        Start of the symbols of each chunk, its context first.
+        Start of the symbols of each chunk, which begin with its context.
     symbols : (symbols,) int32
         Rows of the alphabet, -1 for unknown symbols.
     context : (chunks,) int8
@@ -45,9 +45,9 @@ class SymbolBatch:
     begins : (chunks,) bool
         Whether a sequence begins with the chunk.
     odd : (chunks,) bool
-        Whether the sequence is in the odd half.
+        Whether the sequence of the chunk is in the odd half.
     short : int
-        Sequences that end in the batch with fewer than three symbols in all.
+        Number of sequences that end in the batch and have fewer than three symbols in all.
     pieces : Pieces
         Pieces of sequences that can continue in other shards; each piece counts as a sequence.
 
@@ -89,7 +89,7 @@ class SymbolBatch:
         sequences: Sequence[Sequence[int] | NDArray[np.int64]],
         odd: NDArray[np.bool_] | None = None,
     ) -> SymbolBatch:
-        """Whole sequences of symbols; by default their symbols decide their halves."""
+        """Make a batch of whole sequences; by default, their symbols decide their halves."""
         sizes = np.array([len(one) for one in sequences], dtype=np.int64)
         joined = [np.asarray(one, dtype=np.int32) for one in sequences]
         symbols = np.concatenate([np.empty(0, np.int32), *joined])
@@ -102,7 +102,7 @@ class SymbolBatch:
         symbols: NDArray[np.int32],
         odd: NDArray[np.bool_] | None = None,
     ) -> SymbolBatch:
-        """Whole sequences, one after another in `symbols`."""
+        """Make a batch of whole sequences, which are one after another in `symbols`."""
         sizes = np.diff(offsets)
         if odd is None:
             odd = odd_half(row_keys(offsets, symbols))
@@ -110,7 +110,7 @@ class SymbolBatch:
         return cls(offsets, symbols, context, begins, odd, int((sizes < 3).sum()))
 
     def select(self, start: int, stop: int) -> SymbolBatch:
-        """The chunks from `start` to `stop`, without pieces and counts of short sequences."""
+        """Return chunks `start..stop-1`, without `pieces`, and with 0 as `short`."""
         require_range(start, stop, self.documents)
         begin, end = self.offsets[start], self.offsets[stop]
         own = slice(start, stop)
@@ -134,18 +134,18 @@ class SymbolBatch:
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(chunks,) int64 number of symbols of each chunk, without its context."""
+        """Number of symbols of each chunk without its context, (chunks,) int64."""
         return np.asarray(np.diff(self.offsets) - self.context, dtype=np.int64)
 
     @cached_property
     def own(self) -> NDArray[np.bool_]:
-        """(symbols,) bool, symbols that are not context."""
+        """Mask of the symbols that are not the context of their chunk, (symbols,) bool."""
         places = np.arange(self.symbols.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
         return np.asarray(places >= np.repeat(self.context, np.diff(self.offsets)))
 
     @property
     def windows(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """(windows, 3) symbols of the windows, and whether each is in the odd half."""
+        """Symbols of the windows, (windows, 3), and whether each window is in the odd half."""
         sizes = np.diff(self.offsets)
         last = np.arange(self.symbols.size)
         inside = last - np.repeat(self.offsets[:-1], sizes) >= 2
@@ -157,7 +157,7 @@ class SymbolBatch:
 
     @property
     def firsts(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """First symbols of the sequences that begin with a known one, and their halves."""
+        """First symbols of sequences, if known, and whether these sequences are in the odd half."""
         begun = self.begins & (np.diff(self.offsets) > 0)
         found = self.symbols[self.offsets[:-1][begun]]
         return found[found >= 0], self.odd[begun][found >= 0]
@@ -167,10 +167,11 @@ class SymbolBatch:
 class PreparedWindows:
     """Distinct windows with their counts, sorted by middle symbol, half, left and right symbol.
 
-    cells, counts : (kinds,) int64, as `kernels.add_windows` takes them
-    firsts, odd_firsts : (n,) int64, first symbols of the sequences of both halves
-    sketch : of the alphabet
-    totals : of the sequences; symbols outside the alphabet are not tokens
+    cells, counts : (kinds,) int64, distinct windows and their counts for `kernels.add_windows`
+    firsts, odd_firsts : (n,) int64, how many sequences begin with each symbol, in both halves
+        together and in the odd half
+    sketch : the sketch of the alphabet
+    totals : totals of the sequences; symbols outside the alphabet are not tokens
     """
 
     cells: NDArray[np.int64]
@@ -182,7 +183,7 @@ class PreparedWindows:
 
     @classmethod
     def of(cls, batch: SymbolBatch, sketch: Basis, halves: bool) -> PreparedWindows:
-        """Prepare a batch; raises InvalidInput for a symbol outside `-1..n-1`."""
+        """Prepare a batch for addition; raises InvalidInput for a symbol outside `-1..n-1`."""
         n = sketch.n_words
         if batch.symbols.size and not -1 <= batch.symbols.min() <= batch.symbols.max() < n:
             raise InvalidInput(
@@ -256,7 +257,7 @@ class PreparedWindows:
 def counted(
     cells: NDArray[np.int64], counts: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct cells in increasing order, with their counts.
+    """Return distinct cells in increasing order, with the sum of the counts of each.
 
     Examples
     --------
@@ -275,7 +276,7 @@ def counted(
 
 
 def joined_windows(prepared: Sequence[PreparedWindows]) -> PreparedWindows:
-    """Join the windows of some batches in one batch."""
+    """Join the windows of some batches to one batch."""
     head = prepared[0]
     if len(prepared) == 1:
         return head

@@ -1,4 +1,4 @@
-"""Sets of features of rows, counted as documents that have each word at most once."""
+"""Sets of features, counted as documents in which each word occurs at most once."""
 
 from typing import TYPE_CHECKING
 

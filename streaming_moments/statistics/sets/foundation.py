@@ -35,20 +35,20 @@ from streaming_moments.statistics.views.three_views import (
 class SetsFoundation:
     """Definition of the statistics of sets of features; a `Foundation`.
 
-    A row is counted as a document that has each of its features once: pairs and triples of distinct
-    features are exact integers, and rows without any feature are counted, too.
+    A row is counted as a document that has each of its features once. So the sums of pairs and
+    triples of distinct features are exact integers. Rows without any feature are counted, too.
 
     Parameters
     ----------
     features : Vocabulary
         Names of the n features, by decreasing frequency in a pilot.
     basis : Basis
-        Q of the features, which sketches triples; the identity stores all of them.
+        Q of the features, which sketches triples; the identity stores all triples.
     halves : bool
         Whether the pair counts of half of the rows are stored separately, for error bars.
     by_content : bool
-        Whether the features of a row decide its half; otherwise its place does. Use it only if rows
-        rarely repeat: error bars grow with the root of the repetitions.
+        Whether the features of a row decide its half; otherwise its position does. Use True only if
+        rows rarely repeat, because error bars grow with the root of the number of repetitions.
 
     Examples
     --------
@@ -71,7 +71,8 @@ class SetsFoundation:
     by_length: ClassVar[bool] = False
     adds_words: ClassVar[bool] = False
     whole: ClassVar[bool] = True
-    """True, because pairs of all features are stored, so halves need no table of triples."""
+    """True, because the pairs of all features are stored, so that halves need no table of triples.
+    """
     joined_bytes: ClassVar[int] = 0
     joins: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False
@@ -84,7 +85,7 @@ class SetsFoundation:
 
     @staticmethod
     def distinct(batch: CountBatch) -> CountBatch:
-        """The same rows, with each feature of a row counted once."""
+        """Return the same rows, with each feature of a row counted once."""
         if not (batch.counts > 1).any():
             return batch
         return replace(batch, counts=np.ones_like(batch.counts))
@@ -106,7 +107,7 @@ class SetsFoundation:
 
     @property
     def rows(self) -> int:
-        """Features n."""
+        """Number of features n."""
         return self.features.n_words
 
     @property
@@ -115,7 +116,7 @@ class SetsFoundation:
         return {"features": self.features}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays: Q. Attributes: the features, and whether halves are stored."""
+        """Return arrays (Q) and attributes (the features, and if halves are stored)."""
         attributes = {"features": describe_words(self.features), "halves_kept": self.halves}
         return {"Q": self.basis.matrix}, attributes
 
@@ -123,7 +124,7 @@ class SetsFoundation:
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
         """Restore the foundation from its `parts`.
 
-        Raises LookupError, TypeError or InvalidInput if they do not describe one.
+        Raises LookupError, TypeError or InvalidInput if the parts do not describe a foundation.
         """
         features = words_described(attributes["features"])
         basis = Basis(arrays["Q"], features.n_words, features.fingerprint)
@@ -131,11 +132,11 @@ class SetsFoundation:
         return cls(features, basis, bool(halves), bool(by_content))
 
     def names(self) -> dict[str, str]:
-        """The fingerprint."""
+        """Return the fingerprint, for the manifest of a segment."""
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; with `rows`, for that many first features."""
+        """Return the shape of each row array of a block; `rows` is a number of first features."""
         return self._counted.shapes(block, rows)
 
     def compresses(self, name: str) -> bool:
@@ -143,17 +144,17 @@ class SetsFoundation:
         return self._counted.compresses(name)
 
     def totals(self, tables: Arrays, rows: int | None = None) -> RowLengths[LengthHistogram]:
-        """Sizes of the rows; with `rows`, counted only in that many first features."""
+        """Restore the sizes of sets; with `rows`, only that many first features were counted."""
         return self._counted.totals(tables, rows)
 
     def statistics(
         self, block: RowBlock, totals: RowLengths[LengthHistogram], arrays: Arrays
     ) -> MomentStatistics:
-        """The statistics whose arrays were read back."""
+        """Return statistics from stored arrays."""
         return self._counted.statistics(block, totals, arrays)
 
     def require_own(self, statistics: MomentStatistics) -> None:
-        """Refuse statistics of other features or another sketch."""
+        """Raise ForeignStatistics for statistics of other features or another sketch."""
         self._counted.require_own(statistics)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
@@ -168,7 +169,7 @@ class SetsFoundation:
         return None
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Largest number of features with which a row adds less than `bound` to each sum."""
+        """Return the most features with which a row adds less than `bound` to each sum."""
         return self._counted.tokens_below(bound, most)
 
     def require_bounded(self, bound: float) -> None:
@@ -178,25 +179,25 @@ class SetsFoundation:
     def joined(
         self, batches: Iterable[ProjectedBatch], most_bytes: int
     ) -> Iterator[ProjectedBatch]:
-        """The same rows in fewer batches."""
+        """Yield the same rows in fewer batches."""
         return self._counted.joined(batches, most_bytes)
 
     def sums(self, block: RowBlock) -> BlockSums:
-        """Sums of a block of features, to which prepared batches are added."""
+        """Return empty sums of a block of features, to which prepared batches can be added."""
         return self._counted.sums(block)
 
     def of(
         self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()
     ) -> MomentStatistics:
-        """The statistics of prepared batches; zero without batches."""
+        """Return the statistics of prepared batches; without batches, all sums are 0."""
         return self._counted.of(batches, block)
 
     def of_sets(self, batch: CountBatch, block: RowBlock = RowBlock()) -> MomentStatistics:
-        """The statistics of some rows; raises as `prepared`."""
+        """Return the statistics of some rows; raises the errors of `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: RowLengths[LengthHistogram]
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics break."""
+        """Yield the identities that stored statistics violate."""
         return self._counted.problems(blocks, totals)

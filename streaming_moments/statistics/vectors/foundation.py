@@ -40,22 +40,26 @@ from streaming_moments.statistics.views.statistics import (
 )
 from streaming_moments.statistics.views.three_views import ViewSums
 
-# Most bytes of a row. Smaller sums form a single row, because fewer files are faster.
+# A row of the sums has at most this many bytes. Smaller sums form a single row, because fewer files
+# are faster.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
-"""Most columns of a sketch with fourth moments, which grow with the fourth power."""
+"""Largest number of columns of a sketch with fourth moments, whose number grows with its fourth
+power.
+"""
 _SINGLE_BITS = 24
 _LARGEST_SINGLE = 2.0**_SINGLE_BITS
-_AT_A_TIME = 1024  # rows that are converted to floats at a time, so that they fit in the cache
+# number of rows that are converted to floats at a time, so that they fit in the cache
+_AT_A_TIME = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class VectorsFoundation:
     """Definition of the statistics of dense rows; a `Foundation`.
 
-    A row becomes a point x (d,) of the grid. Its sketch is `y = (Q'x + half) >> shift` (s,), where
-    `half` rounds to the nearest integer.
+    A row is rounded to a point x (d,) of the grid. Its sketch is `y = (Q'x + half) >> shift` (s,),
+    where `half` makes the shift round to the nearest integer.
 
     Parameters
     ----------
@@ -66,14 +70,14 @@ class VectorsFoundation:
     shift : (s,) uint8
         Bits by which each column is shifted right.
     squares : bool
-        Whether `sum x_i x_h^2` is stored, for variances by component and coordinate.
+        Whether `sum x_i x_h^2` is stored, for a variance of each coordinate in each component.
     fourth : bool
         Whether fourth moments of the sketch are stored, for factors without skewness.
     halves : bool
         Whether the sums of half of the rows are stored separately, for error bars.
     by_content : bool
-        Whether the integers of a row on the grid decide its half; otherwise its place in the shard
-        does, as in stores of earlier formats.
+        Whether the integers of a row on the grid decide its half; otherwise its position in the
+        shard does, as in stores of earlier formats.
 
     Raises
     ------
@@ -134,7 +138,7 @@ class VectorsFoundation:
         if not matrix.shape[1] or np.linalg.matrix_rank(matrix.astype(float)) < matrix.shape[1]:
             raise InvalidInput(
                 f"the {matrix.shape[1]} columns of the sketch are missing or linearly dependent; "
-                "give fewer, or a larger pilot"
+                "give fewer columns, or a larger pilot"
             )
         if self.largest_gain >= LARGEST_FLOAT_SUM:
             raise InvalidInput(
@@ -183,7 +187,7 @@ class VectorsFoundation:
 
     @property
     def basis(self) -> NDArray[np.float64]:
-        """(d, s) `Q 2^-shift`: y is `basis' x` up to rounding."""
+        """Matrix `Q 2^-shift`, (d, s), with which y is `basis' x` up to rounding."""
         return np.ldexp(self.matrix.astype(np.float64), -self.shift.astype(np.int64))
 
     @cached_property
@@ -193,7 +197,7 @@ class VectorsFoundation:
 
     @property
     def joined_bytes(self) -> int:
-        """Bytes of the sums of all row blocks, and of temporary arrays."""
+        """Bytes of the sums of all row blocks, and of the temporary arrays of `joined`."""
         held = 8 * sum(self.sizes.values()) * (1 + self.halves)
         return held + bytes_beside(self.dimension, self.columns, self.squares, self.fourth)
 
@@ -208,19 +212,20 @@ class VectorsFoundation:
         return largest_gain(self.grid, self.matrix, self.shift, self.squares, self.fourth)
 
     def gains(self, sketches: NDArray[np.int64], norms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(N,) most that each row adds to an entry of a sum."""
+        """Return the most that each row adds to an entry of a sum, (N,)."""
         most = np.abs(sketches).max(axis=1, initial=0)
         found = np.maximum(np.maximum(norms, most**3), most * norms)
         if self.squares:
-            # adds 1, as the root is rounded down
+            # add 1, because the root is rounded down
             found = np.maximum(found, (np.sqrt(norms).astype(np.int64) + 1) * norms)
         if self.fourth:
             found = np.maximum(found, most**4)
         return np.asarray(found, dtype=np.int64)
 
     def sketched(self, rows: NDArray[np.int16]) -> NDArray[np.int32]:
-        """(N, s) sketches y of rows of the grid."""
-        # an entry of Q'x is at most the norm of x times that of Q's column
+        """Return the (N, s) sketches y of rows of the grid."""
+        # An entry of Q'x is at most the norm of x times the norm of a column of Q. If that is small
+        # enough, float32 is exact.
         peak = np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max()
         exact = peak * reach_of(self.grid) < _LARGEST_SINGLE and self.shift.max() < _SINGLE_BITS
         kind: Any = np.float32 if exact else np.float64
@@ -235,7 +240,7 @@ class VectorsFoundation:
         return sketches
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays: offset, Q, shifts. Attributes: rest of the grid, and which sums are stored."""
+        """Return arrays (offset, Q, shifts) and attributes (rest of the grid, which sums exist)."""
         arrays: dict[str, NDArray[Any]] = {
             "offset": self.grid.offset,
             "Q": self.matrix,
@@ -262,11 +267,11 @@ class VectorsFoundation:
         return cls(grid, arrays["Q"], arrays["shift"], *rule)
 
     def names(self) -> dict[str, str]:
-        """The fingerprint."""
+        """Return the fingerprint, for the manifest of a segment."""
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; those of the even half are the same."""
+        """Return the shape of each row array of a block by name, also of those of the even half."""
         held = block.size(self.rows)
         whole = {name: (held, -(-size // self.rows)) for name, size in self.sizes.items()}
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
@@ -277,23 +282,23 @@ class VectorsFoundation:
         return True
 
     def totals(self, tables: Arrays, rows: int | None = None) -> VectorTotals:
-        """Totals that `VectorTotals.tables` described."""
+        """Restore totals from `VectorTotals.tables`."""
         return VectorTotals.of_tables(tables)
 
     def statistics(self, block: RowBlock, totals: VectorTotals, arrays: Arrays) -> VectorStatistics:
-        """The statistics whose arrays were read back."""
+        """Return statistics from stored arrays."""
         return VectorStatistics(self, block, totals, arrays)
 
     def require_own(self, statistics: VectorStatistics) -> None:
-        """Refuse statistics of another foundation; raises as `require_same_foundation`."""
+        """Refuse statistics of another foundation, with an error of `require_same_foundation`."""
         require_same_foundation(self, statistics)
 
     def prepared(self, batch: VectorBatch) -> PreparedVectors:
-        """Round the batch to the grid and sketch it; raises as `PreparedVectors.of`."""
+        """Round a batch to the grid and sketch it; raises the errors of `PreparedVectors.of`."""
         return PreparedVectors.of(batch, self)
 
     def rejection_reason(self, totals: VectorTotals) -> str | None:
-        """Reason to reject the records if none of them is numeric, else None."""
+        """Return why to reject the records if none of them is numeric, else None."""
         if totals.n_tokens:
             return None
         return (
@@ -302,21 +307,21 @@ class VectorsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return `most`, because no row can add more than a bound to any sum."""
+        """Return `most`, because the grid limits what any row can add to a sum."""
         return most
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; raises as `require_bounded`."""
+        """Refuse sums that could exceed 2^62; raises the error of `require_bounded`."""
         require_bounded(bound)
 
     def room(self, totals: VectorTotals) -> int:
-        """Number of vectors like these that can be counted before an entry could exceed 2^62."""
+        """Return how many vectors like these can be counted before an entry could exceed 2^62."""
         return LARGEST_SUM * totals.n_tokens // max(1, totals.largest)
 
     def joined(
         self, batches: Iterable[PreparedVectors], most_bytes: int
     ) -> Iterator[SummedVectors]:
-        """Sums over joined batches; as many are joined as stay below `most_bytes`."""
+        """Yield sums over groups of batches, each with as many batches as fit in `most_bytes`."""
         held: list[PreparedVectors] = []
         size = 0
         for batch in batches:
@@ -329,14 +334,14 @@ class VectorsFoundation:
             yield joined_vectors(held)
 
     def sums(self, block: RowBlock) -> ViewSums:
-        """Zero sums of a block of rows, to which records are added."""
+        """Return sums of zero for a block of rows, to which records can be added."""
         shapes = self.shapes(block).items()
         return ViewSums(block, {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes})
 
     def of(
         self, batches: Iterable[PreparedVectors], block: RowBlock = RowBlock()
     ) -> VectorStatistics:
-        """The statistics of prepared batches; zero without batches.
+        """Return the statistics of prepared batches; without batches, all sums are 0.
 
         Raises
         ------
@@ -351,20 +356,20 @@ class VectorsFoundation:
         return VectorStatistics(self, block, totals, sums.arrays)
 
     def of_vectors(self, batch: VectorBatch, block: RowBlock = RowBlock()) -> VectorStatistics:
-        """The statistics of some rows; raises as `prepared`."""
+        """Return the statistics of some rows; raises the errors of `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: VectorTotals
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics break."""
+        """Yield the identities that stored statistics violate."""
         return broken_identities(self, blocks, totals)
 
 
 def largest_gain(
     grid: Grid, matrix: NDArray[np.int8], shift: NDArray[np.uint8], squares: bool, fourth: bool
 ) -> int:
-    """Most that a row of the grid adds to an entry of a sum."""
+    """Return the most that a row of the grid adds to an entry of a sum."""
     radius = reach_of(grid)
     basis = np.ldexp(matrix.astype(np.float64), -shift.astype(np.int64))
     most = int(np.sqrt((basis**2).sum(axis=0)).max(initial=0) * radius) + 2
@@ -373,5 +378,5 @@ def largest_gain(
 
 
 def reach_of(grid: Grid) -> int:
-    """Largest length of a row of the grid: rounding after clipping can exceed the radius."""
+    """Return the largest norm of a row of the grid, which can exceed the radius by rounding."""
     return grid.radius + isqrt(grid.dimension) + 1

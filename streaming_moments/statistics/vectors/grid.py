@@ -1,4 +1,4 @@
-"""Grid: integers on which vectors are counted."""
+"""Grid: integers to which vectors are rounded before they are counted."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from streaming_moments.numerics.read_only import read_only
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.vectors import kernels
 
-# Largest norm of a row of the grid, so that its coordinates and products fit.
+# Largest radius of a grid, in steps, so that coordinates and their products fit in their integers.
 LARGEST_RADIUS = 1 << 14
 SUM_BITS = 50
-"""Bits of a product with a row of the grid for which sums stay exact in float64."""
+"""Sums of products with rows of the grid have at most this many bits, so that float64 is exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Grid:
     step : float
         Distance between grid points, in the unit of the rows.
     radius : int
-        Rows farther from the offset are clipped to it; in steps, 1 to 16,384.
+        Radius of the ball in steps, 1 to 16,384. Rows farther from the offset are clipped to it.
     whole : bool
         Whether all values are on the grid, so that there is no rounding noise.
 
@@ -73,13 +73,13 @@ class Grid:
         return int(self.offset.size)
 
     def quantised(self, values: NDArray[Any]) -> tuple[NDArray[np.int16], NDArray[np.int64], int]:
-        """(N, d) rows of the grid, their (N,) squared norms, and the number of clipped rows.
+        """Round rows to the grid; return (N, d) rows, (N,) squared norms, and the number clipped.
 
         Parameters
         ----------
         values : (N, d)
-            Finite numbers of any type; float16 to float64 and integers of up to 32 bits are exact,
-            others are converted to float64.
+            Finite numbers of any type. float16 to float64 and integers of up to 32 bits are exact;
+            other types are converted to float64.
         """
         exact = values.dtype.kind == "f" and values.dtype.itemsize <= 4
         exact |= values.dtype.kind in "biu" and values.dtype.itemsize <= 2
@@ -92,15 +92,15 @@ class Grid:
         return rows, norms, int(clipped)
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert (..., d) points of the grid, also fractions, to the unit of the rows."""
+        """Convert (..., d) points, also between those of the grid, to the unit of the rows."""
         found: NDArray[np.float64] = self.offset + self.step * points
         return found
 
 
 def rounded_for_sums(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
-    """Round numbers so far that sums of their products with whole numbers are exact.
+    """Round numbers so that the sums of their products with whole numbers are exact.
 
-    Sums of such products, in any order, are at most `largest`.
+    `largest` is an upper bound of such sums, in any order.
 
     Examples
     --------

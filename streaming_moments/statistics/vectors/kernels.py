@@ -1,4 +1,4 @@
-"""Numba kernel of vectors: numeric rows to rows of the grid."""
+"""Numba kernel of vectors: rounds numeric rows to rows of the grid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Largest magnitude in int16 with both signs.
+# Largest number whose positive and negative values both fit in int16.
 LARGEST = 32_767
 
 
@@ -24,8 +24,9 @@ def quantise(
 ) -> int:
     """Write `rint((values - offset) / step)`, clipped to the radius, and the squared norms.
 
-    Division and rounding follow IEEE 754, so that a row has the same integers on all machines.
-    Returns the number of rows that were clipped: `(2 x radius + r) // (2 r)` with `r = isqrt(x.x)`.
+    Division and rounding follow IEEE 754, so that a row has the same integers on all machines. A
+    row x beyond the radius becomes `(2 x radius + r) // (2 r)`, where `r = isqrt(x.x)`. Returns the
+    number of rows that were clipped in this way.
     """
     clipped = 0
     scaled = np.empty(values.shape[1], dtype=np.int32)
@@ -38,7 +39,7 @@ def quantise(
             norm += np.int64(scaled[j]) * np.int64(scaled[j])
         if norm >= (radius + 1) * (radius + 1):
             clipped += 1
-            # the square root of 2^53 and more may be rounded up
+            # correct the root, because square roots of 2^53 and more may be rounded up
             root = np.int64(np.sqrt(np.float64(norm)))
             while root * root > norm:
                 root -= 1

@@ -24,7 +24,7 @@ from streaming_moments.statistics.vectors.statistics import (
     VectorStatistics,
 )
 
-# Variance of rounding to the grid. It is only approximate for coordinates with a small spread.
+# Variance that rounding to the grid adds. For coordinates with a small spread it is approximate.
 _ROUNDING = 1 / 12
 _LEAST_VARIANCE = 1 / 3
 
@@ -33,14 +33,15 @@ _LEAST_VARIANCE = 1 / 3
 class VectorMoments:
     """Central moments of N vectors, in steps of their grid.
 
-    With x (d,) a row of the grid, m its mean, and y (s,) its sketch, `y = basis' x` up to rounding.
+    x (d,) is a row of the grid, and m the mean of all rows. y (s,) is the sketch of x, and my the
+    mean of all sketches; `y = basis' x` up to rounding.
 
     Parameters
     ----------
     number : int
-        Vectors N.
+        Number of vectors N.
     mean : (d,) float64
-        m.
+        Mean m.
     covariance : (d, d) float64
         `E (x - m)(x - m)'`, minus the rounding noise (1/12 on the diagonal, after Sheppard) unless
         the values are on the grid.
@@ -59,7 +60,7 @@ class VectorMoments:
     squares : (d, d) float64, optional
         `E (x - m)_i (x - m)_h^2` at i, h, if the foundation stores it.
     fourth : (s, s, s, s) float64, optional
-        Fourth outer power of `y - my`, likewise as a mean, if the foundation stores it.
+        Mean of the fourth outer power of `y - my`, if the foundation stores it.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class VectorMoments:
 
     @classmethod
     def of(cls, statistics: VectorStatistics) -> VectorMoments:
-        """Moments from statistics of all rows.
+        """Compute the moments from statistics of all rows.
 
         Raises
         ------
@@ -158,7 +159,7 @@ def _outer(*vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _central_squares(
     raw: NDArray[np.float64], second: NDArray[np.float64], mean: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """`E (x - m)_i (x - m)_h^2` from `E x_i x_h^2`."""
+    """Return `E (x - m)_i (x - m)_h^2`, given `E x_i x_h^2`."""
     squares = second.diagonal()
     return np.asarray(
         raw - 2 * second * mean - np.outer(mean, squares) + 2 * np.outer(mean, mean**2)
@@ -171,7 +172,7 @@ def _central_fourth(
     covariance: NDArray[np.float64],
     mean: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Central fourth moment: the raw moment minus all products in which a mean replaces some x."""
+    """Return the central fourth moment: the raw one minus products in which m replaces some x."""
     found = raw - _outer(mean, mean, mean, mean)
     for place in range(4):
         found -= np.moveaxis(np.multiply.outer(mean, third), 0, place)

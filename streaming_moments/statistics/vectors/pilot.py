@@ -1,4 +1,4 @@
-"""Foundations of vectors from a pilot: grid, radius and sketch."""
+"""Choice of the foundation of vectors from a pilot: grid, radius and sketch."""
 
 from __future__ import annotations
 
@@ -14,43 +14,45 @@ from streaming_moments.statistics.vectors.foundation import VectorsFoundation, r
 from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
 from streaming_moments.statistics.views.statistics import LARGEST_SUM
 
-# Number of grid steps in one standard deviation of the median coordinate. Measured: 2 steps would
-# already lose no accuracy.
+# Number of grid steps in the median of the standard deviations of the coordinates. Measured: even 2
+# steps would lose no accuracy.
 _STEPS = 16
-# Whole numbers are stored exactly if their standard deviation is at most this many steps of 1.
+# Whole numbers get a grid with step 1, which is exact, if their standard deviation is at most this.
 _MOST_WHOLE_STEPS = 64
-# Radius in median norms of the pilot, beyond which rows are clipped. Chosen by measurements with 1%
-# outliers.
+# Rows are clipped to this radius, in median norms of the pilot. It was chosen by measurements with
+# 1% outliers. The second radius is for fourth moments.
 _RADIUS = 1.3
 _FAR = 4.0
 # Rows of the pilot beyond this many median norms are ignored when the spread is measured.
 _STRANGE = 10.0
-_SMALLEST = 1e-90  # least size of numbers: the square of this is a normal float
+_SMALLEST = 1e-90  # smallest size of the numbers of a pilot; its square is still a normal float
 _WITHIN = 0.99
-_MOST = 0.95  # share of rows that are never clipped: a larger tail is data, not outliers
-# Up to this dimension a row is its own sketch.
+_MOST = 0.95  # at least this share of rows is not clipped, as a larger tail is data, not outliers
+# Up to this dimension a row is its own sketch, without and with fourth moments.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
-# Default number of separable components, and the columns for them.
+# Number of components for which the default sketch has enough columns, and its number of random
+# columns.
 _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
-# The standard deviation of a column of the sketch is 2^3 to 2^4. Measured: a larger one is no
-# better. With this one, sums are exact in single precision.
+# The standard deviation of a column of the sketch is 2^3 to 2^4, or down to 2^1 if sums would
+# become too large. Measured: a larger one is no better. With this one, sums are exact in float32.
 _BITS, _FEWEST_BITS = 3, 1
 # Bits of a number whose cube, or fourth power, is below 2^53.
 _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
-# Number of vectors a store should hold before an entry of its sums could exceed 2^62.
+# Number of vectors that a store should be able to hold before a sum could exceed 2^62.
 _VECTORS = 2 * 10**9
 _PASSES, _TOLERANCE = 15, 1e-2
-# least noise, as a share of the median variance: a coordinate without noise would dominate
+# smallest noise of a coordinate, as a share of the median variance; without noise, a coordinate
+# would dominate the directions
 _LEAST_NOISE = 1e-3
 _DRAWS = 10
-# Number of (d, d) arrays that are held while directions are computed; measured 7.
+# Number of (d, d) arrays in memory while directions are computed. Measured: 7.
 _SQUARES = 8
 
 
 def _shape_said(rows: NDArray[Any]) -> str:
-    """Describe what a pilot holds that is not rows of numbers."""
+    """Say what a pilot without enough rows of numbers contains."""
     if rows.ndim != 2:
         return f"the array has shape {rows.shape}"
     columns = of_number(rows.shape[1], "column")
@@ -66,28 +68,28 @@ def foundation_of(
     halves: bool = True,
     reach: float | None = None,
 ) -> VectorsFoundation:
-    """Foundation for vectors like those of a pilot.
+    """Choose a foundation for vectors like those of a pilot.
 
-    The offset is the median of the rows. The step is a 16th of the median standard deviation of the
-    coordinates that vary. The radius is 1.3 times the median norm. It is larger where rows spread
-    in few directions, or where a twentieth of them would be beyond it. Rows beyond ten median norms
-    are ignored for step and radius.
+    The offset of the grid is the median of the rows. The step is a 16th of the median standard
+    deviation of the coordinates that vary. The radius is 1.3 times the median norm. It is larger if
+    rows spread in few directions, or if more than a twentieth of the rows would be beyond it. Step
+    and radius ignore rows beyond ten median norms.
 
     The sketch has the leading directions of a factor model of the pilot, rounded to int8, and two
     random columns of +-1. The model has diagonal noise, so that noisy coordinates do not dominate.
-    Rows of up to 64 numbers are their own sketch. The sketch is shifted so that y spreads over 2^3
-    to 2^4, or less where 2 x 10^9 rows would not fit.
+    Rows of up to 64 numbers are their own sketch. The sketch is shifted so that the standard
+    deviations of y are 2^3 to 2^4, or smaller if 2 x 10^9 rows would not fit.
 
     Raises InvalidInput if there are fewer than two rows, all rows are equal, a number is NaN or
     infinite, or there are no columns.
 
-    rows : (N, d), finite numbers; 2,000 rows are as good as more
-    columns : columns of the sketch; a good choice is one and a half for each component plus two. By
-        default 50, for 32 components, or d up to 64.
+    rows : (N, d), finite numbers; 2,000 rows are as good as more rows
+    columns : columns of the sketch; a good choice is one and a half for each component plus two.
+        The default is d for up to 64 coordinates, else 50, which is enough for 32 components.
     seed : seed of the random columns
     squares, fourth, halves : options of the foundation
-    reach : radius in median norms. By default 1.3 or more, so that outliers do not dominate
-        mixtures; with `fourth` 4, because tails separate factors.
+    reach : radius in median norms. The default is 1.3 or more, so that outliers do not dominate
+        mixtures. With `fourth` it is 4, because tails separate factors.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def foundation_of(
 
 
 def sketching_bytes(dimension: int, columns: int | None = None, fourth: bool = False) -> int:
-    """Bytes that choosing a sketch needs besides the rows; arguments as for `foundation_of`.
+    """Return how many bytes `foundation_of` with these arguments needs besides the rows.
 
     Examples
     --------
@@ -137,9 +139,9 @@ def _columns_of(size: int, columns: int | None, fourth: bool) -> int:
 def _shift(
     wide: NDArray[np.float64], matrix: NDArray[np.int8], grid: Grid, bits: int, fourth: bool
 ) -> NDArray[np.uint8]:
-    """(s,) shifts that give columns of Q'x a spread of `2^bits` to `2^(bits + 1)`, or less.
+    """Return (s,) shifts after which Q'x has standard deviations of `2^bits` to `2^(bits + 1)`.
 
-    The spread is less if the longest possible row would not fit.
+    The standard deviations are smaller if the longest possible row would not fit otherwise.
     """
     most = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=0)) * reach_of(grid)
     room = np.frexp(most)[1] - (_LARGEST_BITS_OF_FOURTH if fourth else _LARGEST_BITS)
@@ -149,13 +151,13 @@ def _shift(
 
 
 def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
-    """The grid of a pilot; arguments and errors as for `foundation_of`."""
+    """Choose the grid for a pilot; arguments and errors are those of `foundation_of`."""
     values = np.asarray(rows, dtype=np.float64)
     if not np.isfinite(values).all():
         raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
     if len(values) and not (values.min(axis=0) < values.max(axis=0)).any():
         raise InvalidInput(
-            f"all {len(values)} rows of the pilot are equal; give others, or more of them"
+            f"all {len(values)} rows of the pilot are equal; give other rows, or more rows"
         )
     offset = np.median(values, axis=0)
     with np.errstate(over="ignore"):
@@ -169,7 +171,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
             f"numbers of the pilot lie {size:.3g} from their median; scale them by {1 / size:.0e}"
         )
     middle = _middle(norms)
-    # a spread that includes outliers would make steps so large that all other rows become equal
+    # ignore outliers, which could make steps so large that all other rows become equal
     near = norms <= _STRANGE * middle
     ordinary = values if near.all() else values[near]
     spread = ordinary.std(axis=0)
@@ -186,17 +188,18 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
 
 
 def _middle(sizes: NDArray[np.float64]) -> float:
-    """Median of sizes, or of the positive ones if it is 0.
+    """Return the median of sizes, or that of the positive sizes if it is 0.
 
-    Half of the rows of sparse data can be at the offset.
+    It can be 0 because half of the rows of sparse data can be at the offset.
     """
     return float(np.median(sizes)) or float(np.median(sizes[sizes > 0]))
 
 
 def _reach(values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
-    """Radius in median norms: 1.3, or more to include 95% of the rows.
+    """Return the radius in median norms: 1.3, or more to include 95% of the rows.
 
-    If rows spread in few directions, it includes 99% of a Gaussian of as many directions.
+    If rows spread in few directions, the radius also includes 99% of a Gaussian distribution with
+    as many directions.
     """
     from scipy.special import gammaincinv
 
@@ -211,7 +214,7 @@ def _reach(values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
 def _sketch(
     rows: NDArray[np.float64], columns: int | None, fourth: bool, rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    """(d, s) int8 leading directions of a pilot and random columns, or the identity."""
+    """Return the sketch (d, s) int8: leading directions and random columns, or the identity."""
     size = rows.shape[1]
     columns = _columns_of(size, columns, fourth)
     if columns >= size:
@@ -229,16 +232,17 @@ def _sketch(
 
 
 def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
-    """(d, number) leading directions of a factor model, orthonormal, with positive largest entries.
+    """Return (d, number) leading directions of a factor model: orthonormal, largest entry positive.
 
-    `psi` by approximate maximum likelihood, then the left singular vectors of `psi^-1 F` (Lawley),
-    which are eigenvectors of the covariance for even noise.
+    The noise `psi` of the model is found by approximate maximum likelihood. The directions are then
+    the left singular vectors of `psi^-1 F` (Lawley). If all coordinates have equal noise, they are
+    the leading eigenvectors of the covariance.
     """
     rows = rows - rows.mean(axis=0)
     covariance = rows.T @ rows / len(rows)
     variances = covariance.diagonal().copy()
     least = _LEAST_NOISE * float(np.median(variances[variances > 0]))
-    # in pure noise a short pilot has more directions above the noise by chance
+    # eigenvalues of pure noise reach this edge by chance, which is larger for a short pilot
     edge = (1 + np.sqrt(rows.shape[1] / len(rows))) ** 2
     noise = np.full(len(covariance), max(float(np.median(variances)), least))
     for _ in range(_PASSES):

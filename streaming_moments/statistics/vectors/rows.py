@@ -1,4 +1,4 @@
-"""Rows of numbers, and batches of them prepared for addition."""
+"""Batches of numeric rows, and the same batches prepared for addition."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from streaming_moments.statistics.views.statistics import EVEN, LARGEST_SUM
 
 @dataclass(frozen=True, eq=False)
 class VectorBatch:
-    """Rows of numbers.
+    """Numeric rows, and the number of records that are not numeric.
 
     Parameters
     ----------
     values : (N, d)
         Finite numbers of any type of up to 64 bits.
     odd : (N,) bool, optional
-        Mask of the odd half; by default from the integers on the grid.
+        Mask of the odd half; by default, the integers of a row on the grid decide its half.
     without : int
-        Number of other records, without d finite numbers.
+        Number of other records, which do not have d finite numbers.
 
     Raises
     ------
@@ -65,7 +65,7 @@ class VectorBatch:
 
     @classmethod
     def of(cls, values: NDArray[Any], odd: NDArray[np.bool_] | None = None) -> VectorBatch:
-        """The rows with only finite numbers; the others are counted in `without`."""
+        """Make a batch of the rows with only finite numbers; `without` counts the other rows."""
         sound = np.isfinite(values).all(axis=1)
         if sound.all():
             return cls(values, odd)
@@ -79,23 +79,23 @@ class VectorBatch:
 
     @property
     def held(self) -> int:
-        """Number of rows, to which `select` and `take` refer; other records are not included."""
+        """Number of rows, which `select` and `take` refer to, without other records."""
         return len(self.values)
 
     def take(self, places: NDArray[np.int64]) -> VectorBatch:
-        """Rows at these places, in the order of the places, without other records; a copy."""
+        """Return a copy of the rows at these positions, in the order of `places`."""
         odd = None if self.odd is None else self.odd[places]
         return VectorBatch(self.values[places], odd)
 
     def select(self, start: int, stop: int) -> VectorBatch:
-        """Rows `start..stop-1`, sharing memory with this batch, without other records."""
+        """Return rows `start..stop-1`, which share memory with this batch."""
         require_range(start, stop, self.held)
         odd = None if self.odd is None else self.odd[start:stop]
         return VectorBatch(self.values[start:stop], odd)
 
 
 def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
-    """Rows of all batches in order, without their halves and other records."""
+    """Return one batch with the rows of all batches in order, without halves or other records."""
     return VectorBatch(np.concatenate([one.values for one in batches]))
 
 
@@ -103,11 +103,11 @@ def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
 class PreparedVectors:
     """Rows of the grid with their sketches.
 
-    rows : (N, d) int16 x
-    sketches : (N, s) int32 y
-    norms : (N,) int64 x.x
-    odd : (N,) bool, the half of each
-    totals : of the records
+    rows : (N, d) int16, rows x of the grid
+    sketches : (N, s) int32, their sketches y
+    norms : (N,) int64, their squared norms x.x
+    odd : (N,) bool, whether each row is in the odd half
+    totals : totals of the records
     """
 
     foundation: Any
@@ -119,16 +119,16 @@ class PreparedVectors:
 
     @classmethod
     def of(cls, batch: VectorBatch, foundation: Any) -> PreparedVectors:
-        """Prepare a batch; raises ForeignStatistics for rows of another width."""
+        """Prepare a batch for addition; raises ForeignStatistics for another number of columns."""
         if batch.values.shape[1] != foundation.dimension:
             raise ForeignStatistics(
                 f"rows have {batch.values.shape[1]} numbers, but the foundation has "
-                f"{foundation.dimension}; give rows of that width, or make a foundation of these"
+                f"{foundation.dimension}; give rows of that width, or make a foundation from these"
             )
         rows, norms, clipped = foundation.grid.quantised(batch.values)
         sketches = foundation.sketched(rows)
         gains = foundation.gains(sketches.astype(np.int64), norms)
-        # Python's integers cannot overflow
+        # if int64 could overflow, sum Python's integers, which cannot
         fits = foundation.largest_gain * len(gains) < LARGEST_SUM
         largest = int(gains.sum()) if fits else sum(gains.tolist())
         odd = _odd_rows(rows) if batch.odd is None else batch.odd
@@ -176,7 +176,7 @@ class PreparedVectors:
 
 @dataclass(frozen=True, eq=False)
 class SummedVectors:
-    """Sums of some rows, to be added: flat int64 arrays by name."""
+    """Sums of some rows, as flat int64 arrays by name, which can be added to those of a block."""
 
     foundation: Any
     sums: dict[str, NDArray[np.int64]]
@@ -203,7 +203,7 @@ class SummedVectors:
 
 
 def joined_vectors(prepared: Sequence[PreparedVectors]) -> SummedVectors:
-    """Sums over some batches together; they do not refer to the rows."""
+    """Sum the rows of some batches together; the result does not keep the rows in memory."""
     head = prepared[0]
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in prepared])
@@ -216,6 +216,6 @@ def joined_vectors(prepared: Sequence[PreparedVectors]) -> SummedVectors:
 
 
 def _odd_rows(rows: NDArray[np.int16]) -> NDArray[np.bool_]:
-    """(N,) whether each row of the grid is in the odd half."""
+    """Return whether each row of the grid is in the odd half, (N,)."""
     starts = np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1]
     return odd_half(row_keys(starts, rows.ravel()))

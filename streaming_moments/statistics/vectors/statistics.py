@@ -21,19 +21,19 @@ FIRST, SECOND = "first", "second"
 SKETCHED_FIRST, SKETCHED_SECOND = "sketched_first", "sketched_second"
 NORMS, THIRD = "norms", "third"
 SQUARES, FOURTH = "squares", "fourth"
-_SLACK = 1e-9  # relative tolerance in float64 for products of sums
+_SLACK = 1e-9  # relative tolerance for rounding errors when float64 products of sums are compared
 
 
 @dataclass(frozen=True)
 class VectorTotals(IntegerTotals):
     """Sums that all row blocks of the same records share.
 
-    n_documents : records read, including those that are not numeric
-    n_tokens : vectors counted N
-    clipped : vectors beyond the radius, which were clipped to it
-    even_documents : vectors of the even half; 0 without halves
-    largest : upper bound of the entries of a sum: total over vectors of the largest value that each
-        adds to an entry
+    n_documents : number of records read, including those that are not numeric
+    n_tokens : number N of vectors counted
+    clipped : number of vectors beyond the radius, which were clipped to it
+    even_documents : number of vectors in the even half; 0 without halves
+    largest : upper bound of the entries of a sum: for each vector, the largest value that it adds
+        to an entry; summed over all vectors
 
     Examples
     --------
@@ -56,11 +56,11 @@ class VectorTotals(IntegerTotals):
 
     @property
     def without(self) -> int:
-        """Records that are not numeric and were skipped."""
+        """Number of records that were skipped because they are not numeric."""
         return self.n_documents - self.n_tokens
 
     def half(self, odd: bool) -> VectorTotals:
-        """Totals of one half; the number of clipped rows is only known for both together."""
+        """Return the totals of one half; `clipped` is 0, as it is not counted for each half."""
         held = self.n_tokens - self.even_documents if odd else self.even_documents
         return VectorTotals(held, held, 0, 0, self.largest)
 
@@ -69,7 +69,7 @@ class VectorTotals(IntegerTotals):
 class VectorStatistics(AdditiveStatistics):
     """Sums over N rows x (d,) of the grid and their sketches y (s,).
 
-    A sum is one flat array, divided among the rows of the foundation, usually one row:
+    A sum is one flat array, which is divided into the rows of the foundation (usually one row):
 
     =================  ====================================  ===========================
     name               entries                               content
@@ -91,7 +91,7 @@ class VectorStatistics(AdditiveStatistics):
     __repr__ = short_repr
 
     def flat(self, name: str) -> NDArray[np.int64]:
-        """(entries,) the sum of this name as one array, for statistics of all rows.
+        """Return the sum of this name as one (entries,) array, from statistics of all rows.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class VectorStatistics(AdditiveStatistics):
         return self.sums[name].ravel()[:size]
 
     def impossible(self) -> Iterator[str]:
-        """Names of arrays with negative sums of squares, each with their number."""
+        """Yield the names of arrays with negative sums of squares, and how many each has."""
         for name, array in self.sums.items():
             places = _squares_of(name.removeprefix(EVEN), self.foundation)
             rows, columns = np.divmod(places, array.shape[1])
@@ -117,14 +117,14 @@ class VectorStatistics(AdditiveStatistics):
 
 
 def joined_blocks(blocks: Sequence[VectorStatistics]) -> VectorStatistics:
-    """Statistics of all rows from those of all row blocks, in order."""
+    """Join the statistics of all row blocks, given in order, to statistics of all rows."""
     head = blocks[0]
     sums = {name: interleaved([one.sums[name] for one in blocks]) for name in head.sums}
     return VectorStatistics(head.foundation, RowBlock(), head.totals, sums)
 
 
 def sizes_of(dimension: int, columns: int, squares: bool, fourth: bool) -> dict[str, int]:
-    """Number of entries of each sum, by name.
+    """Return the number of entries of each sum, by name.
 
     Examples
     --------
@@ -146,11 +146,11 @@ def sizes_of(dimension: int, columns: int, squares: bool, fourth: bool) -> dict[
 def broken_identities(
     foundation: Any, blocks: Iterable[tuple[RowBlock, Arrays]], totals: VectorTotals
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Identities that stored statistics violate, each with its row block; None means all.
+    """Yield each identity that is violated, with its row block, or with None for all blocks.
 
-    A whole number equals its square modulo 2, and its cube modulo 6; a sum of squares is at least
-    the square of the sum over N; no entry exceeds the bound; and the sum of the sketches is the
-    sketch of the sum, up to rounding.
+    There are four identities. A whole number equals its square modulo 2, and its cube modulo 6. A
+    sum of squares of N numbers is at least the square of their sum, divided by N. No entry exceeds
+    the bound. The sum of the sketches is the sketch of the sum, up to rounding.
     """
     parts: dict[str, list[NDArray[np.int64]]] = {}
     for block, sums in blocks:
@@ -192,7 +192,7 @@ def _broken(foundation: Any, sums: Arrays, number: int) -> Iterator[str]:
         squares = sums[SKETCHED_SECOND][_squares_of(SKETCHED_SECOND, foundation)]
         if (powers < squares).any() or ((powers - squares) % 12).any():
             yield f"{FOURTH} does not fit {SKETCHED_SECOND}: squares of different numbers"
-    # 2^shift y - Q'x is at most 2^shift / 2 in absolute value, for each vector
+    # for each vector, 2^shift y differs from Q'x by at most 2^shift / 2, because y is rounded
     exact = sums[FIRST][: foundation.dimension].astype(np.float64) @ foundation.matrix
     scale = np.ldexp(1.0, foundation.shift.astype(np.int64))
     off = np.abs(scale * sums[SKETCHED_FIRST][: foundation.columns] - exact)
@@ -201,14 +201,14 @@ def _broken(foundation: Any, sums: Arrays, number: int) -> Iterator[str]:
 
 
 def _most_sketched(first: NDArray[np.int64], foundation: Any) -> NDArray[np.float64]:
-    """(s,) largest possible sizes of `Q' first`; tolerances are proportional to them."""
+    """Return upper bounds of `Q' first`, (s,), to which tolerances are proportional."""
     magnitudes = np.abs(first[: foundation.dimension]).astype(np.float64)
     found: NDArray[np.float64] = magnitudes @ np.abs(foundation.matrix.astype(np.float64))
     return found
 
 
 def _squares_of(name: str, foundation: Any) -> NDArray[np.intp]:
-    """Indices of sums of squares, or of fourth powers, in a sum; empty for other sums."""
+    """Return the indices of sums of squares or of fourth powers in a sum; empty for other sums."""
     if name == SECOND:
         return _equal_places(foundation.dimension, 2)
     if name == SKETCHED_SECOND:
@@ -219,9 +219,9 @@ def _squares_of(name: str, foundation: Any) -> NDArray[np.intp]:
 
 
 def _equal_places(size: int, order: int) -> NDArray[np.intp]:
-    """(size,) indices of the entries `a = b = c ...` among the packed entries.
+    """Return (size,) indices of the entries `a = b = c ...` among the packed entries.
 
-    Entries with a smaller least index come first.
+    The entries are packed in the order of a, then b, then c.
     """
     before = [comb(size - a + order - 1, order) for a in range(size)]
     return np.array([comb(size + order - 1, order) - rest for rest in before], dtype=np.intp)

@@ -1,8 +1,8 @@
 """Sums of products of rows of the grid, by exact matrix products in floating point.
 
-All numbers are whole. A float32 holds whole numbers up to 2^24 and a float64 up to 2^53, and a
-partial sum of products of two columns is at most the larger sum of their squares. So a product
-whose diagonal stays below the limit is exact, in any order of BLAS.
+All numbers are whole. A float32 holds whole numbers up to 2^24 exactly, and a float64 up to 2^53. A
+partial sum of products of two columns is at most the larger one of the sums of their squares. So a
+matrix product whose diagonal stays below this limit is exact, in whatever order BLAS adds.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from streaming_moments.statistics.vectors.statistics import (
 
 LARGEST_FLOAT_SUM = 2**53
 _LARGEST_SINGLE = 2.0**24
-# Number of columns that are multiplied by all later ones at a time, so that only half of a
-# symmetric product is computed. Fewer columns are slower.
+# Number of columns that are multiplied by themselves and all later columns at a time, so that only
+# half of a symmetric product is computed. Fewer columns are slower.
 _PANEL = 256
-# Number of rows of a product: with fewer, additions take most of the time; more do not fit in the
-# cache.
+# Number of rows of a matrix product. With fewer rows, additions take most of the time. More rows do
+# not fit in the cache.
 _CHUNK = 2048
-# _FEW: most rows of a chunk whose products of pairs of columns are held. _PAIRED: number of columns
-# whose pairs with earlier columns are held at a time.
+# _FEW: a chunk has at most this many rows if the products of pairs of columns are in memory.
+# _PAIRED: number of columns whose products with earlier columns are in memory at a time.
 _FEW, _PAIRED = 512, 8
 
 
@@ -46,13 +46,13 @@ def sums_of(
     squares: bool = False,
     fourth: bool = False,
 ) -> dict[str, NDArray[np.int64]]:
-    """Sums of rows, each a flat int64 array, as in `VectorStatistics`.
+    """Return the sums over rows, each a flat int64 array, as in `VectorStatistics`.
 
-    rows : (N, d) int16 x, of the grid
-    sketches : (N, s) int32 y
-    norms : (N,) int64 x.x
+    rows : (N, d) int16, rows x of the grid
+    sketches : (N, s) int32, their sketches y
+    norms : (N,) int64, their squared norms x.x
     largest : largest value that a row adds to an entry of a sum, below 2^53
-    squares, fourth : whether to sum these as well
+    squares, fourth : whether to compute these sums as well
 
     Examples
     --------
@@ -72,7 +72,7 @@ def sums_of(
 
 
 def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool = False) -> int:
-    """Bytes that `sums_of` holds besides the sums, for rows of d numbers.
+    """Return the bytes that `sums_of` needs besides the sums, for rows of `width` numbers.
 
     Examples
     --------
@@ -81,9 +81,9 @@ def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool =
     """
     pairs = packed_size(columns)
     held = [8 * packed_size(width) + 4 * _PANEL * width, 12 * columns**3]
-    # these hold the contribution of a chunk twice: in floating point and as integers
+    # squares and fourth moments have the sum of a chunk in memory twice: as floats and as integers
     held += [16 * width**2] * squares + [(25 * pairs + 24 * _FEW) * pairs] * fourth
-    # holds also the previous chunk, or the squares of a chunk
+    # besides a chunk, the previous chunk or the squares of the chunk are in memory
     return max(held) + 16 * _CHUNK * width
 
 
@@ -95,7 +95,7 @@ def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
     for part in _chunks(rows, chunk):
         if single:
             wide: NDArray[Any] = part.astype(np.float32)
-            # sums of squares only grow, so none reached the range where integers are inexact
+            # sums of squares only grow, so a float32 sum below the limit was exact all the time
             squares = np.einsum("ni,ni->i", wide, wide)
             single = bool(squares.max(initial=0) < _LARGEST_SINGLE)
         if not single:
@@ -126,9 +126,10 @@ def _sketched(
 
 
 def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
-    """Sums of products of three columns a, b and c.
+    """Return the sums of products of three columns a, b and c.
 
-    Handles some b at a time: all pairs `a <= b`, with every c from the first of these b on.
+    The function handles a few columns b at a time. It multiplies all pairs `a <= b` by every column
+    c from the first of these b on.
     """
     width = sketches.shape[1]
     panels = [(start, min(start + _PAIRED, width)) for start in range(0, width, _PAIRED)]
@@ -139,7 +140,8 @@ def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
     ]
     for part in _chunks(sketches, chunk):
         wide: NDArray[Any] = np.ascontiguousarray(part.T, dtype=np.float64)
-        # a partial sum of products of three is at most the largest sum of cubes
+        # Use float32 if it is exact: a partial sum of products of three columns is at most the
+        # largest sum of cubes.
         if (np.abs(wide) ** 3).sum(axis=1).max(initial=0) < _LARGEST_SINGLE:
             wide = wide.astype(np.float32)
         held = np.empty((max(number, default=0), len(part)), dtype=wide.dtype)
@@ -175,7 +177,7 @@ def _fourth(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
         wide = part.astype(np.float64)
         pairs = wide[:, first] * wide[:, second]
         total += (pairs.T @ pairs).astype(np.int64)
-    # pairs are ordered, so those from (b, b) on have c, d not below the pair (a, b)
+    # keep the entries a <= b <= c <= d: pairs are ordered, so these are the pairs from (b, b) on
     equal = np.flatnonzero(first == second)
     found: NDArray[np.int64] = total[np.arange(first.size) >= equal[second][:, None]]
     return found

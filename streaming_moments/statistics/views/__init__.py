@@ -1,4 +1,4 @@
-"""Records in three views: rows of one view times sketches of the other two."""
+"""Records in three views: sums of the words of one view times sketches of the other two."""
 
 from typing import TYPE_CHECKING
 

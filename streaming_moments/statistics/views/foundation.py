@@ -40,8 +40,8 @@ class ViewsFoundation(ThreeViews):
     Parameters
     ----------
     bases : tuple of Basis
-        Bases of the rows view, whose words have a slice each, and of the left and right views,
-        which the slices sketch.
+        Bases of the three views: of the rows view, each of whose words has a slice of the sums, and
+        of the left and right views, which the slices sketch.
     vocabularies : tuple of Vocabulary
         Vocabularies of the views.
     columns : tuple of str
@@ -49,8 +49,8 @@ class ViewsFoundation(ThreeViews):
     halves : bool
         Whether the sums of half of the records are stored separately, for error bars.
     by_content : bool
-        Whether the words of a record decide its half; otherwise their places do. Use it only if
-        records rarely repeat: error bars grow with the root of the repetitions.
+        Whether the words of a record decide its half; otherwise its position does. Use True only if
+        records rarely repeat, because error bars grow with the root of the number of repetitions.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class ViewsFoundation(ThreeViews):
         return dict(zip(self.columns, self.vocabularies, strict=True))
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays: Q of each view. Attributes: terms of all views, whether halves are stored."""
+        """Return arrays (Q of each view) and attributes (terms of views, whether halves exist)."""
         arrays = {f"Q_{view}": basis.matrix for view, basis in zip(VIEWS, self.bases, strict=True)}
         described = [describe_words(words) for words in self.vocabularies]
         attributes = {"vocabularies": described, "columns": list(self.columns)}
@@ -126,7 +126,7 @@ class ViewsFoundation(ThreeViews):
         return cls(*found)
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name, without those of halves."""
+        """Return the shape of each row array of a block by name, without the arrays of halves."""
         sizes = [block.size(basis.n_words) for basis in self.bases]
         own, left, right = (1 + basis.columns for basis in self.bases)
         return {
@@ -136,20 +136,20 @@ class ViewsFoundation(ThreeViews):
         }
 
     def prepared(self, batch: ViewBatch) -> PreparedRecords:
-        """Compute the sketches of a batch; raises as `PreparedRecords.of`."""
+        """Compute the sketches of a batch; raises the errors of `PreparedRecords.of`."""
         if batch.rows.halves is None and not self.by_content:
             batch = batch.halved(odd_by_place(0, batch.documents))
         return PreparedRecords.of(batch, self.bases, self.halves)
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return the largest number of tokens of a record, in all views together.
+        """Return the most tokens, in all views, with which a record adds less than `bound`.
 
-        Their product over the views is largest if all views have equally many.
+        A record adds most if its tokens are divided equally among the views.
         """
         return min(most, 3 * int((bound / PEAK) ** (1 / 3)))
 
     def rejection_reason(self, totals: ViewTotals) -> str | None:
-        """Reason to reject the records if none has a known word in each view, else None."""
+        """Return why to reject the records if none has a known word in each view, else None."""
         if totals.triples:
             return None
         return (
@@ -158,5 +158,5 @@ class ViewsFoundation(ThreeViews):
         )
 
     def of_counts(self, batch: ViewBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of some records; raises as `prepared`."""
+        """Return the statistics of some records; raises the errors of `prepared`."""
         return self.of([self.prepared(batch)], block)

@@ -1,4 +1,4 @@
-"""Numba kernels of three views: rows of one view times sketches of the other two."""
+"""Numba kernels of three views: sums of the words of one view times sketches of the others."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def add_records(
 ) -> None:
     """Add `sum_d x_i left_d right_d'` to every row i of a block.
 
-    The even half is also added to `even_sums`, which may have no rows. Entries are ordered by row:
-    those of row i are at `starts[i]:starts[i + 1]`, and those of the odd half begin at
-    `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in which all sums of the
-    batch are exact.
+    Records of the even half are also added to `even_sums`, unless that has no rows. Entries are
+    ordered by row: those of row i are at `starts[i]:starts[i + 1]`, and those of the odd half begin
+    at `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in which all sums of
+    the batch are exact.
     """
     height, width = left.shape[1], right.shape[1]
     held = np.zeros((height, width), left.dtype)

@@ -1,4 +1,4 @@
-"""Records of three views, and batches of them prepared for addition."""
+"""Batches of records with three views, and the same batches prepared for addition."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class ViewBatch:
     Parameters
     ----------
     rows, left, right : CountBatch
-        (records, n) counts of each view over its own vocabulary; a record that lacks a view has no
-        entry there. The half of a record is that of `rows` if given; otherwise the words of all
-        views decide.
+        (records, n) counts of each view over its own vocabulary. A record without a view has no
+        entry in that view. If `rows` has halves, these are the halves of the records; otherwise the
+        words of all views decide.
 
     Raises
     ------
@@ -67,7 +67,7 @@ class ViewBatch:
 
     @property
     def views(self) -> tuple[CountBatch, CountBatch, CountBatch]:
-        """All three."""
+        """All three views."""
         return self.rows, self.left, self.right
 
     @property
@@ -77,37 +77,37 @@ class ViewBatch:
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(records,) int64 number of words of all views."""
+        """Number of words of each record in all views together, (records,) int64."""
         return np.asarray(sum(view.lengths for view in self.views), dtype=np.int64)
 
     @cached_property
     def triples(self) -> NDArray[np.int64]:
-        """(records,) int64 number of ways to choose a word of each view."""
+        """Number of ways to choose one word from each view of a record, (records,) int64."""
         return np.asarray(self.rows.lengths * self.left.lengths * self.right.lengths)
 
     @cached_property
     def odd(self) -> NDArray[np.bool_]:
-        """(records,) mask of the odd half."""
+        """Whether each record is in the odd half, (records,) bool."""
         if self.rows.halves is not None:
             return self.rows.halves
         keys, first = np.zeros(self.documents, dtype=np.uint64), 0
         for view in self.views:
-            # words of all views have consecutive numbers
+            # number the words of all views consecutively, so that their keys differ
             keys += count_keys(view.indptr, view.words, view.counts, first, view.n_words)
             first += view.n_words
         return odd_half(keys)
 
     def halved(self, odd: NDArray[np.bool_] | None) -> ViewBatch:
-        """The same records with given halves, (records,) bool; with None their words decide."""
+        """Return the same records with these halves, (records,) bool; None lets words decide."""
         return replace(self, rows=replace(self.rows, halves=odd))
 
     def select(self, start: int, stop: int) -> ViewBatch:
-        """Records `start..stop-1`, sharing memory with this batch."""
+        """Return records `start..stop-1`, which share memory with this batch."""
         return ViewBatch(*(view.select(start, stop) for view in self.views))
 
 
 def join_views(batches: Sequence[ViewBatch]) -> ViewBatch:
-    """Records of all batches in order, with their halves."""
+    """Return one batch with the records of all batches in order, with their halves."""
     whole = ViewBatch(
         *(concatenate(views) for views in zip(*(one.views for one in batches), strict=True))
     )
@@ -116,9 +116,9 @@ def join_views(batches: Sequence[ViewBatch]) -> ViewBatch:
 
 @dataclass(frozen=True, eq=False)
 class PreparedRecords:
-    """Records with a word in each view, with their sketches.
+    """Records with a word in each view, and their sketches.
 
-    The totals include all other records; `batch` does not.
+    The totals also count all other records, which `batch` does not include.
     """
 
     batch: ViewBatch
@@ -129,10 +129,10 @@ class PreparedRecords:
     def of(
         cls, batch: ViewBatch, bases: tuple[Basis, Basis, Basis], halves: bool
     ) -> PreparedRecords:
-        """Prepare a batch.
+        """Prepare a batch for addition.
 
-        Raises BoundExceeded if a single record could exceed 2^62, and ForeignStatistics if a view
-        and its basis have different vocabularies.
+        Raises BoundExceeded if the sums of a single record could exceed 2^62, and ForeignStatistics
+        if a view and its basis have different vocabularies.
         """
         for view, basis in zip(batch.views, bases, strict=True):
             if (view.n_words, view.vocabulary) != (basis.n_words, basis.vocabulary):
@@ -163,7 +163,7 @@ class PreparedRecords:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the counts, and of the sketches made of them."""
+        """Bytes of the counts, and of the sketches that are computed from them."""
         sketches = 8 * sum(2 + basis.columns for basis in self.bases) * self.batch.documents
         return 2 * sum(view.nbytes for view in self.batch.views) + sketches
 
@@ -195,7 +195,7 @@ class PreparedRecords:
 
     @cached_property
     def _sketches(self) -> list[NDArray[np.int64]]:
-        """(records, 1 + s) int64 `[c; Q' x]` of each view."""
+        """Rows `[c; Q' x]` for each view, (records, 1 + s) int64, where c is a number of words."""
         return [
             np.asarray(view.to_csr() @ with_constant(basis))
             for view, basis in zip(self.batch.views, self.bases, strict=True)
@@ -203,7 +203,7 @@ class PreparedRecords:
 
 
 def with_constant(basis: Basis) -> NDArray[np.int64]:
-    """(n, 1 + s) int64 rows `[1, Q]` of all words; Q is zero outside the core."""
+    """Return (n, 1 + s) int64 rows `[1, Q]` of all words, where Q is zero outside the core."""
     rows = np.zeros((basis.n_words, 1 + basis.columns), dtype=np.int64)
     rows[:, 0] = 1
     rows[: basis.core, 1:] = basis.matrix
@@ -211,7 +211,7 @@ def with_constant(basis: Basis) -> NDArray[np.int64]:
 
 
 def joined_records(prepared: Sequence[PreparedRecords]) -> PreparedRecords:
-    """Join the records of some batches in one batch."""
+    """Join the records of some batches to one batch."""
     head = prepared[0]
     if len(prepared) == 1:
         return head
@@ -239,6 +239,6 @@ def _only(batch: ViewBatch, held: NDArray[np.bool_]) -> ViewBatch:
 
 
 def _both(arrays: Arrays, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Array of a name, and the array of its even half, which may have no rows."""
+    """Return the array of this name and that of the even half, or one without rows."""
     whole = arrays[name]
     return whole, arrays.get(EVEN + name, whole[:0])

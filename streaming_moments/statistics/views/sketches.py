@@ -12,16 +12,17 @@ from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.basis import Basis, with_random_columns
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
-# A vocabulary up to this size has no sketch: its slices are the table of triples.
+# A vocabulary of up to this many words gets no sketch: the sums then are the table of all triples.
 WHOLE = 128
 _COLUMNS = 22
 _MOST_CORE = 1 << 16
-_RANDOM = 2  # number of columns of +-1, which capture states absent from the pilot
+_RANDOM = 2  # number of random columns of +-1, which capture states that the pilot does not have
 _SCALE = 127
-# This is added to each word count, so that rare words do not dominate. Chosen by measurements.
+# This number is added to each word count, so that rare words do not dominate. It was chosen by
+# measurements.
 _BESIDE = 30.0
-# Entries are clipped at this many root mean squares, so that a rare word does not need the whole
-# range of int8. Chosen by measurements.
+# Entries of a column are clipped at this many times their root mean square, so that a rare word
+# does not take the whole range of int8. The number was chosen by measurements.
 _CLIP = 4.0
 _NEGLIGIBLE = 1e-9
 _DENSE = 512
@@ -36,18 +37,18 @@ def sketch_of(
     seed: int = 0,
     most_blocks: int = _MOST_BLOCKS,
 ) -> Basis:
-    """Basis of one view: leading left singular vectors of its scaled pairs, and random columns.
+    """Make the basis of one view: leading singular vectors of its pairs, and random columns.
 
-    The vectors are of `D C E` with `D = (row sums + 30)^-1/2` and E the same for columns. They are
-    scaled by D once more, clipped at 4 root mean squares and rounded to int8. Then 2 seeded columns
-    of +-1 are appended.
+    The vectors are the left singular vectors of `D C E`. C is `together`, `D = (row sums +
+    30)^-1/2`, and E is the same for columns. The vectors are scaled by D once more, clipped at 4
+    times their root mean square and rounded to int8. Then 2 random columns of +-1 are appended.
 
-    together : (n, m) sparse, how often words of the view and of the others occur together in a
+    together : (n, m) sparse, how often words of the view and of the other views occur together in a
         pilot
-    words : number of words of the view; only core words have a row
-    columns : a good choice is twice the number of states plus two; by default the identity for a
-        vocabulary of up to 128 words, which also allows refinement, else 22
-    most_blocks : limit on products with all columns, for many words
+    words : vocabulary of the view; only its core words have a row
+    columns : number of columns; a good choice is twice the number of states plus two. The default
+        is 22, or the identity for up to 128 words, which also allows refinement.
+    most_blocks : most products with all columns that the eigensolver computes, for many words
 
     Examples
     --------
@@ -59,7 +60,7 @@ def sketch_of(
         raise InvalidInput(f"the sketch has {columns} columns; give at least 1")
     wanted = columns or _COLUMNS
     if wanted >= words.core or (columns is None and words.n_words <= WHOLE):
-        # as many columns as words: the identity loses nothing
+        # use the identity, which loses nothing, because it has no more columns than requested
         return Basis(np.eye(words.core, dtype=np.int8), words.n_words, words.fingerprint)
     pairs = sp.csr_array(together[: words.core], dtype=np.float64)
     if not pairs.nnz:
@@ -74,14 +75,14 @@ def sketch_of(
 
 
 def core_of(n_words: int) -> int:
-    """Number of words with a row in the sketch of a vocabulary."""
+    """Return how many words of a vocabulary have a row in its sketch."""
     return min(n_words, _MOST_CORE)
 
 
 def _leading(
     pairs: sp.csr_array, number: int, rng: np.random.Generator, most_blocks: int
 ) -> NDArray[np.int8]:
-    """(core, number) scaled singular vectors as int8, or fewer if the pilot has fewer."""
+    """Return (core, number) scaled singular vectors as int8, or fewer if the pilot has fewer."""
     rows = (np.asarray(pairs.sum(axis=1)).ravel() + _BESIDE) ** -0.5
     columns = (np.asarray(pairs.sum(axis=0)).ravel() + _BESIDE) ** -0.5
     scaled = sp.diags_array(rows) @ pairs @ sp.diags_array(columns)

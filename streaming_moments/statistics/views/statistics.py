@@ -1,4 +1,4 @@
-"""ViewStatistics: rows of one view times sketches of the other two, exact and additive."""
+"""ViewStatistics: exact additive sums of the words of one view times sketches of the others."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from streaming_moments.statistics.row_block import RowBlock
 
 TRIPLES = "triple_sketch"
 EVEN = "even_"
-# Square of the limit of int8: a product of two sketches is at most this times the number of
-# triples.
+# Square of the largest entry of a sketch. A sum of products of two sketches is at most this number
+# times the number of triples.
 PEAK = 127 * 127
 LARGEST_SUM = 2**62
-# Whole numbers up to here are exact in float64; batches below it are added four times as fast.
+# Whole numbers up to this limit are exact in float64. Batches whose sums stay below it are added
+# four times as fast.
 LARGEST_FLOAT_SUM = 2.0**53
 
 
@@ -30,11 +31,12 @@ LARGEST_FLOAT_SUM = 2.0**53
 class ViewTotals(IntegerTotals):
     """Sums that all row blocks of the same records share.
 
-    n_documents : records, or sequences
-    n_tokens : words of all views, or symbols
-    triples : ways to choose a word of each view of a record, or windows of three symbols
-    without : records without triples
-    even_documents, even_triples : records and triples of the even half; 0 without halves
+    n_documents : number of records or sequences
+    n_tokens : number of words of all views, or of symbols
+    triples : number of ways to choose one word from each view of a record, or of windows of three
+        symbols
+    without : number of records without triples
+    even_documents, even_triples : numbers of records and triples of the even half; 0 without halves
 
     Examples
     --------
@@ -57,7 +59,7 @@ class ViewTotals(IntegerTotals):
         return PEAK * self.triples
 
     def half(self, odd: bool) -> ViewTotals:
-        """Totals of one half of the records."""
+        """Return the totals of one half of the records."""
         even = ViewTotals(self.even_documents, 0, self.even_triples)
         if not odd:
             return even
@@ -98,11 +100,11 @@ class AdditiveStatistics:
         return sys.getsizeof(self.sums) + sum(array.nbytes for array in self.sums.values())
 
     def arrays(self) -> Mapping[str, NDArray[np.int64]]:
-        """The row arrays by name."""
+        """Return the row arrays by name."""
         return self.sums
 
     def half(self, odd: bool) -> Self:
-        """The statistics of one half of the records; raises InvalidInput without halves."""
+        """Return the statistics of one half of the records; raises InvalidInput without halves."""
         if not self.foundation.halves:
             raise InvalidInput(
                 "the statistics have no halves of the records; gather them with halves=True"
@@ -116,13 +118,13 @@ class AdditiveStatistics:
         return type(self)(alone, self.block, self.totals.half(odd), sums)
 
     def impossible(self) -> Iterator[str]:
-        """Names of arrays with impossible values, each with the problem."""
+        """Yield the names of arrays with impossible values, each with the problem."""
         raise NotImplementedError
 
     def require_non_negative(self) -> None:
-        """Raise InvalidInput for a state in which a count is negative.
+        """Raise InvalidInput if a count is negative.
 
-        This means that the records subtracted were never added.
+        This happens if records were subtracted that were never added.
         """
         problems = [*self.impossible(), *self.totals.below_zero]
         if problems:
@@ -165,13 +167,13 @@ class AdditiveStatistics:
 class ViewStatistics(AdditiveStatistics):
     """A block of rows of the sums of three views.
 
-    `triple_sketch` is `T_i = sum_d x_i [1; y_left] [1; y_right]'` of every word i of the rows view,
-    (r, 1 + s_l, 1 + s_r): because of the constants it includes first and second moments over the
-    same triples. The foundation defines the other arrays.
+    `triple_sketch`, (r, 1 + s_l, 1 + s_r), has `T_i = sum_d x_i [1; y_left] [1; y_right]'` for
+    every word i of the rows view. Because of the constants 1, it includes first and second moments
+    over the same triples. The foundation defines the other arrays.
     """
 
     def impossible(self) -> Iterator[str]:
-        """Names of arrays with negative counts, each with the problem."""
+        """Yield the names of arrays with negative counts, each with the problem."""
         return broken(self.sums)
 
 
@@ -181,13 +183,13 @@ def require_same_foundation(foundation: Any, statistics: AdditiveStatistics) -> 
     if foundation.fingerprint != other.fingerprint:
         raise ForeignStatistics(
             f"the statistics have foundation {short(other.fingerprint)}, not "
-            f"{short(foundation.fingerprint)}; count all records on one foundation, all "
-            "with halves or all without"
+            f"{short(foundation.fingerprint)}; count all records on one foundation, with one "
+            "value of halves"
         )
 
 
 def require_bounded(bound: float) -> None:
-    """Raise SumExceeded for sums with entries that may reach 2^62."""
+    """Raise SumExceeded if entries of the sums may reach 2^62."""
     if bound >= LARGEST_SUM:
         raise SumExceeded(
             f"an entry of the sums could reach {bound:.3g}, above the safe limit 2^62; create "
@@ -196,9 +198,9 @@ def require_bounded(bound: float) -> None:
 
 
 def broken(sums: Arrays) -> Iterator[str]:
-    """Names of arrays with negative counts, each with the problem.
+    """Yield the names of arrays with negative counts or too large entries, each with the problem.
 
-    The constants of both sketches count triples, and bound all other entries.
+    The entry of the two constants 1 is the number of triples, which bounds all other entries.
     """
     for name, array in sums.items():
         if not array.size:
@@ -208,7 +210,7 @@ def broken(sums: Arrays) -> Iterator[str]:
                 yield f"{name} ({int((array < 0).sum())} counts below zero)"
             continue
         counts = array.reshape(len(array), -1)
-        # largest value of one sketch, or of two, for each row
+        # most that a triple adds to an entry: a product of two sketches, or an entry of one
         peak = PEAK if array.ndim == 3 else 127
         if counts[:, 0].min() < 0:
             yield f"{name} ({int((counts[:, 0] < 0).sum())} counts below zero)"
@@ -222,7 +224,7 @@ def broken(sums: Arrays) -> Iterator[str]:
 def broken_identities(
     blocks: Iterable[tuple[RowBlock, Arrays]], totals: ViewTotals
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Identities that stored statistics violate, each with its row block; None means all."""
+    """Yield each identity that is violated, with its row block, or with None for all blocks."""
     triples = {TRIPLES: 0, EVEN + TRIPLES: 0}
     expected = {TRIPLES: totals.triples, EVEN + TRIPLES: totals.even_triples}
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Three views: shared parts of foundations of triples of views, and their sums."""
+"""Three views: what all foundations of records with three views share, and their sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streaming_moments.statistics.views.statistics import (
 
 
 class ThreeViews:
-    """Base of every `Foundation` of three views; subclasses define a record."""
+    """Base class of every `Foundation` of three views; subclasses define what a record is."""
 
     halves: bool
     by_content: bool
@@ -49,19 +49,19 @@ class ThreeViews:
 
     @property
     def fingerprint(self) -> str:
-        """64 hexadecimal digits, which are equal if all content is equal."""
+        """Hash of all content, as 64 hexadecimal digits."""
         raise NotImplementedError
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name, without those of halves."""
+        """Return the shape of each row array of a block by name, without the arrays of halves."""
         raise NotImplementedError
 
     def names(self) -> dict[str, str]:
-        """The fingerprint."""
+        """Return the fingerprint, for the manifest of a segment."""
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; those of the even half are the same."""
+        """Return the shape of each row array of a block by name, also of those of the even half."""
         whole = self.whole_shapes(block)
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
         return {**whole, **even}
@@ -71,27 +71,27 @@ class ThreeViews:
         return True
 
     def totals(self, tables: Arrays, rows: int | None = None) -> ViewTotals:
-        """Totals that `ViewTotals.tables` described."""
+        """Restore totals from `ViewTotals.tables`."""
         return ViewTotals.of_tables(tables)
 
     def statistics(self, block: RowBlock, totals: ViewTotals, arrays: Arrays) -> ViewStatistics:
-        """The statistics whose arrays were read back."""
+        """Return statistics from stored arrays."""
         return ViewStatistics(self, block, totals, arrays)
 
     def require_own(self, statistics: ViewStatistics) -> None:
-        """Refuse statistics of another foundation; raises as `require_same_foundation`."""
+        """Refuse statistics of another foundation, with an error of `require_same_foundation`."""
         require_same_foundation(self, statistics)
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return `most`, because a token adds a bounded number to each sum of these records."""
+        """Return `most`, because a token of these records adds only a bounded number to a sum."""
         return most
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; raises as `require_bounded`."""
+        """Refuse sums that could exceed 2^62; raises the error of `require_bounded`."""
         require_bounded(bound)
 
     def joined(self, batches: Iterable[Any], most_bytes: int) -> Iterator[Any]:
-        """The same records in fewer batches, joined while their bytes stay below a bound."""
+        """Yield the same records in fewer batches, each of at most about `most_bytes`."""
         held: list[Any] = []
         size = 0
         for batch in batches:
@@ -104,14 +104,14 @@ class ThreeViews:
             yield type(self).join(held)
 
     def sums(self, block: RowBlock) -> ViewSums:
-        """Zero sums of a block of rows, to which records are added."""
+        """Return sums of zero for a block of rows, to which records can be added."""
         shapes = self.shapes(block).items()
         return ViewSums(block, {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes})
 
     def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of prepared batches; zero without batches.
+        """Return the statistics of prepared batches; without batches, all sums are 0.
 
-        Raises BoundExceeded if a sum could pass 2^62.
+        Raises BoundExceeded if a sum could exceed 2^62.
         """
         sums, totals = self.sums(block), self.totals({})
         for batch in batches:
@@ -123,13 +123,13 @@ class ThreeViews:
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: ViewTotals
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics break."""
+        """Yield the identities that stored statistics violate."""
         return broken_identities(blocks, totals)
 
 
 @dataclass(frozen=True, eq=False)
 class ViewSums:
-    """Row arrays of a block to which records are added: the `Sums` of three views.
+    """The `Sums` of three views: row arrays of a block, to which records are added.
 
     `arrays` are the int64 row arrays of the block by name.
     """
@@ -143,16 +143,16 @@ class ViewSums:
             batch.add(self.arrays, self.block)
 
     def subtract(self, batches: Iterable[Any]) -> None:
-        """Subtract prepared batches that were added."""
+        """Subtract prepared batches that were added earlier."""
         subtract_by_adding(self.arrays, self.add, batches)
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
-        """Some rows of all arrays, for reading."""
+        """Return some rows of all arrays, for reading."""
         return {name: array[rows] for name, array in self.arrays.items()}
 
 
 def require_sketch(basis: Basis, words: Vocabulary) -> None:
-    """Raise InvalidInput for a basis of another vocabulary, with weights, or entries beyond 127."""
+    """Raise InvalidInput for a basis of another vocabulary, length weights, or an entry of -128."""
     if (basis.n_words, basis.vocabulary) != (words.n_words, words.fingerprint):
         raise InvalidInput(
             "a basis and its view have different vocabularies; make the basis with the vocabulary "

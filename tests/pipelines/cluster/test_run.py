@@ -77,7 +77,7 @@ def test_options_are_made_of_the_fields():
 def test_changes_are_what_was_given():
     assert told("--ends", "3", changes=True) == {"ends": 3}
     assert told(changes=True) == {}
-    assert "How much [as before]." in told("--help", changes=True)
+    assert "How much [unchanged]." in told("--help", changes=True)
 
 
 def test_tracebacks_of_dask_are_one_line_and_details(capfd):

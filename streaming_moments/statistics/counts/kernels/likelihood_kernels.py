@@ -18,9 +18,9 @@ Real = NDArray[Any]
 # At most this many numbers are summed in the type of the counts. Then the error in float32 is about
 # 1e-6, and the numbers stay in cache.
 TILE = 512
-GROUP = 4  # rows that dense kernels compute together
-STRETCH = 16  # numbers of a row that are tested together
-# Smaller likelihoods are rounding errors, and nothing may be divided by them.
+GROUP = 4  # number of rows that dense kernels compute together
+STRETCH = 16  # number of counts of a row that are tested together, to skip groups of zeros
+# Likelihoods below this bound are rounding errors; the bound replaces them before a division.
 LEAST = 1e-30
 # Allows sums in any order, so that the compiler can add eight or sixteen numbers at a time.
 _MATH = {"contract", "reassoc", "nsz"}
@@ -125,10 +125,10 @@ def add_sparse_ratios(
     gathered: Real,
     sums: NDArray[np.float64],
 ) -> None:
-    """Same as `add_dense_ratios`, for sparse rows: only their counts above 0 are stored.
+    """Do the same as `add_dense_ratios` for sparse rows, which store only counts above 0.
 
-    starts : (rows + 1,) int64, of the entries of each row
-    words, counts : (entries,), core word and P of each
+    starts : (rows + 1,) int64, start of the entries of each row
+    words, counts : (entries,), core word and count P of each entry
     left : (r, wide), as for dense rows, padded with zeros
     right : (core, wide), a row for each word, padded to whole registers
     gathered : (wide,), work space
@@ -155,12 +155,13 @@ def add_sparse_ratios(
 def _logarithms(numbers: NDArray[np.float32], size: np.uint64) -> None:
     """Replace the first `size` numbers by their logarithms, with errors of about 1e-7.
 
-    Computes eight or sixteen at a time, in a tenth of the time of a scalar function.
+    The loop computes eight or sixteen logarithms at a time, in a tenth of the time of a scalar
+    function.
     """
     one, two = _SINGLE(1), _SINGLE(2)
     for h in range(size):
         bits = np.float32(max(numbers[h], _SINGLE(LEAST))).view(np.int32)
-        # scales the mantissa to 2/3 to 4/3, near 1
+        # scale the mantissa to between 2/3 and 4/3, near 1, where the series converges fast
         moved = np.int32(bits - _TWO_THIRDS)
         exponent = _SINGLE(np.int32(moved >> _MANTISSA))
         mantissa = np.int32((moved & _MANTISSA_BITS) + _TWO_THIRDS).view(np.float32)
@@ -183,9 +184,9 @@ def add_dense_logarithms(
 ) -> None:
     """`sums_i += (P_i . log((1 - s) left_i right + s means_i core_means), ..., P_i . 1)`.
 
-    Handles dense rows, for each s of the `shares`; the last column of `sums` is P_i . 1. Other
-    arguments are as for `add_dense_ratios`. `offsets`, (core,) float32, are added to the logarithm
-    of each column. `likelihoods` has one row more than a group.
+    Handles dense rows, for each s of the `shares`; the last column of `sums` is P_i . 1. `offsets`,
+    (core,) float32, are added to the logarithm of each column. `likelihoods` is work space with
+    `GROUP + 1` rows. Other arguments are those of `add_dense_ratios`.
     """
     core, mixed, number = right.shape[1], likelihoods[GROUP], shares.size
     for group in range(0, left.shape[0], GROUP):
@@ -224,7 +225,7 @@ def add_sparse_logarithms(
     likelihoods: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """Same as `add_dense_logarithms`, for sparse rows as in `add_sparse_ratios`.
+    """Do the same as `add_dense_logarithms` for sparse rows as in `add_sparse_ratios`.
 
     `means` has an entry for each row of `left`.
     """
@@ -297,7 +298,7 @@ def copy_rows(
                 if some == 0:
                     continue
             for h in range(begin, begin + size):
-                # without a branch, which would be guessed wrong
+                # write each entry, and keep it if it is above 0: a branch would be mispredicted
                 more = own[h] - less[h]
                 words[entry] = h
                 counts[entry] = more
@@ -323,10 +324,10 @@ def split_rows(
     even_counts: Real,
     odd_counts: Real,
 ) -> None:
-    """Copy the rows of each half like `copy_rows`, given the rows of both halves together.
+    """Copy the rows of each half like `copy_rows`, given copies of the sums of both halves.
 
-    even : (rows, core) pair counts of the even half, read where the sum of both is above 0
-    even_dense, odd_dense : as `dense`
+    even : (rows, core) pair counts of the even half, read where the sum of both halves is above 0
+    even_dense, odd_dense : like `dense` of `copy_rows`, for each half
     even_entries, odd_entries : (sparse rows,), number of entries of each row in each half, which
         are in `even_words`, `even_counts`, `odd_words` and `odd_counts`
     """
@@ -344,7 +345,7 @@ def split_rows(
             word = words[entry]
             part = kind(own[word])
             rest = counts[entry] - part
-            # without a branch, which would be guessed wrong
+            # write both entries, and keep those above 0: a branch would be mispredicted
             even_words[e] = odd_words[o] = word
             even_counts[e], odd_counts[o] = part, rest
             e += part > 0

@@ -13,10 +13,11 @@ _LINE = 64  # bytes in a line of the cache
 
 
 def prefetching(lines: int) -> Any:
-    """Intrinsic `(array, place)` that prefetches `lines` cache lines from `array.flat[place]` on.
+    """Make an intrinsic `(array, place)` that prefetches `lines` cache lines of an array.
 
-    For data larger than the cache, read in runs at unpredictable positions. It never changes a
-    result. Every address is allowed: unavailable lines are not fetched.
+    The lines start at `array.flat[place]`. Prefetching pays for data that are larger than the cache
+    and are read in runs at unpredictable positions. It never changes a result. Every address is
+    allowed: unavailable lines are not fetched.
     """
 
     def asked_for(typing: Any, array: Any, place: Any) -> Any:

@@ -1,8 +1,8 @@
 """Numba kernels of the statistics: serial, without the interpreter lock, cached on disk.
 
-Each adds to arrays of the caller. The docstring has an equivalent NumPy line, which a test
-compares. Rows are those of a `RowBlock`: words `first, first + step, ...`. No kernel is `parallel`,
-as Dask runs them concurrently in threads.
+Each kernel adds to arrays of the caller. Its docstring has an equivalent NumPy line, with which a
+test compares the kernel. Rows are those of a `RowBlock`: words `first, first + step, ...`. No
+kernel is `parallel`, as Dask runs kernels concurrently in threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streaming_moments.numerics.read_only import read_only
 def add_up_rows(
     indptr: NDArray[np.int64], words: NDArray[np.int64], counts: NDArray[np.int64], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """Canonical rows, like `scipy.sparse.csr_array.sum_duplicates`, without entries of word -1.
+    """Sum entries of equal words, like `scipy.sparse.csr_array.sum_duplicates`, and drop word -1.
 
     Counts are at least 1. Returns `(rows + 1,)` starts, and words and sums of the entries. A row is
     summed in one cell for each word, and only sorted if its words are not increasing.
@@ -55,7 +55,7 @@ def _add_up_rows(
                 kept[free] = word
                 free += 1
             totals[word] += counts[entry]
-        # Shell's sort: compiling numba's sort takes as long as six kernels
+        # use Shell's sort, because compiling numba's sort takes as long as compiling six kernels
         gap = 0 if rising else 1
         while 0 < gap < (free - begin) // 3:
             gap = 3 * gap + 1
@@ -80,10 +80,11 @@ def transpose(
     odd: NDArray[np.bool_],
     n_words: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Compressed columns of a batch: `scipy.sparse.csr_array.tocsc`, by counting sort.
+    """Return the compressed columns of a batch, like `scipy.sparse.csr_array.tocsc`.
 
-    Returns `(n + 1,)` starts of words, `(n,)` starts of their documents of the odd half, and for
-    each entry its document and count, with increasing documents for each word and half.
+    The kernel uses counting sort. It returns `(n + 1,)` starts of the entries of each word, `(n,)`
+    starts of those of the odd half, and the document and count of each entry. Documents increase
+    within each half of a word.
     """
     free = np.zeros((n_words, 2), dtype=np.int64)
     starts, odd_starts = np.zeros(n_words + 1, dtype=np.int64), np.zeros(n_words, dtype=np.int64)
@@ -146,10 +147,11 @@ def append_runs(
     all_documents: NDArray[np.int32],
     all_values: NDArray[np.int32],
 ) -> None:
-    """Copy the entries of each word to free positions in larger runs.
+    """Append the entries of each word to its entries in a larger batch, at the free positions.
 
-    `all_documents[free[i]:][:m] = documents[starts[i]:][:m] + before` for the m entries of
-    word i in the even half, values as they are, and `free[i] += m`; the odd half likewise.
+    For the m entries of word i in the even half, `all_documents[free[i]:][:m] =
+    documents[starts[i]:][:m] + before` and `free[i] += m`. Values are copied unchanged. The odd
+    half is handled likewise.
     """
     for word in range(free.size):
         for half in range(2):
@@ -179,9 +181,9 @@ def project(
 ) -> None:
     """`projections[:] = X[:, :core] @ basis` and `bounds[:] = tokens * max|projections|^2`.
 
-    (documents, s) float32 and (documents,) float64; exact if the sums fit in the type of `total`,
-    (s,): int32 takes half the time of int64. Indices are unsigned, which spares Numba the check for
-    negative ones.
+    `projections` is (documents, s) float32, and `bounds` (documents,) float64. Both are exact if
+    the sums fit in the type of the work space `total`, (s,). With int32 the kernel takes half the
+    time of int64. Indices are unsigned, so that Numba does not check for negative ones.
     """
     core, columns = basis.shape
     for document in range(indptr.size - 1):
@@ -212,8 +214,8 @@ def add_gram_product(
 ) -> None:
     """`total += X[:, :core]' V (X[:, :core] @ vectors)`, both (core, m) float64.
 
-    V is the diagonal matrix of the documents' weights; `sums`, (m,), is work space. Works on one
-    document at a time, so that its entries are read once for all m columns.
+    V is the diagonal matrix of the documents' weights; `sums`, (m,), is work space. The kernel
+    handles one document at a time, so that its entries are read once for all m columns.
     """
     core, columns = vectors.shape
     for document in range(indptr.size - 1):

@@ -5,10 +5,10 @@ caller.
 
 The sum over one word's documents is a small product of matrices with s = 10 to 150 columns. A BLAS
 computes both triangles of it, and its packing and calls cost as much again at this size. So the
-upper triangle is computed here in *tiles*, 8 rows by 16 columns of T_i (4 by 8 without AVX-512),
-that stay in the vector registers while documents are added. Numba cannot do this from loops over
-scalars, and its vectorised loops use half the width of the registers, so the tile is written as
-vector code.
+upper triangle is computed here in *tiles* that stay in the vector registers while documents are
+added. A tile has 8 rows and 16 columns of T_i (4 and 8 without AVX-512). Numba cannot do this from
+loops over scalars, and its vectorised loops use half the width of the registers, so the tile is
+written as vector code.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from numpy.typing import NDArray
 from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# Numbers in a vector, and rows of a tile: enough sums to hide the latency, few enough for the
-# registers.
+# Number of floats in a vector, and of rows in a tile. With this number, a tile has enough sums to
+# hide the latency, and few enough for the registers.
 _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 4
-# Documents gathered at a time: the panel and the sums stay in the L1 cache for s up to 64.
+# Number of documents gathered at a time. The panel and the sums then stay in the L1 cache for s up
+# to 64.
 _GATHER = 48
-# Entries ahead to prefetch rows of y: in a large batch they are outside the L2 cache, and waiting
-# for them took up to a third of the time.
+# Rows of y are prefetched this many entries before their use. In a large batch they are outside the
+# L2 cache, and without prefetching, kernels waited for them in up to a third of the time.
 _AHEAD = 24
 
 
 def _tile(vectors: int) -> Any:
-    """Intrinsic that adds a tile of `panel' diag(weights) panel` to `sums`.
+    """Make an intrinsic that adds a tile of `panel' diag(weights) panel` to `sums`.
 
     The tile has _LANES rows from `row` on and `vectors * _LANES` columns from `column` on. Its sums
     are over `filled` documents.
@@ -141,7 +142,7 @@ def add_triples(
 
 
 def _aligned(rows: int, columns: int) -> NDArray[np.float64]:
-    """Zeros aligned to 64 bytes, because vectors that cross two cache lines are slower."""
+    """Return zeros aligned to 64 bytes, because vectors that cross two cache lines are slower."""
     numbers = np.zeros(rows * columns + 8)
     begin = -numbers.ctypes.data % 64 // 8
     return numbers[begin : begin + rows * columns].reshape(rows, columns)
@@ -204,7 +205,7 @@ def add_long_triples(
     long: NDArray[np.bool_],
     triples: NDArray[np.int64],
 ) -> None:
-    """Same as `add_triples` for long documents, in int64 arithmetic, exact below 2^62."""
+    """Do the same as `add_triples` for long documents, in int64 arithmetic, exact below 2^62."""
     columns = projections.shape[1]
     for row in range(triples.shape[0]):
         word = first + row * step

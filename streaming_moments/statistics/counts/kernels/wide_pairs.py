@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# Entries ahead of its use at which a document is prefetched: without it a third of the time was
-# waiting.
+# A document is prefetched this many entries before its use. Without prefetching, kernels waited for
+# memory in a third of the time.
 _AHEAD = 4
 _prefetch = prefetching(lines=4)
 
@@ -94,13 +94,13 @@ def add_pairs_together(
 ) -> None:
     """Add pairs of all documents and of the even half, and co-documents, in one sweep.
 
-    Adds to the chosen rows, (rows,) bool, what `add_pairs` and `add_codocuments` add. Without rows
-    of `even_pairs` or `codocuments`, these sums are not added. The documents of the even half come
-    first: their sums are copied in the middle, so nothing is added twice. The high bits of a 64-bit
-    cell count documents, and the others sum products, so one addition into a row that stays in the
-    cache does both. The caller ensures that the products of a word in the batch do not overflow.
-    Indices are unsigned, because checks for negative ones are a third of the instructions of the
-    inner loops.
+    The kernel adds to the chosen rows, (rows,) bool, what `add_pairs` and `add_codocuments` add. If
+    `even_pairs` or `codocuments` has no rows, its sums are not added. The documents of the even
+    half come first: their sums are copied before those of the odd half are added, so nothing is
+    added twice. The high bits of a 64-bit cell count documents, and the others sum products, so one
+    addition into a row that stays in the cache does both. The caller ensures that the products of a
+    word in the batch do not overflow. Indices are unsigned, because checks for negative ones are a
+    third of the instructions of the inner loops.
     """
     core = pairs.shape[1]
     next_one, two, high = np.uint64(1), np.uint64(2), np.uint64(64 - count_bits)

@@ -5,11 +5,11 @@ Notes
 Ruffini et al. 2018, Theorem 2, bounds the errors of M2 and M3 by `W2` and `W3`, the sums of the
 squared weights of the documents. The constants here are ours; this is their proof.
 
-Let `a_d = w c(c-1)(c-2) / C3` be the weight of document d in the third moment (of order 1 and 2
-likewise; w = 1 where documents are pooled), so `sum_d a_d = 1` and `sum_d a_d^2 = W3`. Then
-`M3^ = sum_d a_d Y_d` with independent Y_d of mean M3: Y_d is the mean of `e_i (x) e_h (x) e_l`
-over the triples of distinct positions, a tensor of non-negative entries with sum 1, so
-`|Y_d| <= 1` in the Frobenius norm.
+Let `a_d = w c(c-1)(c-2) / C3` be the weight of document d in the third moment, where w = 1 if
+documents are pooled. So `sum_d a_d = 1` and `sum_d a_d^2 = W3`. Then `M3^ = sum_d a_d Y_d` with
+independent Y_d of mean M3: Y_d is the mean of `e_i (x) e_h (x) e_l` over the triples of distinct
+positions. It is a tensor of non-negative entries with sum 1, so `|Y_d| <= 1` in the Frobenius norm.
+The proof is the same for the moments of order 1 and 2.
 
 - Mean: `E |M3^ - M3|^2 = sum_d a_d^2 (E |Y_d|^2 - |M3|^2) <= W3`, so `E |M3^ - M3| <= sqrt W3`.
 - Deviation: another document in place of d moves the norm by at most `a_d |Y_d - Y_d'|`, and
@@ -20,10 +20,10 @@ With probability at least `1 - delta`, therefore,
 
     |M3^ - M3| <= sqrt(W3) (1 + sqrt(log(1 / delta))).
 
-It holds for any model with independent documents whose words are exchangeable, given the lengths,
-if the lengths are independent of the topics. Documents of one length have `W3 = 1 / N`, and the
-bound is that of Hsu, Kakade, Zhang 2012, Proposition 19. Estimators that weigh documents equally
-have `1 / N` for any lengths.
+The bound holds for any model with independent documents whose words are exchangeable, given the
+lengths, if the lengths are independent of the topics. If all N documents have one length,
+`W3 = 1 / N`, and the bound is that of Hsu, Kakade, Zhang 2012, Proposition 19. Estimators that
+weigh documents equally have `W3 = 1 / N` for any lengths.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 
 
 def concentration(lengths: LengthHistogram, order: int = 3) -> float:
-    """`W = sum a_d^2` of the moment of an order: `1 / W` is the effective number of documents.
+    """Return `W = sum a_d^2` of a moment; `1 / W` is its effective number of documents.
 
     The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has that many words.
 
@@ -57,7 +57,7 @@ def concentration(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
-    """Bound `sqrt W` on the mean Frobenius distance of the pooled moment from the true one.
+    """Return `sqrt W`, which bounds the mean Frobenius error of the pooled moment.
 
     Examples
     --------
@@ -68,11 +68,12 @@ def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> float:
-    """Frobenius error of the pooled moment that is not exceeded with probability `1 - delta`.
+    """Return a bound on the Frobenius error of the pooled moment, of probability `1 - delta`.
 
-    `sqrt(W) (1 + sqrt(log(1 / delta)))`: W as in Ruffini et al. 2018, Theorem 2; the constants are
-    ours, with their proof in the module's notes. delta is in (0, 1). For M2 and M3 together, use
-    half of delta for each. Raises InvalidInput if no document has that many words.
+    The bound is `sqrt(W) (1 + sqrt(log(1 / delta)))`, with W of Ruffini et al. 2018, Theorem 2. The
+    constants are ours; the module's notes have the proof. delta is in (0, 1). For M2 and M3
+    together, use half of delta for each. Raises InvalidInput if no document has as many words as
+    the order.
 
     Examples
     --------

@@ -9,16 +9,16 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 
 
 def token_concentration(lengths: LengthHistogram, passages: bool = False) -> float:
-    """`sum_d (c_d / C)^2`, with c_d of all C tokens in document d: 1 over the effective number.
+    """Return `sum_d (c_d / C)^2`, the inverse of the effective number of documents.
 
-    Each token counts once for any length weights, because shares of topics come from counted words,
-    not from weighted moments. The result is above 0 and at most 1. Raises InvalidInput if no
-    document has a token.
+    Document d has c_d of all C tokens. Each token counts once for any length weights, because
+    shares of topics come from counted words, not from weighted moments. The result is above 0 and
+    at most 1. Raises InvalidInput if no document has a token.
 
-    With `passages` the lengths are those of passages of unknown documents. Their number is
-    estimated by the number of passages shorter than half of the usual length, which is rather low:
-    about half of the documents end in such a passage. If the lengths of documents are exponentially
-    distributed, the estimate is half of their number.
+    With `passages`, the lengths are those of passages of unknown documents. The number of documents
+    is then estimated by the number of passages that are shorter than half of the usual length. The
+    estimate is rather low, because only about half of the documents end in such a passage. If the
+    lengths of documents are exponentially distributed, it is half of the number of documents.
 
     Examples
     --------
@@ -35,8 +35,7 @@ def token_concentration(lengths: LengthHistogram, passages: bool = False) -> flo
     if not passages:
         return float(own)
     tokens = np.cumsum([length * documents for length, documents in pairs], dtype=float)
-    usual = pairs[int(np.searchsorted(tokens, total / 2))][
-        0
-    ]  # half of the tokens are in longer passages
+    # half of all tokens are in passages that are longer than the usual length
+    usual = pairs[int(np.searchsorted(tokens, total / 2))][0]
     ends = sum(documents for length, documents in pairs if 0 < 2 * length < usual)
     return float(min(1.0, max(own, 1 / max(ends, 1))))

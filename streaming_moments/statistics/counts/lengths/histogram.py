@@ -1,4 +1,4 @@
-"""LengthHistogram: documents by length, which determine all normalising constants."""
+"""LengthHistogram: number of documents of each length, from which normalising constants follow."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class LengthHistogram:
     lengths : (m,) int64
         Distinct lengths, increasing.
     documents : (m,) int64
-        Documents of each length, at least 1.
+        Number of documents of each length, at least 1.
     weights : LengthWeights
-        w.
+        Weights w(c).
 
     Examples
     --------
@@ -53,12 +53,12 @@ class LengthHistogram:
 
     @classmethod
     def zero(cls, weights: LengthWeights = POOLED) -> LengthHistogram:
-        """A histogram without documents."""
+        """Return a histogram without documents."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), weights)
 
     @classmethod
     def of(cls, lengths: ArrayLike, weights: LengthWeights = POOLED) -> LengthHistogram:
-        """Histogram of (documents,) lengths >= 0."""
+        """Count (documents,) lengths, each at least 0."""
         values, documents = np.unique(np.asarray(lengths, dtype=np.int64), return_counts=True)
         return cls(values, documents.astype(np.int64), weights)
 
@@ -69,7 +69,7 @@ class LengthHistogram:
         return cls(array[:, 0].copy(), array[:, 1].copy(), weights)
 
     def to_array(self) -> NDArray[np.int64]:
-        """(m, 2) int64: length, documents."""
+        """Return an (m, 2) int64 table of lengths and the number of documents of each."""
         return np.stack([self.lengths, self.documents], axis=1)
 
     def __add__(self, other: LengthHistogram) -> LengthHistogram:
@@ -117,7 +117,7 @@ class LengthHistogram:
 
     @property
     def n_tokens(self) -> int:
-        """Tokens, each once: `sum c`."""
+        """Number of tokens without weights: `sum c`."""
         pairs = zip(self.lengths.tolist(), self.documents.tolist(), strict=True)
         return sum(length * documents for length, documents in pairs)
 
@@ -127,7 +127,7 @@ class LengthHistogram:
         return self.C2
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """The array from which the histogram is restored, by its name."""
+        """Return the array from which the histogram can be restored, by its name."""
         return {"length_histogram": self.to_array()}
 
     @property
@@ -181,7 +181,7 @@ class LengthHistogram:
         return int(self.lengths[-1]) if self.lengths.size else 0
 
     def falling(self, order: int, power: int = 1) -> int:
-        """`sum (w c(c-1)...)^power` with `order` factors after w, exactly."""
+        """Return exactly `sum (w c(c-1)...)^power`, with `order` factors after w."""
         total = 0
         weights = self.weights.at(self.lengths).tolist()
         for length, documents, weight in zip(

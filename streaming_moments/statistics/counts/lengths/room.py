@@ -14,27 +14,29 @@ from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
-# Half of the range of int64, so that the sum of two states within the bound cannot overflow
-# unnoticed.
+# Bound of all sums. It is half of the range of int64, so that the sum of two states within the
+# bound cannot overflow unnoticed.
 LARGEST_TOTAL = 2**62
 # Whole numbers are exact in float64 up to 2^53; half of it is a margin for rounding the bound.
 LARGEST_FLOAT_SUM = 2.0**52
 # Even weights leave room for 10^9 documents of up to 500 tokens, or for as many tokens in longer
-# documents. If pooled weights leave room for fewer, even weights leave room for a 16th of these.
+# documents. A 16th of the room that pooled weights leave is enough too, if that is less.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
-# Weights are at least 3 up to this multiple of the longest document of a sample. Measured on
-# planted topics with Poisson lengths: with weights of 1 and 2 in the range of lengths, rounding
-# raises the error of topics by 1.5%; a multiple above 2 improves nothing.
+# Even weights are 1 only beyond this multiple of the length of the longest document of a sample, so
+# that its documents have larger weights. Measured on planted topics with Poisson lengths: if
+# documents have weights of 1 and 2, rounding raises the error of topics by 1.5%. A multiple above 2
+# improves nothing.
 _FINENESS = 2
-_LONGEST = 1 << 26  # most words of a document: its table of weights takes a gigabyte
-# Tokens of a batch, about 32 MB of text, whose products should be exact in float64.
+# a document can have at most this many words; the table of weights up to it takes a gigabyte
+_LONGEST = 1 << 26
+# Products of a batch with this many tokens, about 32 MB of text, should be exact in float64.
 _BATCH_TOKENS = 1 << 22
-# Entries of y are at most 128 c for c tokens: below this many, they certainly fit in int32.
+# Entries of y are at most 128 c for c tokens. With fewer tokens than this, they fit in int32.
 _LONGEST_NARROW = 2**24
 
 
 def finest_even(batch: CountBatch) -> LengthWeights:
-    """Even weights of at least 3 for the documents of a sample, so that rounding is harmless."""
+    """Return even weights of at least 3 for a sample, so that rounding them is harmless."""
     longest = int(batch.lengths.max(initial=0))
     if longest > _LONGEST:
         raise BoundExceeded(
@@ -45,7 +47,7 @@ def finest_even(batch: CountBatch) -> LengthWeights:
 
 
 def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: LengthWeights) -> int:
-    """Number of documents like those of a sample that can be counted before a sum exceeds 2^62.
+    """Return how many documents like those of a sample can be counted before a sum exceeds 2^62.
 
     `matrix` is the (core, s) int8 Q of the basis, `weights` are those of the basis.
 
@@ -59,10 +61,10 @@ def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: Len
 
 
 def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights:
-    """Even weights for a sample: the finest ones that leave enough room below the bound of sums.
+    """Return the finest even weights for a sample that leave enough room below the bound of sums.
 
-    Room for 10^9 documents of up to 500 tokens is enough, or for as many tokens in longer ones. If
-    a sixteenth of the room of pooled weights is less, that is enough.
+    Room for 10^9 documents of up to 500 tokens is enough, or for as many tokens in longer
+    documents. A sixteenth of the room that pooled weights leave is enough too, if that is less.
     """
     squares = _squares(batch, matrix)
     pooled, plain = _room(batch, squares, POOLED)
@@ -79,13 +81,13 @@ def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights
 
 
 def room_for_projection(batch: CountBatch, columns: int) -> NDArray[Any]:
-    """(columns,) zeros, of int32 or int64, so that `y = Q' x` of each document is exact."""
+    """Return (columns,) zeros of an integer type in which `y = Q' x` of each document is exact."""
     narrow = int(batch.lengths.max(initial=0)) < _LONGEST_NARROW
     return np.zeros(columns, dtype=np.int32 if narrow else np.int64)
 
 
 def _squares(batch: CountBatch, matrix: NDArray[np.int8]) -> NDArray[np.float64]:
-    """(documents,) largest squared entry of the y of each document."""
+    """Return the largest squared entry of `y = Q' x` of each document, (documents,)."""
     squares = np.empty(batch.documents)
     total = room_for_projection(batch, matrix.shape[1])
     y = np.empty((batch.documents, matrix.shape[1]), dtype=np.float32)
@@ -106,7 +108,7 @@ def _squares(batch: CountBatch, matrix: NDArray[np.int8]) -> NDArray[np.float64]
 def _room(
     batch: CountBatch, squares: NDArray[np.float64], weights: LengthWeights
 ) -> tuple[int, float]:
-    """Number of documents that fit, and the bound of the sums T for each token of the sample."""
+    """Return how many documents fit, and the bound of the sums T for each token of the sample."""
     weighted = weights.at(batch.lengths) * squares
     entries = batch.counts * np.repeat(weighted, np.diff(batch.indptr))
     triples = np.bincount(batch.words, entries, batch.n_words).max(initial=0.0)

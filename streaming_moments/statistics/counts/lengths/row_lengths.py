@@ -1,4 +1,4 @@
-"""RowLengths: documents by length for each row; rows of later words have fewer documents."""
+"""RowLengths: number of documents of each length, for each row of the counts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ L = TypeVar("L", bound=Lengths, covariant=True)
 @adds_own
 @dataclass(frozen=True)
 class RowLengths(Generic[L]):
-    """Documents by length for each row: words added later are counted in fewer documents.
+    """Lengths of the documents that are counted in each row.
 
-    This is a step function of the row, and `+` and `-` are exact for each row.
-    `RowLengths(LengthHistogram.zero())` is the identity.
+    Words that were added to a vocabulary later have the last rows, and are counted in fewer
+    documents. So the lengths are a step function of the row. `+` and `-` are exact for each row,
+    and `RowLengths(LengthHistogram.zero())` is the identity.
 
-    whole : all documents, because all of them are counted in the first rows
-    later : first row of each step, increasing, and the documents counted in that row and later
-        ones; a step equal to the one before is left out
+    whole : lengths of all documents, because all of them are counted in the first rows
+    later : first row of each step, increasing, and the lengths of the documents that are counted
+        from that row on; a step that changes nothing is left out
 
     Examples
     --------
@@ -48,12 +49,12 @@ class RowLengths(Generic[L]):
 
     @staticmethod
     def of_first(lengths: LengthHistogram, words: int | None) -> RowLengths[LengthHistogram]:
-        """Documents counted while there were only `words` words; None: counted in all rows."""
+        """Return lengths of documents counted in the first `words` rows; None means all rows."""
         whole = RowLengths(lengths)
         return whole if words is None else whole.until(words)
 
     def until(self: RowLengths[LengthHistogram], words: int) -> RowLengths[LengthHistogram]:
-        """The same documents, counted only in the first `words` rows."""
+        """Return lengths of the same documents, counted only in the first `words` rows."""
         nothing = LengthHistogram.zero(self.whole.weights)
         return _in_steps(self.whole, [*self.later, (words, nothing)])
 
@@ -61,7 +62,7 @@ class RowLengths(Generic[L]):
     def weighted(
         parts: Iterable[tuple[float, RowLengths[LengthHistogram]]],
     ) -> RowLengths[WeightedLengths]:
-        """Weighted sum of several `RowLengths`, row by row."""
+        """Return the weighted sum of several `RowLengths`, row by row."""
         given = list(parts)
         firsts = sorted({first for _, part in given for first, _ in part.later})
         return RowLengths(
@@ -84,12 +85,12 @@ class RowLengths(Generic[L]):
 
     @property
     def n_documents(self) -> int:
-        """All documents."""
+        """Number of all documents."""
         return self.whole.n_documents
 
     @property
     def n_tokens(self: RowLengths[LengthHistogram]) -> int:
-        """Tokens of all documents."""
+        """Number of tokens of all documents."""
         return self.whole.n_tokens
 
     @property
@@ -98,11 +99,11 @@ class RowLengths(Generic[L]):
         return self.whole.bound
 
     def tables(self: RowLengths[LengthHistogram]) -> dict[str, NDArray[np.int64]]:
-        """The array from which this is restored, by its name."""
+        """Return the array from which the lengths can be restored, by its name."""
         return self.whole.tables()
 
     def at(self, row: int) -> L:
-        """Documents in whose counts a row is included."""
+        """Return the lengths of the documents that are counted in a row."""
         found = self.whole
         for first, lengths in self.later:
             found = lengths if first <= row else found
@@ -111,7 +112,7 @@ class RowLengths(Generic[L]):
     def constants(
         self, rows: NDArray[np.int64], form: Form = Mixture()
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Totals of a form for each row, over the documents that are counted in the row.
+        """Return the totals C1, C2, C3 of a form for each row, over the documents counted in it.
 
         Examples
         --------
@@ -125,7 +126,7 @@ class RowLengths(Generic[L]):
 
 
 def quotients(values: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(r, ...) values divided by the (r,) totals of their rows; 0 where a total is 0.
+    """Divide (r, ...) values by the (r,) totals of their rows; return 0 where a total is 0.
 
     Examples
     --------

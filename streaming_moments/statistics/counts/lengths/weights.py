@@ -54,7 +54,7 @@ class LengthWeights:
                 f"least 1; got shape {table.shape}, type {table.dtype}"
                 f"{f', smallest value {table.min()}' if table.size else ''}"
             )
-        # stores the shortest table of the same weights, so that equal weights compare equal
+        # keep the shortest table of the same weights, so that equal weights compare equal
         last = int(np.flatnonzero(table != table[-1])[-1]) + 1 if (table != table[-1]).any() else 0
         own = table[: last + 1].copy()
         own.setflags(write=False)
@@ -62,14 +62,15 @@ class LengthWeights:
 
     @classmethod
     def even(cls, most: int, tau: int = TAU) -> LengthWeights:
-        """`w(c) = max(1, round((most + tau)^2 / (c + tau)^2))`: whole numbers as weights.
+        """Return the weights `w(c) = max(1, round((most + tau)^2 / (c + tau)^2))`.
 
-        A document of c words has influence `c^3 w(c)` on M3. This is between Theorem 1 (w = 1: long
-        documents dominate, whose words share one topic mixture) and Zou, Hsu, Parkes, Adams 2013
-        (`w = 1 / c^2`: short documents dominate, whose few words are noise).
+        A document of c words has influence `c^3 w(c)` on M3. The weights are a compromise between
+        two estimators. In Theorem 1 (w = 1) long documents dominate, whose words share one topic
+        mixture. In Zou, Hsu, Parkes, Adams 2013 (`w = 1 / c^2`) short documents dominate, whose few
+        words are noise.
 
-        most : length above which documents count once; larger values give finer weights
-        tau : tokens, as in the formula
+        most : documents that are longer have weight 1; larger values give finer weights
+        tau : number of tokens in the formula
 
         Examples
         --------
@@ -82,13 +83,13 @@ class LengthWeights:
         return cls(np.maximum((2 * squares[-1] + squares) // (2 * squares), 1))
 
     def at(self, lengths: ArrayLike) -> NDArray[np.int64]:
-        """Weight of each length."""
+        """Return the weight of each length."""
         places = np.minimum(np.asarray(lengths, dtype=np.int64), self.table.size - 1)
         return self.table[places]
 
     @property
     def is_pooled(self) -> bool:
-        """Whether all documents count once, as in Theorem 1."""
+        """Whether all documents have weight 1, as in Theorem 1."""
         return self.table.size == 1 and int(self.table[0]) == 1
 
     @property

@@ -16,7 +16,8 @@ from streaming_moments.statistics.counts.batch import CountBatch
 CATEGORIES = "categories"  # value of `policy` for vocabularies whose terms are values of columns
 BETWEEN = "="  # separator between a column and its value in a term
 FEWEST_COLUMNS = 3
-# All pairs and triples of these words are stored: 4 n^2 (n + 1) bytes, 538 MB.
+# A table can have at most this many categories n, because all their pairs and triples are stored:
+# 4 n^2 (n + 1) bytes, 538 MB.
 MOST_CATEGORIES = 512
 
 
@@ -53,7 +54,7 @@ class TableColumns:
 
     @classmethod
     def of_terms(cls, terms: Iterable[str]) -> TableColumns:
-        """Columns from terms of the form `column=value`, with the terms of a column adjacent."""
+        """Make columns from terms of the form `column=value`; terms of a column are adjacent."""
         found: dict[str, list[str]] = {}
         for term in terms:
             name, _, value = term.partition(BETWEEN)
@@ -69,7 +70,7 @@ class TableColumns:
         )
 
     def to_json(self) -> list[list[Any]]:
-        """Names with categories, for JSON."""
+        """Return the names with their categories, for JSON."""
         return [[name, list(own)] for name, own in zip(self.names, self.categories, strict=True)]
 
     @property
@@ -79,17 +80,17 @@ class TableColumns:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Categories of each column."""
+        """Number of categories of each column."""
         return tuple(map(len, self.categories))
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """(V + 1,) int64, first word of each column."""
+        """First word of each column, (V + 1,) int64; the last entry is the number of words."""
         return np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
 
     @property
     def n_words(self) -> int:
-        """Number of words n: categories of all columns."""
+        """Number of words n, which are the categories of all columns."""
         return int(self.starts[-1])
 
     @property
@@ -99,11 +100,11 @@ class TableColumns:
         return tuple(f"{name}{BETWEEN}{value}" for name, own in every for value in own)
 
     def words(self, column: int) -> slice:
-        """Words of a column."""
+        """Return the range of the words of a column."""
         return slice(int(self.starts[column]), int(self.starts[column + 1]))
 
     def codes(self, batch: CountBatch) -> NDArray[np.int64]:
-        """(rows, V) int64, category of each row in each column, or -1.
+        """Return the category of each row in each column, (rows, V) int64; -1 without a value.
 
         Examples
         --------
@@ -113,14 +114,15 @@ class TableColumns:
         """
         found = np.full((batch.documents, self.number), -1, dtype=np.int64)
         rows = np.repeat(np.arange(batch.documents), np.diff(batch.indptr))
-        inside = batch.words < self.n_words  # words added later belong to no column
+        # ignore words that were added later, because they belong to no column
+        inside = batch.words < self.n_words
         words = batch.words[inside]
         columns = np.searchsorted(self.starts, words, side="right") - 1
         found[rows[inside], columns] = words - self.starts[columns]
         return found
 
     def batch(self, codes: NDArray[np.int64], vocabulary: str = "") -> CountBatch:
-        """Batch of word counts for rows given by `codes`."""
+        """Return a batch of word counts for rows whose categories are `codes`."""
         rows, columns = np.nonzero(codes >= 0)
         words = codes[rows, columns] + self.starts[columns]
         indptr = np.concatenate([[0], np.cumsum((codes >= 0).sum(axis=1), dtype=np.int64)])
@@ -134,7 +136,7 @@ class TableColumns:
 
 
 def require_countable(names: Iterable[str], sizes: Iterable[int]) -> None:
-    """Raise BoundExceeded for columns with too many categories to count pairs and triples."""
+    """Raise BoundExceeded if there are too many categories to store all pairs and triples."""
     own = dict(zip(names, sizes, strict=True))
     total = sum(own.values())
     if total > MOST_CATEGORIES:
@@ -149,5 +151,5 @@ def require_countable(names: Iterable[str], sizes: Iterable[int]) -> None:
 
 
 def state_bytes(n_words: int) -> int:
-    """Bytes of the triples of this many categories."""
+    """Return the bytes of the triples of this many categories."""
     return 4 * n_words**2 * (n_words + 1)
