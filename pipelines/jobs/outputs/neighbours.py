@@ -25,8 +25,8 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.garbage import GRACE
 
 # Each task sorts the edges of one part of the nodes. The number of parts is chosen so that these
-# edges take about this many bytes in the compressed shards. An edge takes about 5 bytes in a shard
-# and 32 in an intermediate file. Sorting holds three copies of the latter in memory.
+# edges take about this many bytes in the compressed shards. An edge takes about 5 bytes in a shard,
+# 32 bytes in an intermediate file, and three times 32 bytes of memory while it is sorted.
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
 _ASIDE = ".edges"
