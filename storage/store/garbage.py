@@ -196,8 +196,8 @@ def unswept(folder: Folder, head: Commit) -> list[str]:
 def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
     """Raise StoreError for segments and models that garbage collection may have deleted.
 
-    `written` are the new segments and models of a commit. A segment or model is refused if its
-    first file was written more than half the grace period ago, or if its files have changed since.
+    `written` are the new segments and models of a commit. Each of them is refused if its first file
+    was written more than half the grace period ago, or if its files have changed since.
     """
     for part in written:
         now = folder.clock()
