@@ -32,8 +32,8 @@ _COLUMN_OPTIONS = (
     (_CATEGORIES, "a table of categories", "the categories"),
 )
 
-# Beginning of the names of shards without files. A task that reads such a shard receives its
-# content as JSON Lines.
+# Beginning of the names of shards without files: partitions of a Python collection. A task that
+# reads such a shard receives its content as JSON Lines.
 PARTITIONS = "partition://"
 
 
@@ -121,13 +121,14 @@ class ShardFormat:
         'text'
         """
         content = asdict(self)
-        # without categories, write the same JSON as versions of the package that had no tables
+        # without categories, write the same JSON as old versions of the package, which had no
+        # tables of categories
         if not self.categories:
             del content[_CATEGORIES]
         return content
 
     def kind_of(self, url: str) -> str:
-        """Return the format of the shard at a URL that `list_shards` returned.
+        """Return the name of the format of a shard, from its URL as `list_shards` returned it.
 
         Raises
         ------
@@ -244,8 +245,8 @@ def fingerprint(
 ) -> str:
     """Return the fingerprint of a shard's content: its ETag, "etag:...", or else "sha256:...".
 
-    A shard without an ETag in the listing is read once, 1 MiB at a time. `mark_of` returns the
-    fingerprint of each of its files.
+    If the listing of the storage gave no ETag for the shard, the shard is read once, 1 MiB at a
+    time. `mark_of` returns the fingerprint of each of its files.
 
     Examples
     --------
@@ -307,7 +308,7 @@ def kind_by_suffix(url: str) -> str | None:
 
 @contextmanager
 def as_shard(lines: bytes) -> Iterator[Shard]:
-    """Make a temporary shard from `lines` of JSON, in the memory of this process."""
+    """Hold `lines` of JSON as a shard in the memory of this process, until the context ends."""
     files, url = fsspec.filesystem("memory"), f"memory:///read/{uuid.uuid4().hex}.jsonl"
     files.pipe_file(url, lines)
     try:

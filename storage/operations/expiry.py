@@ -82,13 +82,14 @@ def expire(
 
     if found.versions or found.models:
         store = store.extended(change)
-    # also deletes files that a dead process left
+    # also delete the files that an earlier call left if its process died
     heaps = sweep(folder)
     return store, _with_places(found, heaps)
 
 
 def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expiry:
-    """Select the versions and models to drop. `past` are the versions that are old enough."""
+    """Select the versions and models to drop. `past` are the versions old enough.
+    """
     if keep < 1:
         raise InvalidInput(f"cannot keep {keep} versions; give at least 1")
     last = [version for version in range(head.version + 1) if head.keeps(version)][-keep:]

@@ -93,7 +93,8 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
             lineage=old.lineage,
             segments=old.segments,
             origins=old.origins,
-            # leave out the sum of all days: if a later sum replaced it, `gc` may have deleted it
+            # leave out the stored sum of all days: if a later one replaced it, `gc` may have
+            # deleted its files
             sums=without_whole(old.sums),
             models=old.models,
             tags=old.tags,
@@ -228,7 +229,11 @@ def _identity(commit: Commit, name: str) -> str:
 
 
 def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str, MovedTopics]:
-    """Compare all models that can be compared; raise StoreError if the model `asked` cannot."""
+    """Compare the topics of all models that two versions have under the same name or tag.
+
+    Leaves out models that cannot be compared. Raises StoreError if the model `asked` is one of
+    them.
+    """
     moved = {}
     for name in _names_to_compare(one, two, asked):
         before, after = one.load_any_model(name), two.load_any_model(name)

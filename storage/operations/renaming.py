@@ -31,7 +31,7 @@ class Renaming:
     names: Mapping[str, str]
 
     def name(self, url: str) -> str:
-        """Return the name of a shard after the renaming."""
+        """Return the new name of a shard; its old name if it is not renamed."""
         return self.names.get(url, url)
 
     def forgotten(self, listed: Forgotten) -> Forgotten:
@@ -60,9 +60,10 @@ def names_after(urls: Iterable[str], old: str, new: str) -> dict[str, str]:
 def segments_to_rename(
     store: MomentStore, renaming: Renaming
 ) -> list[tuple[SegmentReference, ...]]:
-    """Return groups of segments to write again, because they hold renamed shards.
+    """Return groups of segments to write again, because they count shards that get new names.
 
-    Raises InvalidInput if a new name is counted already, or if an origin counted the shards.
+    Raises InvalidInput if a shard is already counted under a new name, or if an origin counted the
+    shards to rename.
     """
     ledger = store.ledger()
     names = ledger.counted([*renaming.names])
@@ -85,7 +86,7 @@ def segments_to_rename(
 
 
 def renamed(ledger: Ledger, renaming: Renaming) -> Ledger:
-    """Return the records of a ledger with their new names."""
+    """Return a ledger in which each renamed shard has its new name."""
     tables = {
         name: table_of(
             replace(record, url=renaming.name(record.url)) for record in ledger.records(name)

@@ -18,7 +18,7 @@ from streaming_moments.storage.operations.windows import dated_segments
 from streaming_moments.storage.segments.blocks import read_rows, sum_totals
 from streaming_moments.storage.store.store import MomentStore
 
-_MOST_PERIODS = 60  # a chart has at most this many periods
+_MOST_PERIODS = 60  # a chart of shares over time has at most this many days, weeks or months
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class PeriodShares:
 
 
 def finest_period(store: MomentStore) -> Period | None:
-    """Return the shortest of day, week and month for which a chart can be drawn.
+    """Return the shortest period (day, week or month) for which shares over time can be drawn.
 
-    Each segment must lie within one period, and at most 60 periods may have segments. Returns None
-    if no period satisfies this, or a segment has no dates.
+    Each segment of the store must lie within one such period, and at most 60 periods may have
+    segments. Returns None if this holds for none of the three, or if a segment has no dates.
     """
     dates = [part.dates for part in store.commit.segments]
     days = [one for one in dates if one is not None]
@@ -71,9 +71,9 @@ def shares_over_time(
         A model fitted to any of its versions.
     by : {"day", "week", "month"}
         Weeks begin on Monday. Periods without a token are omitted. If a word was added after some
-        documents were counted, it is ignored in these documents. If documents are cut into
-        passages, their lengths are not stored. The standard errors are then estimates, and tend to
-        be too large.
+        documents were counted, it is ignored in these documents. If the store cuts documents into
+        passages, it does not store the lengths of whole documents. The standard errors are then
+        estimates, and tend to be too large.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def shares_in(
 def _added_up(
     parts: Mapping[int, NDArray[np.int64]], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Add up counts of words; also return for each word the share of documents that count it.
+    """Add up counts of words; also return for each word in what share of documents it was counted.
 
     A word that was added to the vocabulary is not counted in earlier documents. `parts` maps each
     size of the vocabulary to the counts of the documents that were counted with it. The share of

@@ -12,7 +12,7 @@ from streaming_moments.storage.log.origins import MERGE
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-# operations whose new segments count documents that were counted already
+# operations of the log whose new segments only count documents that were counted before
 _OTHER_SEGMENTS = frozenset({"compact", "rename", "rebase", "purge"})
 
 
@@ -80,7 +80,8 @@ def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | Non
 
 def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]:
     """Return the numbers of documents that commits add and subtract, summed over the commits."""
-    # if a rollback restored the segments of an earlier version, go back to its totals
+    # for each set of segments, remember the totals up to its version: a rollback may restore the
+    # segments of an earlier version, and then the totals go back, too
     tallies = {frozenset(_segments(commits[-1])): (0, 0)}
     counted = forgotten = 0
     for after, before in reversed([*pairwise(commits)]):
@@ -91,9 +92,9 @@ def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]
 
 
 def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
-    """Return the numbers of documents added and removed between two ledgers, shard by shard.
+    """Compare two ledgers shard by shard; return the numbers of added and of removed documents.
 
-    A shard with another name and the same content was renamed, so it is not included.
+    A shard that has the same content under another name counts as renamed, not as added or removed.
     """
     old, new = ({one.url: one for one in ledger} for ledger in (before, after))
     counted = forgotten = 0
@@ -118,7 +119,8 @@ def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, in
     moves = [new[one] for one in new.keys() - old.keys()]
     moves += [-old[one] for one in old.keys() - new.keys()]
     if after.operation == MERGE and old.keys() - new.keys():
-        # compare shards, because new segments of an origin may have the same documents
+        # compare shards, because the new segments of an origin may count the same documents as the
+        # segments that they replace
         ledgers = [
             read_ledger(store.folder, one.segments, store.ledger()) for one in (before, after)
         ]

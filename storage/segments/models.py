@@ -44,7 +44,7 @@ LATEST = "latest"
 
 @dataclass(frozen=True)
 class _Attributes:
-    """Attributes of a stored model, as in `TopicModel.attributes`.
+    """Attributes that are stored with a topic model, as in `TopicModel.attributes`.
 
     Earlier versions of the package wrote only some of these attributes.
     """

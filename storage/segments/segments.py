@@ -43,7 +43,8 @@ class Segment:
     shards : the counted shards
     written : files of the segment, which must exist when it is committed
     halves : whether sums of one half of the documents are stored separately
-    halves_by_content : whether the content of a record decides in which half it is
+    halves_by_content : whether the content of a document, not its place, decides in which half it
+        is
     """
 
     reference: SegmentReference
@@ -95,7 +96,7 @@ class SegmentWriter:
         return tuple(records)
 
     def take_over(self, segment: str, files: Sequence[FileRecord]) -> None:
-        """Copy files of row blocks from another segment, which was not sealed.
+        """Copy files of row blocks from an unfinished segment of another writer.
 
         Raises StoreError if a file has changed since it was written, or cannot be copied.
         """
@@ -148,7 +149,7 @@ class SegmentWriter:
     def seal_beside(
         self, totals: Totals, ledger: Ledger, files: Iterable[FileRecord]
     ) -> tuple[str, Uncommitted]:
-        """Seal a sum that is stored in addition to the segments that it adds up.
+        """Finish a sum of segments that is stored in addition to these segments.
 
         The sum also stores the shard records of each of these segments.
 
@@ -166,7 +167,10 @@ class SegmentWriter:
         shards: int,
         dates: DateRange | None,
     ) -> tuple[str, Uncommitted]:
-        """Write the files `more` and all remaining files, and add their records to `records`."""
+        """Write the files in `more`, all files still missing, and the manifest of the segment.
+
+        Adds the records of these files to `records`.
+        """
         tables = totals.tables()
         whole = {name: ArraySpec.whole(table, name) for name, table in tables.items()}
         specs = {**self.layout.specs, **whole}

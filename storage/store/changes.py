@@ -68,7 +68,7 @@ class Recount:
         return tuple(part.reference for part in self.segments)
 
     def under(self, lineage: Lineage) -> Recount:
-        """Return the same changes with references for a lineage; raise the errors of `placed`."""
+        """Return the same changes for versions of `lineage`; raise the errors of `placed`."""
         return replace(
             self,
             added=tuple(placed(lineage, part) for part in self.added),
@@ -77,7 +77,7 @@ class Recount:
 
     @property
     def written(self) -> tuple[Uncommitted, ...]:
-        """Files that were written for all segments."""
+        """Files that were written for the segments to add or subtract."""
         return tuple(part.written for part in self.segments)
 
 
@@ -86,7 +86,7 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
 
     Does not check for negative counts. Raises these errors:
 
-    ForeignStatistics : a segment has another basis
+    ForeignStatistics : a segment was counted with another basis
     ShardsAlreadyCounted : added shards are counted already, and the commit does not remove them
     InvalidInput : a removed shard is not counted, or was counted with other content. Or the ledger
         has a folder that contains an added shard, or a shard within an added folder.
@@ -172,7 +172,8 @@ def segments_of(
     wanted = {record for record in records if record.url not in subtracted}
     found = []
     for part in head.segments:
-        # compare numbers first, so that the records of a large segment need not be read
+        # compare the numbers of shards first, so that the records of a large segment need not be
+        # read
         if part.sign > 0 and part.shards <= len(wanted):
             held = set(ledger.records(part.id))
             if held and held <= wanted:
@@ -182,7 +183,7 @@ def segments_of(
 
 
 def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
-    """Raise InvalidInput for URLs that are not in the ledger, before reading their shards."""
+    """Raise InvalidInput for URLs that are not in the ledger. Does not read their shards."""
     counted = set(ledger.counted(urls))
     for url in urls:
         if url not in counted:
@@ -266,9 +267,9 @@ def placed(lineage: Lineage, segment: Segment) -> Segment:
 
 
 def require_halves(segment: Segment, lineage: Lineage) -> None:
-    """Raise ForeignStatistics if segment and lineage split documents into halves differently.
+    """Raise ForeignStatistics if a segment splits documents into halves otherwise than its store.
 
-    This can happen after a rebase.
+    This can happen if the store was rebased after the segment was counted.
     """
     if segment.halves != lineage.halves:
         raise ForeignStatistics(
@@ -285,7 +286,7 @@ def require_halves(segment: Segment, lineage: Lineage) -> None:
 
 
 def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> None:
-    """Refuse to subtract shards that were counted with another number of words."""
+    """Refuse to subtract shards that were counted with a vocabulary of another number of words."""
     if not head.lineage.eras:
         return
     for segment in removed:

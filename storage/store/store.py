@@ -111,7 +111,8 @@ class MomentStore(Snapshot):
         form : ShardFormat
             Format of the shards.
         codocuments : bool
-            Whether to store co-document counts, which coherence needs.
+            Whether to store in how many documents two words occur together. The coherence of topics
+            needs these counts.
         message : str
             Message for the log.
         storage_options : mapping, optional
@@ -120,9 +121,9 @@ class MomentStore(Snapshot):
             Promise of the caller that nobody else writes to the store. It is needed on storage that
             cannot exclude a second writer.
         dates : DateSource
-            Source of the dates of documents.
+            Where the dates of documents come from.
         pilot : mapping, optional
-            JSON that describes how vocabulary and basis were made.
+            Description of how vocabulary and basis were made, which can be stored as JSON.
         halves : bool
             Whether to store the pair counts of one half of the documents separately. Error bars and
             the held-out likelihood need them.
@@ -257,9 +258,9 @@ class MomentStore(Snapshot):
         ShardsForgotten
             Shards were forgotten or purged, perhaps by another writer meanwhile.
         ForeignStatistics
-            The segment has another basis.
+            The segment was counted with another basis.
         BoundExceeded
-            Sums could reach 2^62.
+            Sums of the statistics could reach 2^62.
         CreationUnknown
             The commit may or may not exist.
         StoreError
@@ -324,7 +325,7 @@ class MomentStore(Snapshot):
         tag: TagMove | None = None,
         after: Succession | None = None,
     ) -> MomentStore:
-        """Store a model that was fitted to this version, under a new name.
+        """Store a model under a new name. The model must have been fitted to this version.
 
         `tag` moves a tag to the model in the same commit. `after` copies the labels of an earlier
         model to the matching topics.
@@ -360,14 +361,15 @@ class MomentStore(Snapshot):
         read_format(self.folder).require_writable(self.url)
 
         def whole(head: Commit) -> Commit:
-            # Check files after the head was read. If `gc` has deleted some of them earlier, this
-            # check finds out. If `gc` deletes them later, it commits first, so this commit fails.
+            # Check the written files after the latest commit was read. If `gc` deleted some of them
+            # before, this check fails. If `gc` deletes them later, it makes a commit first, so this
+            # commit fails.
             require_fresh(self.folder, written)
             try:
                 changed = change(head)
             except StoreError:
-                # prefer an error about missing files, because it is clearer than an error of the
-                # change
+                # if files are missing, raise an error about them, because it is clearer than the
+                # error of `change`
                 require_fresh(self.folder, written)
                 raise
             kept = (

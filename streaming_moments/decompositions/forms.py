@@ -19,7 +19,8 @@ Seen = NDArray[np.float64]
 
 
 class DocumentLengths(Protocol):
-    """Totals over documents of all lengths, by which raw moments are divided."""
+    """Totals over all documents, computed from their lengths. Sums of counts are divided by them.
+    """
 
     @property
     def is_pooled(self) -> bool: ...
@@ -35,6 +36,8 @@ class DocumentLengths(Protocol):
 
 class Form:
     """Conversion of raw moments to the moments of a mixture with columns m_j and weights w_j.
+
+    M1, M2 and M3 are the raw moments of single words, pairs and triples of words.
 
     The second moment is `A = sum_j w_j m_j (x) m_j`, computed as `M2 - a M1 M1'`. The third is
     `sum_j w_j m_j (x) m_j (x) m_j`, computed from M1, M2 and M3. These corrections are linear. So a

@@ -50,15 +50,15 @@ def purge_records(folder: Folder) -> Mapping[str, frozenset[str]]:
 def committed_names(folder: Folder, forgotten: Forgotten) -> frozenset[str]:
     """Return the names of shards whose purge was committed and is not finished.
 
-    `forgotten` is the list of the latest version, which has hashes of the names of all committed
-    purges.
+    `forgotten` is the list of forgotten shards of the latest version. It has hashes of the names of
+    all purged shards.
     """
     records = purge_records(folder).values()
     return frozenset().union(*(names for names in records if all(map(forgotten.has_purged, names))))
 
 
 def end_purges(folder: Folder, names: Set[str]) -> None:
-    """Delete the records that hold any of the names. This is the last step of a purge."""
+    """Delete the purge records that hold any of the names. This is the last step of a purge."""
     gone = [path for path, found in purge_records(folder).items() if not names.isdisjoint(found)]
     if gone:
         folder.delete(gone)

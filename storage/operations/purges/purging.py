@@ -51,14 +51,14 @@ class Holdings:
 
     @property
     def known(self) -> frozenset[str]:
-        """Names of the shards that occur in any version."""
+        """Names of those of the shards that occur in any version."""
         counted = (table["url"].to_pylist() for table in self.segments.values())
         return frozenset(chain.from_iterable(counted)) | self._told
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """Segments of a version (`sources`), and the `segments` without some shards that replace them.
+    """Segments of a version, `sources`, and new `segments` that replace them without some shards.
 
     `segments` is empty if no shard remains.
     """
@@ -99,8 +99,8 @@ def holdings_of(
     """Find all data about some shards in the versions of a store.
 
     `log` has all versions, and `ledger` is `ledger_of_all` of them. `names` are names of shards in
-    this ledger. `marks` has the fingerprint and size of contents of these shards that the ledger
-    does not have. `dropped` are versions that are dropped in any case.
+    this ledger. `marks` has fingerprint and size of further contents of these shards, which the
+    ledger lacks. `dropped` are versions that are dropped in any case.
 
     Examples
     --------
@@ -149,8 +149,8 @@ def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set
     """Return all versions and models to drop if the versions in `dropped` are dropped.
 
     Models fitted to dropped versions are dropped, and so are all versions that have such models. A
-    model is also dropped if its documents are unknown: its version was dropped earlier, or another
-    store fitted it.
+    model is also dropped if its documents are unknown, because the version it was fitted to was
+    dropped earlier, or another store fitted it.
     """
     gone, models, kept = set(dropped), set[str](), {commit.version for commit in log}
     while (
@@ -168,7 +168,8 @@ def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set
 
 
 def planned_purge(head: Commit, holdings: Holdings) -> Purge:
-    """Plan which versions to drop, and what to drop from the latest version."""
+    """Plan which versions to drop, and which models, tags and staged lineage of the latest one.
+    """
     gone = set(holdings.models)
     models = {name for name, one in head.models.items() if model_folder(name, one.id) in gone}
     staged = head.staged is not None and any(
@@ -190,8 +191,8 @@ def commit_purge(
 
     This commit makes a new version without the shards. Segments with these shards are replaced.
     Models that were fitted to them are dropped, and so is a staged lineage that counts them. Only
-    keyed hashes of the shards remain, so that they are not counted again. `sweep` and
-    `erase_unnamed` then delete the files.
+    keyed hashes of the shards remain, so that they are not counted again. The caller then deletes
+    the files of the dropped versions by `sweep` and `erase_unnamed`.
 
     `replaced` must include every segment of the latest version that has a record of these shards.
     Raises InvalidInput if the message names a shard, or if a shard has a copy under another name.
@@ -272,7 +273,10 @@ def _models_of(commit: Commit) -> set[str]:
 
 
 def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """Return those of `names` that are in a commit: as skipped, as forgotten, or in its message."""
+    """Return those of the names that a commit has in its message or its lists of shards.
+
+    These lists are of the skipped and of the forgotten shards.
+    """
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])
     words = set(re.split(r"[\s,;:'\"]+", text))
@@ -283,7 +287,10 @@ def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
 def _copies(
     ledger: Ledger, names: Set[str], contents: Set[tuple[str, int]]
 ) -> tuple[tuple[str, str], ...]:
-    """Find shards with these contents under other names; return (other name, name) pairs."""
+    """Find shards of a ledger with the same contents under other names.
+
+    Returns (other name, name) pairs.
+    """
     telling = {mark for mark, _ in contents if tells_content(mark)}
     if not telling:
         return ()

@@ -73,9 +73,10 @@ class Trace:
 
 
 def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
-    """Return the places where a purge cannot delete data, for a store with this foundation.
+    """Return the places where data of shards may remain, because a purge cannot delete it.
 
-    With `of_origin`, a whole origin is purged, not single shards.
+    The places depend on the foundation of the store. With `of_origin`, a whole origin is purged,
+    not single shards.
     """
     others = (
         "`rebase` chooses others, and the old files stay"
@@ -115,11 +116,12 @@ def traces_of(
 
 
 def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
-    """Delete files that no version names, and files beside the store with traces of shards.
+    """Delete files that no version names, and files that are not of the store but name the shards.
 
     Files that no version names are deleted at any age. They may belong to another writer that has
-    not committed yet. Its commit is then refused, with an error that says to run again. Returns the
-    paths of the deleted files beside the store.
+    not committed yet. The commit of this writer is then refused, with an error that says to run
+    again. Files in the folder that are not of the store, such as a report, are deleted if they have
+    traces of the shards. Returns the paths of these.
     """
     # retry if another writer has committed meanwhile
     again = retrying(lambda found: isinstance(found, GarbageCommitted), attempts=20, delay=0.0)
@@ -175,7 +177,7 @@ def _unnamed(
 
 
 def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
-    """Yield traces in the records of interrupted purges."""
+    """Yield a trace for each record of an interrupted purge that holds one of the names."""
     for path, found in sorted(purge_records(folder).items()):
         if not names.isdisjoint(found):
             yield Trace(path, "names them for a purge that is not finished; run the purge again")
