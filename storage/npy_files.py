@@ -100,8 +100,7 @@ def npy_array(content: bytes) -> NDArray[Any]:
 
 
 def _items(head: str) -> dict[str, str]:
-    """Split the dictionary in the header of a .npy file; return the text of each value by key.
-    """
+    """Split the dictionary in the header of a .npy file; return the text of each value by key."""
     text = head.strip()
     if not (text.startswith("{") and text.endswith("}")):
         raise ValueError("its header is not a dictionary")

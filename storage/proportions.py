@@ -227,6 +227,5 @@ def proportions_file(shard_url: str) -> str:
 
 
 def unreadable() -> tuple[type[Exception], ...]:
-    """Return the types of error that reading a missing or malformed file can raise.
-    """
+    """Return the types of error that reading a missing or malformed file can raise."""
     return (*storage_errors(), TypeError, KeyError, ValueError)

@@ -26,8 +26,7 @@ _MORE = " \N{HORIZONTAL ELLIPSIS}"
 
 @dataclass(frozen=True)
 class ModelRead:
-    """The model that was applied to documents or rows: its store, its name, labels of its topics.
-    """
+    """Store and name of the model that was applied to documents or rows, and its labels."""
 
     store: str
     model: str

@@ -219,7 +219,7 @@ def _refused_field(one: Any) -> str | None:
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Whether a value may have the type of a hint. Runs no code of the value, such as an iterator.
+    """Whether a value fits a type hint. Runs no code of the value, such as an iterator.
 
     Examples
     --------

@@ -81,8 +81,7 @@ class Column:
         return cls(np.array([0 if one is None else one for one in listed]), unknown)
 
     def among(self, kept: NDArray[np.bool_]) -> Column:
-        """Return a longer column of `len(kept)` rows, with the values at the True entries of
-        `kept`.
+        """Return a column of `len(kept)` rows, with the values in the rows where `kept` is True.
 
         The values of the other rows are unknown. Lists must have equal lengths.
         """
@@ -94,8 +93,7 @@ class Column:
         return Column(array, unknown, texts=self.texts)
 
     def plain(self, digits: int | None = None) -> list[Any]:
-        """Return the values as Python objects for JSON: lists as tuples, None for an unknown value.
-        """
+        """Return the values as Python objects: lists as tuples, None for an unknown value."""
         rounded = self.array if digits is None else self.array.round(digits)
         values: list[Any] = rounded.tolist()
         if self.offsets is not None:
@@ -186,7 +184,7 @@ class Columns(Mapping[str, Any]):
         return int(next(iter(self.columns.values())).number)
 
     def among(self, kept: NDArray[np.bool_]) -> Columns:
-        """Return longer columns of `len(kept)` rows, with the values at the True entries of `kept`.
+        """Return columns of `len(kept)` rows, with the values in the rows where `kept` is True.
 
         The values of the other rows are unknown.
         """

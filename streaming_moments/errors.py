@@ -10,15 +10,16 @@ _SHOWN = 20
 class StreamingMomentsError(Exception):
     """Base of all errors that a caller can fix. Commands exit with 2, or 4 for `Unfinished`.
 
-    The arguments are the problem and, often, a remedy: a `Remedy` or a format string for one. They
-    name options in a neutral form. The function or command that the user called has a `spell`,
-    which writes these options in its own syntax.
+    The arguments of the constructor are the problem and, often, a remedy: a `Remedy` or a format
+    string for one. Both name options in a neutral form. The function or command that the user
+    called has a `spell`, which writes these options in the syntax of Python, the command line or
+    HTTP.
     """
 
     spell: Spell = staticmethod(of_commands)
 
     def said(self, spell: Spell) -> str:
-        """Return the message with options as Python, the command line or HTTP writes them."""
+        """Return the message with options spelt for Python, the command line or HTTP."""
         return in_words(spell, *self.args)
 
     def __str__(self) -> str:
@@ -70,7 +71,7 @@ class ShardError(StreamingMomentsError):
 
 
 class NoRoom(ShardError):
-    """A shard is readable, but with its documents the sums of the store would overflow."""
+    """A shard is readable, but the sums of the store would overflow if its documents were added."""
 
 
 class KillsWorkers(ShardError):
@@ -78,14 +79,14 @@ class KillsWorkers(ShardError):
 
 
 class PiecesOverlap(InvalidInput):
-    """Pieces of a sequence overlap; `shards` are the shards with these pieces, if known.
+    """Pieces of a sequence overlap; `shards` names the shards that hold these pieces, if known.
 
     Parameters
     ----------
     reason : str or Remedy
         The pieces that overlap, and the remedy.
     shards : tuple of str
-        URLs of the shards.
+        URLs of the shards that hold these pieces.
     """
 
     def __init__(self, reason: str | Remedy, shards: tuple[str, ...] = ()) -> None:
@@ -105,7 +106,7 @@ class StoreError(StreamingMomentsError):
 
 
 class Unfinished(StreamingMomentsError):
-    """Part of the work is committed; the same call finishes the rest.
+    """Part of the work is committed. The same call, made again, finishes the rest.
 
     The command line then exits with 4.
     """

@@ -87,8 +87,7 @@ def linked_groups(
 def _joined_by_subtraction(
     merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
 ) -> list[list[SegmentReference]]:
-    """Join groups of segments if one segment subtracts shards that several groups count.
-    """
+    """Join groups of segments if one segment subtracts shards that several groups count."""
     takers = {
         part.id: set(ledger.tables[part.id]["url"].to_pylist())
         for part in references

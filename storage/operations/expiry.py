@@ -88,8 +88,7 @@ def expire(
 
 
 def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expiry:
-    """Select the versions and models to drop. `past` are the versions old enough.
-    """
+    """Select the versions and models to drop. `past` are the versions old enough."""
     if keep < 1:
         raise InvalidInput(f"cannot keep {keep} versions; give at least 1")
     last = [version for version in range(head.version + 1) if head.keeps(version)][-keep:]

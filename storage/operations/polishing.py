@@ -61,8 +61,7 @@ class PolishingFolder:
     kept: type[ExpectedSums] = ExpectedCounts
 
     def find(self, number: int, part: str) -> PassSums | None:
-        """Read the sums of one part of pass `number`; None if missing, incomplete or damaged.
-        """
+        """Read the sums of one part of pass `number`; None if missing, incomplete or damaged."""
         name = pass_folder(self.polishing, number, part)
         where = f"{self.folder.url}/{name}"
         manifest = self.folder.find(f"{name}/{MANIFEST}")

@@ -139,8 +139,7 @@ def read_blocks(
 
 
 def whole_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Return the totals of some segments, with pieces of records joined as in `read_blocks`.
-    """
+    """Return the totals of some segments, with pieces of records joined as in `read_blocks`."""
     foundation: Any = layout.foundation
     totals = sum_totals(folder, parts, layout)
     return foundation.totals_with_seams(totals) if foundation.joins else totals

@@ -64,8 +64,7 @@ class Garbage:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether there is a manifest. If so, all files are written and may soon be committed.
-        """
+        """Whether there is a manifest. If so, all files are written and may soon be committed."""
         return f"{self.path}/{MANIFEST}" in self.files
 
 

@@ -81,8 +81,7 @@ class Snapshot:
 
     @property
     def basis(self) -> Basis:
-        """The basis Q of a store of documents: the matrix that projects words to a few columns.
-        """
+        """The basis Q of a store of documents: the matrix that projects words to a few columns."""
         return self.counts.basis
 
     @property
@@ -119,8 +118,7 @@ class Snapshot:
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """Options for reading the shards, as JSON, in stores of another kind than counts.
-        """
+        """Options for reading the shards, as JSON, in stores of another kind than counts."""
         return dict(self.commit.lineage.form[READING])
 
     @property
@@ -185,9 +183,7 @@ class Snapshot:
         return lengths
 
     def totals(self) -> Any:
-        """Return the `Totals` of the version: sums over its records, such as the number of
-        documents.
-        """
+        """Return the `Totals` of the version: sums over records, such as the number of documents."""
         return whole_totals(self.folder, self.parts, self.layout)
 
     def gaps(self) -> list[str]:
@@ -252,9 +248,7 @@ class Snapshot:
         return read_ledger(self.folder, self.commit.segments, known, self.commit.sums)
 
     def knowing(self, records: Ledger) -> Self:
-        """Return the same version, which uses the given shard records instead of reading them
-        again.
-        """
+        """Return the same version with the given shard records, which it need not read any more."""
         same = replace(self)
         vars(same)["_known"] = records
         return same

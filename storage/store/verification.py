@@ -114,8 +114,7 @@ def _manifests_of(commit: Commit, parts: Sequence[Part]) -> dict[str, str]:
 
 
 def _require_files(folder: Folder, records: Mapping[str, Mapping[str, FileRecord]]) -> None:
-    """Raise StoreError if a folder of a segment or model does not hold exactly its recorded files.
-    """
+    """Raise StoreError if a folder of a segment or model lacks files, or has others."""
     segments = [name for name in records if name.startswith(f"{SEGMENTS}/")]
     with ThreadPoolExecutor(_LISTINGS) as pool:
         listed = dict(zip(segments, pool.map(folder.sizes, segments), strict=True))
@@ -259,9 +258,7 @@ def _segment_problems(
 
 
 def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
-    """Return the ids of stored sums of all days that `commit` names and the latest version does
-    not.
-    """
+    """Return the ids of stored sums of all days that the latest version does not name any more."""
     wholes = {one.id for one in commit.sums if one.whole}
     try:
         return wholes - {one.id for one in CommitLog(folder).latest().sums} if wholes else wholes

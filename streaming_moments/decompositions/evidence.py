@@ -66,8 +66,8 @@ class GapEvidence:
     def leading(self, n_topics: int) -> GapEvidence:
         """Raise InvalidInput: a slice chosen for k topics cannot be used for fewer topics."""
         raise InvalidInput(
-            f"the slice of the third moment was chosen for {self.n_topics} topics, and every number "
-            f"of topics needs its own slice; gather the evidence for {n_topics} topics"
+            f"the slice of the third moment was chosen for {self.n_topics} topics, and every "
+            f"number of topics needs its own slice; gather the evidence for {n_topics} topics"
         )
 
 

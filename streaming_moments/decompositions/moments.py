@@ -1,4 +1,4 @@
-"""Moments given as arrays, and their conversion to the form that decompositions need."""
+"""Moments given as arrays, and their conversion to the moments of a mixture."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ class Moments:
     def symmetrized(self) -> Moments:
         """Return the moments averaged over all orders of their indices; `self` if symmetric.
 
-        True moments are symmetric, but estimates from ordered words are not. The mean has a smaller
-        variance.
+        True moments are symmetric, but estimates from ordered words are not. The mean over the
+        orders has a smaller variance.
         """
         pairs = np.array_equal(self.M2, self.M2.T)
         turned = (np.swapaxes(self.M3, 0, 1), np.swapaxes(self.M3, 1, 2))
@@ -134,14 +134,14 @@ def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
 def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     """Convert moments of LDA documents to those of a mixture (Ruffini et al. 2018, Theorem 3).
 
-    Computes A and T of `forms.Dirichlet` for all words.
+    Computes the moments A and T that `forms.Dirichlet` defines.
 
     Parameters
     ----------
     moments : Moments
         Estimates from documents.
     alpha0 : float
-        a0, at least 0. With 0, the moments stay unchanged.
+        Sum a0 of the Dirichlet parameters, at least 0. With 0, the moments stay unchanged.
 
     Returns
     -------

@@ -13,10 +13,10 @@ def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> 
     """Compute Excess Correlation Analysis (Anandkumar, Foster, Hsu, Kakade, Liu 2012).
 
     This is the second singular value decomposition of Algorithm 2, that of `T(I, I, theta)` with
-    theta uniform on the unit sphere. The matrix is symmetric, so eigenvectors are used: they also
-    separate components whose singular values are equal, but whose eigenvalues differ in sign. The
-    tensor is symmetrised first: replaced by its mean over all orders of the indices. The vectors
-    are orthogonal.
+    theta uniform on the unit sphere. The matrix `T(I, I, theta)` is symmetric, so this function
+    uses its eigenvectors: they also separate components whose singular values are equal, but whose
+    eigenvalues differ in sign. The tensor is symmetrised first: replaced by its mean over all
+    orders of the indices. The vectors of the components are orthogonal.
 
     Raises NotIdentifiable if two eigenvalues are equal up to rounding, because their vectors are
     then undetermined.
@@ -43,13 +43,13 @@ def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Comp
 
     `B(eta) = (U' M3(eta) V) (U' M2 V)^-1` has the eigenvectors `U' m_j`, with the eigenvalues
     `eta . m_j`. Here `eta = U theta`, with theta uniform on the unit sphere. The words of a
-    document are exchangeable, so U and V can be the same: the k leading eigenvectors of M2. In
-    whitened coordinates, the eigenvectors are `L^-1/2` times these, and B is
-    `T(I, I, L^1/2 theta) (W' M2 W)^-1`.
+    document are exchangeable, so U and V can be the same: the k leading eigenvectors of M2. L are
+    the k leading eigenvalues of M2. In whitened coordinates, the eigenvectors are
+    `L^-1/2 U' m_j`, and B is `T(I, I, L^1/2 theta) (W' M2 W)^-1`.
 
     For symmetric moments B is similar to a symmetric matrix, so its eigenvalues are real. With
     moments of ordered words, as in the paper, this holds only in the limit of many documents. The
-    vectors need not be orthogonal.
+    vectors of the components need not be orthogonal.
 
     Raises NotIdentifiable if eigenvalues are complex or two are equal up to rounding.
 

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 
 class CentralMoments(Protocol):
-    """Central moments of rows x (d,) with mean m, and of their projections `y = Q'x` (s,)."""
+    """Central moments of rows x of d numbers with mean m, and of projections `y = Q'x` (s,).
+
+    The columns of the (d, s) basis Q are the directions of the projections.
+    """
 
     @property
     def number(self) -> int:
@@ -18,35 +21,35 @@ class CentralMoments(Protocol):
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """(d,) m."""
+        """(d,) mean m of the rows."""
 
     @property
     def covariance(self) -> NDArray[np.float64]:
-        """(d, d) C."""
+        """(d, d) covariance C of the rows."""
 
     @property
     def basis(self) -> NDArray[np.float64]:
-        """(d, s) Q."""
+        """(d, s) basis Q: the directions of the projections."""
 
     @property
     def sketch_covariance(self) -> NDArray[np.float64]:
-        """(s, s) covariance of y."""
+        """(s, s) covariance of the projections y."""
 
     @property
     def third(self) -> NDArray[np.float64]:
-        """(s, s, s) third central moment of y: `E z (x) z (x) z` with `z = y - E y`."""
+        """(s, s, s) third central moment of the projections y, `E z (x) z (x) z` for `z = y - E y`."""
 
     @property
     def norms(self) -> NDArray[np.float64]:
-        """(s,) `E (y - E y) |x - m|^2`."""
+        """(s,) mean of `(y - E y) |x - m|^2` over rows x with mean m and projections y."""
 
     @property
     def squares(self) -> NDArray[np.float64] | None:
-        """(d, d) `E (x - m)_i (x - m)_h^2`, if known."""
+        """(d, d) means of `(x - m)_i (x - m)_h^2` over rows x with mean m; None if not known."""
 
     @property
     def fourth(self) -> NDArray[np.float64] | None:
-        """(s, s, s, s) fourth central moment of y, if known."""
+        """(s, s, s, s) fourth central moment of the projections y; None if not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +116,7 @@ def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDAr
     array([[2.]])
     """
     for side in sides:
-        # each contraction moves the first index to the end, so at the end the order is the original
+        # each product moves the first index to the end, so the indices are in order after the last
         # one
         tensor = np.tensordot(tensor, side, axes=(0, 0))
     return tensor

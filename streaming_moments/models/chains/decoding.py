@@ -1,7 +1,8 @@
 """Numba kernels that apply a hidden Markov model to sequences: likelihood, posteriors, Viterbi.
 
-Each place of a sequence has the index of a row in a table of likelihoods. A negative index means
-that the place is unobserved. The table has a row for each symbol of an alphabet, or for each place.
+A kernel gets, for each place of a sequence, the index of a row in a table of likelihoods. A
+negative index means that the place is unobserved. The table has a row for each symbol of an
+alphabet, or for each place.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def forward_backward(
                 for i in range(k):
                     posterior[place, i] = state[i] / total
             else:
-                # Up to rounding, the later symbols have probability 0. Ignore them, because they
-                # add no information here.
+                # The symbols after this place have probability 0, up to rounding. Ignore them,
+                # because they do not tell which state this is.
                 backward[:] = 1.0
     return found
 
@@ -94,7 +95,7 @@ def viterbi(
 ) -> NDArray[np.float64]:
     """Write the most likely states of each sequence to `states`; return their log probability.
 
-    Arguments are those of `forward_backward`, but all tables are logarithms.
+    Arguments are those of `forward_backward`, but all probabilities are given as logarithms.
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -190,11 +191,13 @@ def expected_places(
     places: NDArray[np.int64],
     unit: float,
 ) -> None:
-    """Add the expected states of short chunks to integer sums, in units of 1/`unit` of a place.
+    """Add the expected states of chunks of sequences to integer sums.
 
-    The values of each chunk are rounded, so that sums are exact in any order. `starts` (2, k) has
-    two distributions of the first state of a chunk: inside a sequence, and at its beginning.
-    `ahead` (longest, k), `joint` (k, k) and `scratch` (3, k) are overwritten.
+    The sums are numbers of places, in units of 1/`unit` of a place.
+
+    The values of each chunk are rounded to integers, so that sums are exact in any order of the
+    chunks. `starts` (2, k) has two distributions of the first state of a chunk: inside a sequence,
+    and at its beginning. `ahead` (longest, k), `joint` (k, k) and `scratch` (3, k) are overwritten.
     """
     k = starts.shape[1]
     backward, state, before = scratch[0], scratch[1], scratch[2]
@@ -225,7 +228,7 @@ def expected_places(
                 state[j] = ahead[place - begin, j] * backward[j]
                 total += state[j]
             if total <= 0:
-                # ignore later symbols, as in `forward_backward`
+                # ignore the symbols after this place, as `forward_backward` does
                 backward[:] = 1.0
                 state[:] = ahead[place - begin]
                 total = 1.0

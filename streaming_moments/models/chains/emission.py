@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 
 class Sequences(Protocol):
-    """Chunks of sequences, one after another."""
+    """Chunks of sequences, stored one after another."""
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """(chunks + 1,) start of each chunk."""
+        """(chunks + 1,) index of the first place of each chunk, and then the number of places."""
 
     @property
     def begins(self) -> NDArray[np.bool_]:
@@ -45,19 +45,19 @@ class Likelihoods:
 
 
 class Emission(Protocol[Observed_contra]):
-    """Distributions that the states of a chain emit.
+    """Distributions of the observations that the hidden states of a chain emit.
 
-    A chain needs nothing else. So a new kind of emission, with its own type of sequences, needs
-    only one file.
+    A chain needs only these methods. So a new kind of emission, with its own type of sequences,
+    needs only one file.
     """
 
     def likelihoods(self, sequences: Observed_contra) -> Likelihoods:
-        """Return the likelihood of each place in each state.
+        """Return the likelihood of the observation at each place in each state.
 
         Raises
         ------
         ForeignStatistics
-            These states cannot emit an observation.
+            The sequences have an observation that these states cannot emit.
         """
 
     def log_likelihoods(self, sequences: Observed_contra) -> Likelihoods:

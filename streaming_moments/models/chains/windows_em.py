@@ -14,7 +14,7 @@ from streaming_moments.numerics.simplex import as_columns
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Parameters of a hidden Markov model that is fitted to triples of symbols.
+    """Parameters of a hidden Markov model that is fitted to windows of three symbols.
 
     Implements `Hidden`.
 
@@ -36,13 +36,13 @@ class Chain:
         return self.emission, self.transition, self.weights
 
     def drawn(self, rng: np.random.Generator) -> Chain:
-        """Draw random parameters of the same shapes."""
+        """Return random parameters of the same shapes."""
         n, k = self.emission.shape
         emission, transition = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
         return Chain(emission, transition, np.full(k, 1 / k))
 
     def after_round(self, triples: Triples) -> tuple[Chain, float]:
-        """Return the parameters after a round, and the log-likelihood of a window before it."""
+        """Return the parameters after an EM round, and the log-likelihood of a window before."""
         O, T, w = self.tables
         joint = T * w
         told = triples.posteriors(O @ joint.T, O, O @ T)
