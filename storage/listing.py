@@ -110,7 +110,7 @@ def list_shards(
         require_bucket_name(url)
         if is_of_origin(url):
             raise InvalidInput(
-                f"{url} is counted by an origin, and only the site of the origin can read it",
+                f"{url} was counted by another store, and only the site of that store can read it",
                 "run the command at that site, with the name of the shard there, then run {merge} "
                 "here again",
             )

@@ -1,4 +1,4 @@
-"""Noted options: find out whether a command used its fsspec options; local paths do not."""
+"""Noted options: whether a command used its fsspec options, which local paths do not need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NotedOptions(dict[str, Any]):
 def without_effect(
     where: str, options: Mapping[str, Any] | None, places: Iterable[str | None]
 ) -> str:
-    """Return why options have no effect; empty if one of the places is a URL that uses them.
+    """Return a message that options have no effect; empty if one of `places` is a URL, not a path.
 
     Examples
     --------

@@ -76,9 +76,9 @@ class WrittenBy:
 
 @dataclass(frozen=True)
 class OutputNote:
-    """Content of the note in an output folder.
+    """Content of the note in an output folder, which names the model that wrote the files there.
 
-    `replacing` says whether files of another model must still be deleted.
+    `replacing` says whether files of an earlier model must still be deleted.
     """
 
     by: WrittenBy
@@ -126,13 +126,16 @@ class OutputFolder:
 
 
 def read_note(folder: Folder) -> OutputNote | None:
-    """Read the note in an output folder; None without a note."""
+    """Read the note that names the model of an output folder; None if the folder has no note."""
     content = folder.find(NOTE)
     return None if content is None else _note_in(content, folder)
 
 
 def create_note(folder: Folder, note: OutputNote) -> OutputNote:
-    """Create a note unless one exists; return the stored note. Raises the errors of `read_note`."""
+    """Create the note of a folder unless it exists; return the stored note.
+
+    Raises the errors of `read_note`.
+    """
     there = create_once(folder, NOTE, note.sealed())
     return note if there is None else _note_in(there, folder)
 

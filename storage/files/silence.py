@@ -53,7 +53,7 @@ class _Watch:
     due: asyncio.TimerHandle | None = None
 
     def sent(self, **_: Any) -> None:
-        """Start the wait for a first answer; after one, set no limit, as uploads may take long."""
+        """Start to wait for an answer; only the first has a limit, as uploads may take long."""
         if not self.answered:
             self._wait()
 

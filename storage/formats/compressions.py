@@ -36,7 +36,7 @@ class Compression:
 
 
 class _XzContent(io.RawIOBase):
-    """Content of consecutive xz streams."""
+    """Decompressed content of a file, which consists of one or more xz streams."""
 
     def __init__(self, stored: IO[bytes]) -> None:
         self._stored = stored

@@ -18,7 +18,7 @@ from streaming_moments.storage.formats.cutting import bounded, cut
 class TextPiece:
     """Consecutive texts of a shard.
 
-    texts : without nulls, and not checked to be UTF-8
+    texts : the texts, without nulls and not yet checked to be UTF-8
     place : function that names the place of a text in the shard, for errors, given its number
     after : function that returns the position after a text, given its number from 0
     url : URL of the shard, for errors
@@ -56,7 +56,10 @@ def in_chunks(
 def encoded_in_chunks(
     texts: Iterable[tuple[str, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeBinaryArray, Position]]:
-    """Join texts into encoded chunks; each comes with its size in bytes and the next position."""
+    """Join texts into chunks, encoded as UTF-8.
+
+    Each text comes with its size in bytes and the position after it.
+    """
     return ((encoded(chunk), after) for chunk, after in bounded(texts, limits))
 
 
@@ -66,7 +69,10 @@ def encoded(texts: Iterable[str]) -> pa.LargeBinaryArray:
 
 
 def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the uint8 bytes of all texts and (documents + 1,) int64 offsets; a null is empty."""
+    """Return the uint8 bytes of all texts, and their (documents + 1,) int64 offsets.
+
+    A null is an empty text.
+    """
     column = texts.cast(pa.large_binary())
     if column.null_count:
         column = pc.fill_null(column, b"")

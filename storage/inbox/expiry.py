@@ -1,4 +1,4 @@
-"""Expiry: deletes counted files of an inbox after a time, without reusing the numbers of seals.
+"""Expiry: deletes counted files of an inbox after a time. Numbers of seals are never used again.
 
 Shards are deleted first, if the caller says that they are counted. Then a note records the last
 expired seal, and all seals up to and including it are deleted. If a process dies in between, the
@@ -40,7 +40,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Expired:
-    """Numbers of deleted files; `more` says whether another call can delete more."""
+    """How many files were deleted; `more` says whether another call can delete more."""
 
     shards: int = 0
     seals: int = 0
@@ -65,7 +65,7 @@ class _Going:
         return written is not None and self.now - written >= age
 
     def delete(self, names: Sequence[str]) -> int:
-        """Delete some files, and return how many."""
+        """Delete the named files, as many as the maximum still allows, and return how many."""
         going = list(islice(names, self.left))
         for name in going:
             self.log.inbox.folder.delete([name])

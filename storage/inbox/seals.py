@@ -52,7 +52,7 @@ class SealedBatch:
 
 @dataclass(frozen=True)
 class SealedShard:
-    """A shard with documents of one day; `path` is in the inbox, `sha256` is its hash."""
+    """A shard with documents of one day; `path` is in the inbox, `sha256` is of its content."""
 
     path: Path
     day: date
@@ -78,7 +78,7 @@ class Seal:
 
     @cached_property
     def receipts(self) -> frozenset[str]:
-        """Receipts whose documents are in its shards."""
+        """Receipts whose documents are in the shards of the seal."""
         return frozenset(kept.receipt for batch in self.batches for kept in batch.kept)
 
     def shards_of(self, receipt: str) -> tuple[SealedShard, ...]:

@@ -29,7 +29,7 @@ class ShardReader(Protocol):
 
 
 def columns_read(store: Snapshot) -> tuple[str, ...]:
-    """Return the columns that a store counts, from its `reading`; empty if records are texts."""
+    """Return the columns that a store counts; empty if its records are texts."""
     return tuple(store.reading.get("columns", ()))
 
 

@@ -103,7 +103,7 @@ def foundation_of(lineage: Lineage) -> tuple[object, ...]:
 
 @dataclass(frozen=True)
 class SegmentReference(Extensible):
-    """A segment of a version.
+    """A segment of a version, which holds the statistics of some shards.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest

@@ -1,4 +1,4 @@
-"""Covering: selects the sums to read in place of the segments of a version."""
+"""Covering: selects the stored sums to read in place of the segments of a version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming_moments.storage.log.commits import Commit, SegmentReference, Segm
 
 @dataclass(frozen=True)
 class Summed:
-    """A sum that is read in place of its parts.
+    """A stored sum of segments, which is read in place of these segments, its parts.
 
     If the sum is missing or damaged, the parts are read.
 
@@ -125,7 +125,7 @@ def sums_among(
 
 
 def without_whole(sums: Iterable[SegmentSum]) -> tuple[SegmentSum, ...]:
-    """Return all sums except those of all days but the latest (`whole`)."""
+    """Return the sums, without those that are `whole`: sums of all days except the latest."""
     return tuple(one for one in sums if not one.whole)
 
 

@@ -46,7 +46,10 @@ class ShardsRefused(InvalidInput):
 def fresh_records(
     ledger: Ledger, news: Sequence[SegmentReference], theirs: Sequence[SegmentReference]
 ) -> pa.Table:
-    """Return records of shards that are in segments `news` of an origin, but not in `theirs`."""
+    """Return records of the shards of an origin that are new in a pull.
+
+    They are in the segments `news` of the origin, but not in `theirs`, those of the previous pull.
+    """
     before, after = ({part.id for part in parts} for parts in (theirs, news))
     added = [part for part in news if part.id not in before]
     gone = [replace(part, sign=-part.sign) for part in theirs if part.id not in after]

@@ -140,7 +140,7 @@ def _origin(other: MomentStore) -> Origin:
 def _require_separate(
     store: MomentStore, origins: dict[str, Origin], origin: Origin, name: str
 ) -> None:
-    """Refuse this store, a store that includes this one, and a store that is merged already."""
+    """Refuse as an origin the store itself, one that includes it, and one merged already."""
     mine = Owner.at(store.url, store.folder.storage_options).birth
     if origin.id == mine:
         raise InvalidInput(
@@ -203,7 +203,7 @@ def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]
 
 
 def require_later(head: Commit, source: Source) -> None:
-    """Refuse a version of a copy of the origin, or one earlier than that of the last pull."""
+    """Refuse a version of a copy of the origin, or a version before the one pulled last."""
     before = head.origins.get(source.name)
     if before is None:
         return

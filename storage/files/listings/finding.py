@@ -30,7 +30,7 @@ def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, d
 def glob_each(
     fs: fsspec.AbstractFileSystem, pattern: str, folders: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each path that matches, with its information as in `fs.glob`, in any order.
+    """Yield each path that matches a pattern, with its information as in `fs.glob`, in any order.
 
     With `folders`, only folders match. Raises ValueError for an invalid pattern.
     """
