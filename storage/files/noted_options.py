@@ -11,7 +11,7 @@ from streaming_moments.storage.files.backends import is_local
 
 
 class NotedOptions(dict[str, Any]):
-    """Options of fsspec, with a record of whether a client of this process received them.
+    """Options of fsspec, with a record of whether this process gave them to any file system.
 
     The paths of a command do not show this, because a store on a local disk may name shards on
     other storage.

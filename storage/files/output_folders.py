@@ -16,7 +16,8 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.local_files import PARTIAL
 from streaming_moments.storage.files.sealed import seal, unseal
 
-NOTE = ".provenance.json"  # a hidden name, so that readers of the folder, and `FOLDER/*`, skip it
+# file that names the model of an output folder; hidden, so that `FOLDER/*` and readers skip it
+NOTE = ".provenance.json"
 TOP_DOCUMENTS = "_top_documents.json"
 MEMBERSHIPS = "memberships.parquet"
 _OF_SHARD = re.compile(r".+-[0-9a-f]{8}\.parquet")

@@ -264,7 +264,7 @@ class Format(Protocol):
 
 
 class OfNumbers(Format):
-    """A format with columns of numbers, without documents."""
+    """A format whose files hold columns of numbers instead of documents."""
 
     def holds(self, columns: Columns) -> Holds:
         return "vectors"
@@ -285,7 +285,7 @@ def not_documents(url: str) -> ShardError:
 
 
 def refuse_long(nbytes: int, place: str, url: str, document_bytes: int) -> None:
-    """Raise ShardError for a document above the limit."""
+    """Raise ShardError if a document has more than `document_bytes` bytes."""
     if nbytes > document_bytes:
         raise ShardError(
             url,

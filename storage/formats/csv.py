@@ -124,7 +124,7 @@ class Csv(Format):
     def _column(
         self, source: Source, column: str, option: str, limits: ReadLimits, start: Position
     ) -> Iterator[tuple[_Records, pa.LargeBinaryArray]]:
-        """Read the values of a column from a position on, with their records."""
+        """Read the values of a column from a position on; each array comes with its records."""
         for records, found in self._columns(source, [column], option, limits, start):
             yield records, found[column]
 
@@ -136,7 +136,7 @@ class Csv(Format):
         limits: ReadLimits,
         start: Position,
     ) -> Iterator[tuple[_Records, dict[str, pa.LargeBinaryArray]]]:
-        """Read the values of some columns by name, with their records."""
+        """Read the values of some columns by name; each block of values comes with its records."""
         byte, longest = ord(self.delimiter), limits.document_bytes
         headed = source if source.whole is None else replace(source, fs=source.whole)
         blocks = _blocks(headed, byte, longest)

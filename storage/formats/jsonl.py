@@ -45,7 +45,7 @@ _PIECE_BYTES = 1 << 20  # bytes of lines that are converted to Python values at 
 
 
 class JsonLines(Format):
-    """One object on each line."""
+    """One JSON object on each line."""
 
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")

@@ -131,7 +131,7 @@ class ParquetColumn:
         return "a list of integers" if self.of_lists else "string"
 
     def takes(self, kind: pa.DataType) -> bool:
-        """Whether the column may have this type.
+        """Whether the column may have a type.
 
         Examples
         --------

@@ -101,7 +101,7 @@ def sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
 
 
 def _refuse_first(piece: TextPiece, document_bytes: int) -> None:
-    """Raise the error of the first invalid text."""
+    """Raise ShardError for the first invalid text."""
     for number, content in enumerate(piece.texts.cast(pa.large_binary()).to_pylist()):
         place = piece.place(number)
         refuse_long(len(content), place, piece.url, document_bytes)

@@ -37,7 +37,7 @@ _BROKEN = (BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, 
 
 
 class Zip(Format):
-    """One document for each member; hidden files and those of macOS archivers are skipped."""
+    """An archive in which each file is a document; hidden files and those of macOS are skipped."""
 
     name = "zip"
     suffixes = (".zip",)

@@ -259,8 +259,7 @@ class Deletions:
             self._drop_begun(one)
             self._is_purged(one.path)
             beat(place, len(plan.shards))
-        # sync before the report, as documents reported as deleted must not reappear after a power
-        # cut
+        # sync before returning: documents reported as deleted must not reappear after a power cut
         for name in sorted({GONE, ASIDE, *(one.path.rpartition("/")[0] for one in plan.shards)}):
             if plan.shards:
                 folder.sync_nearest(name)
@@ -362,7 +361,7 @@ class Deletions:
 
 
 def _lines_of(names: Sequence[str], sealed: Seal, path: str, gone: Sequence[int]) -> list[int]:
-    """Return the numbers of the lines of some receipts in a shard without the lines `gone`."""
+    """Return the line numbers of some receipts in a shard after its lines `gone` were removed."""
     wanted, at, found = set(names), 0, set[int]()
     for batch in sealed.batches:
         for kept in batch.kept:

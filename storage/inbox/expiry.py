@@ -28,10 +28,10 @@ _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
 class Retention:
     """How long counted data is stored; None means without limit.
 
-    keys : time for idempotency keys and receipts. After it, a repeated request with the same key
-        is counted again. A seal is stored as long as any of its shards is
-    documents : time for shards. After it, their documents cannot be deleted by receipt or id, nor
-        recounted
+    keys : how long idempotency keys and receipts are stored. After it, a repeated request with the
+        same key is counted again. A seal is stored as long as any of its shards is
+    documents : how long shards are stored. After it, their documents cannot be deleted by receipt
+        or id, nor recounted
     """
 
     keys: timedelta | None = None

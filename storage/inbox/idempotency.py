@@ -90,11 +90,11 @@ class Claims:
         return mine if found is None else Claim.unsealed(found, f"{self.folder.url}/{name}")
 
     def renew(self, receipt: str, claim: Claim) -> None:
-        """Replace an existing claim by one with a later `after`; raises the errors of `claim`."""
+        """Replace the stored claim of a receipt; raises StoreError if that fails."""
         self.folder.write(claim_file(receipt), claim.sealed())
 
     def claims_of(self, receipts: Sequence[str]) -> dict[str, Claim | None]:
-        """Read the claims of some keys; None for an unused key."""
+        """Map some receipts to their claims; None for a receipt without one."""
         names = [claim_file(receipt) for receipt in receipts]
         found = self.folder.find_all(names) if names else []
         return {

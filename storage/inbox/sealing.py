@@ -250,7 +250,7 @@ class SealLog:
         return content is not None and hashlib.sha256(content).hexdigest() == shard.sha256
 
     def _noted(self, name: str) -> int:
-        """Return the number of the seal that a note names; 0 without a note."""
+        """Return the number of the seal in a note file; 0 if there is no such file."""
         data, where = self.inbox.folder.find(name), f"{self.inbox.folder.url}/{name}"
         content = {"seal": 0} if data is None else unseal(data, where)
         return checked(_NUMBER, content.get("seal"), f"{where} has no valid number of a seal")
@@ -300,7 +300,10 @@ class SealLog:
             self.inbox.renew(receipt, claim.forgotten())
 
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:
-        """Read the claims of submissions with keys; write those that a dead process has not."""
+        """Read the claims of submissions with idempotency keys.
+
+        If a process died before it wrote the claim of a submission, write it now.
+        """
         keyed = {one.receipt: one for one in reversed(submissions) if one.keyed}
         return {
             receipt: found or self.inbox.claim(receipt, keyed[receipt].digest, number)

@@ -52,7 +52,10 @@ class SealedBatch:
 
 @dataclass(frozen=True)
 class SealedShard:
-    """A shard with documents of one day; `path` is in the inbox, `sha256` is of its content."""
+    """A shard with documents of one day.
+
+    `path` is its path in the inbox, and `sha256` the hash of its content.
+    """
 
     path: Path
     day: date
@@ -106,12 +109,12 @@ class Seal:
 
     @cached_property
     def submissions(self) -> int:
-        """Number of submissions in its shards."""
+        """Number of submissions in the shards of the seal."""
         return sum(len(batch.kept) for batch in self.batches)
 
     @property
     def documents(self) -> int:
-        """Number of documents in its shards."""
+        """Number of documents in the shards of the seal."""
         return sum(shard.documents for shard in self.shards)
 
     def sealed(self) -> bytes:

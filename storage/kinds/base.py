@@ -24,7 +24,7 @@ class ShardReader(Protocol):
     ) -> Iterator[ReadBatch[Any]]:
         """Read records of a shard from a position on; yield a batch or more, or raise ShardError.
 
-        With `content`, read only that content, and raise ShardError if it has changed.
+        With `content`, raise ShardError if the shard no longer has that content.
         """
 
 
@@ -37,7 +37,7 @@ def columns_read(store: Snapshot) -> tuple[str, ...]:
 class StoredKind:
     """How the records of a kind are stored in shards, and sent one by one.
 
-    foundation : foundation of the kind
+    foundation : class of the foundations of its stores
     reader : `reader(store, limits, storage_options)` reads the shards of a store
     fields : function that returns the fields of a sent record, or raises InvalidInput for a store
         whose records cannot be sent; None for a kind that the service does not accept

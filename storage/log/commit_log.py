@@ -157,8 +157,8 @@ class CommitLog:
         """Write a commit unless its version exists.
 
         Raises CommitConflict if another writer has committed the version. Raises CreationUnknown if
-        `create_once` does, or if the existing file is damaged. Raises StoreError if all attempts
-        failed, and nothing was written.
+        the file may or may not have been created, or if the existing file is damaged. Raises
+        StoreError if all attempts failed, and nothing was written.
         """
         self._require_writer()
         name, content = commit_file(commit.version), seal(commit_to_json(commit))

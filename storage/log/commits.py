@@ -97,7 +97,7 @@ class Lineage(Extensible):
 
 
 def foundation_of(lineage: Lineage) -> tuple[object, ...]:
-    """Return the parts of a lineage that identify the foundation."""
+    """Return what identifies the foundation of a lineage: its kind, its basis, and its halves."""
     return lineage.kind, lineage.basis, lineage.halves, lineage.halves_by_content
 
 
@@ -347,7 +347,7 @@ class Commit(Extensible):
 
     @property
     def tokens(self) -> int:
-        """Number of counted tokens in the vocabulary."""
+        """Number of counted tokens; tokens outside the vocabulary are not counted."""
         return sum(segment.sign * segment.tokens for segment in self.segments)
 
     @property

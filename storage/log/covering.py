@@ -46,7 +46,7 @@ def segments_in(part: Part) -> tuple[SegmentReference, ...]:
 
 
 def added(part: Part) -> Part:
-    """Return a part with sign 1."""
+    """Return a part with its sign set to 1."""
     if isinstance(part, Summed):
         return Summed(replace(part.reference, sign=1), tuple(added(one) for one in part.of))
     return replace(part, sign=1)

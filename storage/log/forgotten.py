@@ -259,7 +259,7 @@ def _merged(
 
 
 def _is_compared(url: str, mark: str) -> bool:
-    """Whether a shard is compared by content as well as by name."""
+    """Whether a shard is compared with forgotten ones by content, not only by name."""
     return tells_content(mark) and not url.endswith(SEALED_NAME)
 
 

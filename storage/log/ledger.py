@@ -125,7 +125,7 @@ def table_of(records: Iterable[ShardRecord]) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """The shards of a version.
+    """The ledger of a version, which has a record of each counted shard.
 
     tables : arrow table of the records of each segment, by the segment's id
     removed : identifiers of subtracted segments, whose records do not count

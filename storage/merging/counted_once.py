@@ -125,7 +125,7 @@ def without_copies(
     with the names that the shards have in this store.
     """
     groups = linked_groups(segments, ledger)
-    # ignore shards without documents, which do not decide what segments are left out
+    # ignore shards without documents, which do not decide which segments are left out
     tables = [_with_documents(ledger.of_segments(group).table) for group in groups]
     if not tables:
         return frozenset(), ()

@@ -72,7 +72,8 @@ def followed(store: MomentStore, other: Snapshot) -> MomentStore:
 def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | None:
     """Return the vocabulary size to record here for a segment that is copied from another store.
 
-    `words` is the size that the other store has recorded; None means all its words, in both stores.
+    `words` is the size that the other store has recorded. For both sizes, None means all words of
+    the store.
 
     Raises ForeignStatistics if this store added words in larger steps than the other store.
     """

@@ -406,7 +406,7 @@ def _text(
     before: Sequence[Sequence[SegmentReference]],
     purged: Purged,
 ) -> str:
-    """Describe a pull for the log."""
+    """Return the message of the commit of a pull."""
     told = "; ".join(
         f"{one.source.name}: version {one.source.other.version}, "
         f"{change_text(_documents(own) - _documents(theirs))}"

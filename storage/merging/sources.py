@@ -220,7 +220,7 @@ def require_later(head: Commit, source: Source) -> None:
             "remove the origin by {forget.origin}, then merge it again; make the store of each "
             "site by {create.like}",
         )
-    # this also works for an expired commit, which keeps its transaction
+    # `has` also works for an expired commit, which keeps its transaction
     log = CommitLog(source.other.folder)
     if before.transaction and not log.has(before.version, before.transaction):
         raise InvalidInput(

@@ -1,6 +1,7 @@
 """Listings of S3 buckets, a page at a time.
 
-fsspec would hold all pages in memory, with 1.7 KB for each object.
+S3 answers with pages of up to 1000 objects. fsspec would hold all pages in memory, with 1.7 KB for
+each object.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def each_below(
     """
     bucket, key, _ = fs.split_path(root.rstrip("/"))
     waiting = [((f"{key}/" if key else "") + prefix, deep)]
-    folders = set(_above(root.rstrip("/"), set()))  # do not yield the root and the folders above it
+    folders = set(_above(root.rstrip("/"), set()))  # `_above` must not yield these
     while waiting:
         below, levels = waiting.pop()
         for page in _pages(fs, bucket, below, "" if levels is None else "/"):
