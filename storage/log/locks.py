@@ -237,7 +237,7 @@ class _Note:
         texts = isinstance(holder, str) and isinstance(process, str)
         if not texts or not isinstance(released, bool) or until.tzinfo is None:
             raise ValueError(
-                "a note needs a holder, a time with its zone, and whether it was released"
+                "a note of a lock needs a holder, a time with its zone, and whether it was released"
             )
         return cls(holder, until.astimezone(UTC), released, min(expiry, LONGEST_EXPIRY), process)
 

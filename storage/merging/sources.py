@@ -150,7 +150,7 @@ def _require_separate(
     if mine in origin.within:
         raise InvalidInput(
             f"{origin.url} includes the documents of {store.url}, which would count twice",
-            "merge the stores of its other origins instead",
+            "merge the other stores that it includes instead",
         )
     theirs = {origin.id, *origin.within}
     for other, one in origins.items():
@@ -216,7 +216,8 @@ def require_later(head: Commit, source: Source) -> None:
             )
         raise InvalidInput(
             f"{source.url} is at version {source.origin.version}, but its version "
-            f"{before.version} was already merged: the store was restored from a copy, or is one",
+            f"{before.version} was already merged: the store was restored from a copy, or it is a "
+            "copy",
             "remove the origin by {forget.origin}, then merge it again; make the store of each "
             "site by {create.like}",
         )
