@@ -1,4 +1,4 @@
-"""Halves: fits of both halves of the documents give error bars, number of rounds, and alpha."""
+"""Halves: separate fits to two halves of the documents, for error bars, rounds and alpha."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ STEP = "halves"
 # rounds differ by 1% from those after 1, and by a few percent after 10. More rounds do not bring
 # them nearer to the true errors.
 BAR_ROUNDS = 1
-# How often a fit reads the pair counts of a half: in each half for its start, for each round, and
-# for the score of the other half's topics.
+# How often a fit reads the pair counts of a half, over both halves. Each half is read once for its
+# start, once for each round, and once to score the topics of the other half.
 SWEEPS = 2 * (BAR_ROUNDS + 2)
 # Eigenvalues below this share of the largest one count as 0: they do not separate topics.
 _SINGULAR = 1e-10
@@ -151,8 +151,8 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
 
     where the inner norms are L1. (a - b) / 2 has the distribution of the noise of the whole,
     because a half has twice the variance of the whole. The second norm is the bias that both halves
-    share (the jackknife of two halves), plus the part to which the rounds of the whole had not yet
-    converged.
+    share (the jackknife of two halves), plus an error because the rounds of the whole end before
+    they converge.
 
     For the probability of one word, these differences are a single draw of its error. So their
     squares are averaged with the variance of its count, which is proportional to the probability.
@@ -276,7 +276,7 @@ def any_pairs(parts: Sequence[NDArray[np.float64]]) -> bool:
 
 
 def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTopics:
-    """Join the `own_rows` of all blocks to topics, and mix a little of the mean into them."""
+    """Make topics from the `own_rows` of all blocks, and mix a little of the mean into them."""
     rows = interleaved(parts)
     totals = rows.sum(axis=0)
     # a topic without pairs in this half starts from the topic of the whole
@@ -287,10 +287,10 @@ def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTo
 def pair_logarithms(
     pairs: PairRows, state: PairTopics, shares: Sequence[float] = (0.0,)
 ) -> NDArray[np.float64]:
-    """Return sums over the pairs of each row, (r, shares + 1): log-likelihoods, number of pairs.
+    """Sum over the pairs of each row: log-likelihoods for each share, then the number of pairs.
 
-    There is a log-likelihood for each share: the fraction of pairs in which the topics of the two
-    words are independent. The topics of other pairs follow Omega.
+    A share is the fraction of pairs in which the topics of the two words are independent. The
+    topics of other pairs follow Omega. The result is (r, shares + 1).
     """
     left = state.topics[pairs.block.rows] @ state.pair_weights
     means = state.topics @ state.pair_weights.sum(axis=1)
@@ -366,7 +366,7 @@ def likely(several: Sequence[HeldOut]) -> list[int]:
 
 
 def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
-    """Return the first of 5, 10, 20, 40 and 80 rounds for which twice as many predict no better.
+    """Return the first number of rounds, of 5, 10, 20, 40, 80, whose double predicts no better.
 
     "Better" means that the gain in held-out log-likelihood exceeds half its difference between the
     halves. `start` holds the topics of the decomposition. Raises InvalidInput if a half has no pair
@@ -416,7 +416,7 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
         top += way
     alpha = LEAST_ALPHA * 2.0**top
     # There is no parabola if the best value is an end of the range, or if there is only one topic:
-    # then all sums predict the same.
+    # then all sums predict equally well.
     if 0 < top < _DOUBLED and at(top) > max(at(top - 1), at(top + 1)):
         before, share, after = (one / (one + 1) for one in (alpha / 2, alpha, alpha * 2))
         rise = (at(top) - at(top - 1)) / (share - before)

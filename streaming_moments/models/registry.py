@@ -1,4 +1,4 @@
-"""Registry of the models, one line each, and of the commands and pages that a model lacks."""
+"""Registry of the models, and of the commands, pages and calls that do not support them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes over all edges, which raise the likelihood of a blockmodel; their sums are integers."""
+"""Passes over all edges, which raise the likelihood of a blockmodel and sum only integers."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
     """Return the model after a pass, with new labels of all nodes.
 
     Its `mixing` is estimated from the labels before the pass. The new labels correct for degrees if
-    these differ by more than chance (`Blocks.corrected`). A node without edges gets the weights of
-    the communities.
+    degrees differ by more than chance (`Blocks.corrected`). A node without edges gets the weights
+    of the communities.
     """
     labels = model.memberships.argmax(axis=1)
     incoming = expected.incoming if model.directed else None

@@ -178,7 +178,7 @@ def _noise_of(
 
 
 def _spreads(model: IndependentFactors, grid: Grid) -> NDArray[np.float64]:
-    """Return the (k,) standard deviations of the factors, of variance 1, plus their noise."""
+    """Return (k,) standard deviations of the factors plus noise; a factor alone has variance 1."""
     return np.asarray(np.sqrt(1 + np.diag(_noise_of(model, model.unmixing, grid))))
 
 
@@ -218,7 +218,10 @@ def _known_noise(
     noise: NDArray[np.float64],
     n: int,
 ) -> NDArray[np.float64]:
-    """Return (k, k) multiples of other factors to subtract from each: a Newton step per pair."""
+    """Return a Newton step for each pair of factors, for noise of known covariance.
+
+    Row i of the (k, k) result says how much of each other factor to subtract from factor i.
+    """
     left = scores - slopes[:, None] * noise
     own, other = spread.diagonal() - noise.diagonal(), 1 - noise.diagonal() * slopes
     straight = slopes[:, None] * own
@@ -234,7 +237,7 @@ def _known_noise(
 def _free_of_noise(
     scores: NDArray[np.float64], slopes: NDArray[np.float64], spread: NDArray[np.float64], n: int
 ) -> NDArray[np.float64]:
-    """Do as `_known_noise` for noise of unknown covariance: use the non-linear part of scores."""
+    """Return the step for noise of unknown covariance, from the non-linear parts of the scores."""
     left = scores - slopes[:, None] * spread
     size = slopes * spread.diagonal() - 1
     told = size > _LINEAR / n
@@ -249,7 +252,7 @@ def _cumulants(
     spread: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> dict[str, Any]:
-    """Return the fields with (k,) cumulants of the factors without noise, and standard errors."""
+    """Return skewness and kurtosis of the factors without noise, and their standard errors."""
     n, variances = sums.documents, spread.diagonal()
     third, fourth = sums.powers / (n * _POWER)
     raw = variances + mean**2

@@ -71,7 +71,7 @@ class TreeReader:
 
 
 def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
-    """Return the tree of maximum likelihood after a pass, with `OWN_ROWS` added for each state."""
+    """Return the tree of maximum likelihood after a pass; each state gets `OWN_ROWS` extra rows."""
     sums = tuple(one / UNIT for one in expected.tables(model.tree))
     return replace(model, tree=with_tables(model.tree, sums))
 

@@ -57,7 +57,7 @@ class ExpectedRows:
 
     @property
     def documents(self) -> int:
-        """Number of rows, by the name that jobs have for records of any kind."""
+        """Number of rows, under the name that jobs use for records of any kind."""
         return self.rows
 
     tokens = documents

@@ -136,7 +136,7 @@ class IndependentIntensities(TopicModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return the bytes of a fit of topics that averages two estimates of each topic."""
+        """Return the bytes that a fit needs: two estimates of each topic are averaged."""
         return 8 * 9 * int(foundation.rows * options.topics)
 
     @classmethod

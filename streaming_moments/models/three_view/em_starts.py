@@ -10,7 +10,7 @@ import numpy as np
 from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.models.three_view.triples_em import AnyHidden, after_rounds, spread
 
-FEWEST, MOST = 3, 24  # fewest and most random starts, besides the spectral ones
+FEWEST, MOST = 3, 24  # lower and upper limit of the number of random starts
 # The number of random starts is limited so that starts times triples times states times rounds is
 # at most this; 10^8 take about a second.
 _WORK = 1e8
