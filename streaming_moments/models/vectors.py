@@ -1,4 +1,4 @@
-"""Shared parts of models of vectors: a fit of all row blocks, bars by halves, reading in parts."""
+"""Shared parts of models of vectors: fits of all rows and of their halves, reading in parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY_SPECTRUM = 0
 """Value of an option: as many factors as the spectrum separates."""
 
 _LEAST_SHARE = 0.05  # held-out scores enlarge the variance of each coordinate by this share
-_LEAST_NOISE = 1e-9  # they add at least this share of the mean variance of all coordinates
+_LEAST_NOISE = 1e-9  # and add at least this share of the mean variance of all coordinates
 _ROWS = 4096  # rows read at a time
 _COPIES = 8  # number of copies of a third or fourth moment, and of covariances, that a fit holds
 

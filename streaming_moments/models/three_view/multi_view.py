@@ -157,8 +157,9 @@ class MultiViewMixture(TripleModel):
     def fit(cls, rows: Rows, options: Any) -> Self:
         """Fit the model to statistics.
 
-        Moments may identify two states, but fewer than requested, as with few words in a view. Then
-        random starts search for the states that make the table of triples most likely.
+        Moments may identify at least two states, but fewer than requested, for example if a view
+        has few words. Then random starts search for the states that make the table of triples most
+        likely.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class MultiViewMixture(TripleModel):
         ------
         NotIdentifiable
             Moments identify fewer than two states, or fewer than requested and the triples cannot
-            be refined: they have no table, or `refine` is 0. The message has the number.
+            be refined: they have no table, or `refine` is 0. The message says how many.
         """
         try:
             return super().fit(rows, options)
@@ -266,7 +267,7 @@ class MultiViewMixture(TripleModel):
     def read(
         self, batch: ViewBatch, method: str = "fixed-point", seed: int | None = None
     ) -> Columns:
-        """Return known words, state and proportions of each record; see `transform`."""
+        """Return number of known words, state and proportions of each record; see `transform`."""
         return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def posterior(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
