@@ -31,7 +31,7 @@ STEP = "halves"
 # rounds differ by 1% from those after 1, and by a few percent after 10. More rounds do not bring
 # them nearer to the true errors.
 BAR_ROUNDS = 1
-# How often a fit reads the pair counts of a half, over both halves. Each half is read once for its
+# Number of times that a fit reads pair counts of one of the two halves: each half once for its
 # start, once for each round, and once to score the topics of the other half.
 SWEEPS = 2 * (BAR_ROUNDS + 2)
 # Eigenvalues below this share of the largest one count as 0: they do not separate topics.
@@ -114,7 +114,8 @@ def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]
 
     If `refine` is 0, no pairs are read, and `rows` is returned in place of the `pair_rows`.
 
-    If memory holds the pair counts of the whole and of both halves, the statistics are read once.
+    If memory holds the pair counts of all documents and of both halves, the statistics are read
+    once.
     """
     if refine and rows.halves and rows.keeps_halves:
         whole, even, odd = _whole_and_halves(rows)
@@ -188,7 +189,7 @@ def noise(several: Sequence[HeldOut]) -> float:
 
 
 def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
-    """Return handles of the topics of each half after rounds; None if a half has no pairs.
+    """Return handles of the topics of each half after `rounds`; None if a half has no pairs.
 
     Each half has a start of its own. The topics of the whole are no good start, because they are
     already fitted to the held-out half. From them, a half would need hundreds of rounds in
@@ -266,7 +267,7 @@ def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
 
 
 def own_rows(pairs: PairRows, dual: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (r, k) rows of the topics that follow from the pairs of one half only."""
+    """Return (r, k) rows of topics that are found from the pairs of one half only."""
     return pairs.products(dual)
 
 

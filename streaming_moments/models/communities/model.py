@@ -31,7 +31,7 @@ from streaming_moments.statistics.counts.weighted import Statistics, WeightedSta
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 
 # With fewer nodes than this, a fit fills in pairs and triples of equal neighbours. With more nodes,
-# the bias because these pairs and triples are missing is below the noise.
+# it leaves them out, because the bias is then below the noise.
 FILLED_BELOW = 1000
 # Most rounds that fill in moments. Graphs with communities take about 6 rounds, others up to 26,
 # and some do not converge.
@@ -62,11 +62,10 @@ class Communities(TopicModel):
     """Communities of nodes, each a distribution over the neighbours of its members.
 
     A fit reads the list of neighbours of a node as a document, and a neighbour as a word. `topics`
-    are the distributions of neighbours in each community, `weights` the shares of the communities
-    in all neighbours. `alpha0` is the sum of the Dirichlet parameters of the memberships; it is 0
-    if each node has one community.
-    No list contains a neighbour twice, so with fewer than 1,000 nodes the fit fills in pairs and
-    triples of equal neighbours.
+    are the distributions of neighbours in each community. `weights` are the shares of the list
+    entries that come from each community. `alpha0` is the sum of the Dirichlet parameters of the
+    memberships; it is 0 if each node has one community. No list contains a neighbour twice, so with
+    fewer than 1,000 nodes the fit fills in pairs and triples of equal neighbours.
 
     Examples
     --------

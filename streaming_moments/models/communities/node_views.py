@@ -38,10 +38,10 @@ _ROUNDING = 1e-10
 class ExpectedEnds:
     """Expected edges of a node that belongs to a single community, as sketches.
 
-    frames : for each part a (t, t) float64 matrix that maps a row `[c; Q' x]` to coordinates of
-        orthonormal columns
-    columns : (3 t, k) float64, column of each community: the expected edges of a member, in those
-        coordinates, part after part
+    frames : (t, t) float64 matrix for each part, which maps a sketched row `[c; Q' x]` to
+        coordinates of orthonormal columns
+    columns : (3 t, k) float64, expected edges of a member of each community to the first, second
+        and third part, in these coordinates
     spectrum : (k,) float64, singular values of the pair moments of the left and right views
     """
 

@@ -14,7 +14,7 @@ from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.expected_sums import IntegerSums
 
-# Passes reuse stored sums only if these rules of reading have not changed.
+# Passes reuse stored sums only if these constants of the reader have not changed.
 RULES = ("labels",)
 
 

@@ -144,8 +144,8 @@ def transition(
 ) -> NDArray[np.float64]:
     """Fit the (k, l) joint distribution J of the states of two adjacent hidden nodes.
 
-    Non-negative least squares solves `O_x J O_y' = P_xy`, with sum 1, over leaves x on one side of
-    the edge and leaves y on the other side.
+    Non-negative least squares solves `O_x J O_y' = P_xy` for leaves x on one side of the edge and
+    leaves y on the other side. J sums to 1.
     """
     from scipy.optimize import nnls
 

@@ -16,7 +16,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 
 _ROWS = 4096  # rows that are read at a time
-# Passes reuse stored sums only if these rules of reading have not changed.
+# Passes reuse stored sums only if these constants of the reader have not changed.
 RULES = (UNIT, OWN_ROWS)
 
 

@@ -20,7 +20,7 @@ def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -
     if not counts:
         return tree
     rows, weights = as_rows(counts, len(tree.node_of))
-    # divide by the mean number of triples of a column, because each triple counts its rows again
+    # each row of a column counts in all triples of the column: divide by their mean number
     weights = weights * len(tree.node_of) / (3 * len(counts))
     for _ in range(ROUNDS):
         tree = with_tables(tree, tree.expected(rows, weights))

@@ -110,7 +110,7 @@ def fitted_to_pairs(triples: Triples, tables: PairTables) -> NDArray[np.float64]
     """Change counts of triples as little as possible (in entropy) to match pair counts of rows.
 
     Iterative proportional fitting (Deming, Stephan 1940) runs until the pairs match, for at most
-    200 rounds. Samples can have pairs that are in no sampled triple; these never match completely.
+    200 rounds. A pair of values can be in no sampled triple; it then never matches completely.
     Raises NotIdentifiable if no row has values in two of the columns.
     """
     totals = np.maximum(triples.counts.sum(axis=(1, 2, 3), keepdims=True), 1.0)

@@ -58,7 +58,7 @@ class NumberSearch:
     of : str
         Plural noun for what is counted, such as topics.
     more : str
-        Advice how to try larger numbers; empty if unknown.
+        Advice on how to try larger numbers; empty if unknown.
     single : HeldOut, optional
         Score of one topic, if 1 is not among the numbers of `curve`. It makes `separable`
         independent of the smallest number that was tried: gains are compared with the mean gain

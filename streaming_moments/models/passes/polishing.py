@@ -19,7 +19,7 @@ SWEEPS = 15
 PASSES = 2
 _TOLERANCE = 3e-4  # sweeps over a document end when at most this share of its tokens changes topic
 _SMOOTHING = 1e-3  # this share of M1 is mixed into the topics with which documents are read
-# Passes reuse stored sums only if these rules of reading have not changed.
+# Passes reuse stored sums only if these constants of the reader have not changed.
 RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)
 
 M = TypeVar("M", bound=TopicModel)
@@ -98,7 +98,8 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     topics = columns_of(expected.counts, model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
     if not (model.refined and model.alpha_sum):
-        changed["pair_weights"] = np.empty((0, 0))  # they belong to the old weights
+        # drop the pair weights, because they belong to the old weights
+        changed["pair_weights"] = np.empty((0, 0))
     prior = expected.prior.astype(np.float64)
     if not model.alpha_sum and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]

@@ -90,7 +90,7 @@ def expected_counts(
         a document depends on no other document, so sums have the same bits in any order
     harmonics : (k + 1,) int64, to which the kernel adds, in the same units:
         `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` for each topic, and
-        `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
+        `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, with psi linear between whole N
     """
     # use `cumsum`, which adds one number after another, as the kernels do; `sum` adds pairwise
     alpha0 = float(np.cumsum(alpha)[-1])

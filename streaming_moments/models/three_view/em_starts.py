@@ -12,7 +12,7 @@ from streaming_moments.models.three_view.triples_em import AnyHidden, after_roun
 
 FEWEST, MOST = 3, 24  # lower and upper limit of the number of random starts
 # The number of random starts is limited so that starts times triples times states times rounds is
-# at most this; 10^8 take about a second.
+# at most this, which takes about a second.
 _WORK = 1e8
 # Largest number of steps of all rounds of all starts, which take about two thirds of a second. Fits
 # of halves may take a third of these steps.

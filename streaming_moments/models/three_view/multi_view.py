@@ -243,7 +243,7 @@ class MultiViewMixture(TripleModel):
 
     @property
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Columns of the views, weights and alpha0: the parameters of triples."""
+        """Columns of the views, weights and alpha0, on which probabilities of triples depend."""
         return (self.rows, self.left, self.right), self.weights, self.alpha0
 
     def transform(
@@ -288,7 +288,7 @@ class MultiViewMixture(TripleModel):
         return posteriors(log_posteriors(*self._stacked(views), self.weights))
 
     def log_likelihoods(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
-        """Return (records,) log-probabilities of single-state records; arguments as `posterior`."""
+        """Return (records,) log-probabilities of records with one state; see `posterior`."""
         logarithms = log_posteriors(*self._stacked(views), self.weights)
         return np.asarray(np.logaddexp.reduce(logarithms, axis=1), dtype=np.float64)
 

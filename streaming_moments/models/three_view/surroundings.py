@@ -70,7 +70,7 @@ def sketch_metric(rows: Rows, sketch: Basis, name: str = TRIPLES) -> NDArray[np.
 def _around(
     statistics: ViewStatistics, name: str, metrics: Sequence[NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the (r,) numbers of windows of symbols, and (r, c) sums of sketches beside them."""
+    """Return (r,) numbers of windows of symbols, and (r, c) sums of sketches beside a symbol."""
     sums = statistics.sums[name]
     beside = [sums[:, 1:, 0], sums[:, 0, 1:]] if name == TRIPLES else [sums[:, 1:]]
     turned = [one @ metric for one, metric in zip(beside, metrics, strict=True)]
@@ -124,7 +124,7 @@ def _occurrences(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
 
 
 def _metric(statistics: ViewStatistics, sketch: Basis, name: str) -> NDArray[np.float64]:
-    """Return sums over a block, (1 + s, s): of counts in the corner, then `Q' diag(counts) Q`."""
+    """Return (1 + s, s) sums over a block: the sum of counts first, `Q' diag(counts) Q` below."""
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
     counts = _occurrences(statistics, name)
     found = np.zeros((1 + sketch.columns, sketch.columns))

@@ -82,7 +82,7 @@ class Coherence:
     compared : tuple of int
         Numbers of top words that `select` compares; it plots the last.
     followed : bool
-        Whether pages, nightly jobs and frames of few columns show it, and a gate bounds its drop.
+        Whether pages, nightly jobs and frames of topics show it, and a gate limits its drop.
     bounds : str
         Range of its values, in words; empty if that is of no use.
     gate, gate_name : str
