@@ -164,7 +164,7 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
 
 
 def crossed_there(halves: HalfRows, fits: Sequence[Any], whole: Any) -> Any:
-    """Do as `crossed` does, for handles of its arguments; return the handle of the `CrossFit`."""
+    """Do as `crossed` does, but take and return handles of `Rows` instead of values."""
     return halves.rows.once(STEP, crossed, *fits, whole, scored(halves, fits))
 
 
@@ -332,7 +332,7 @@ def bars_of(
 
 
 def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> Any:
-    """Do as `TopicModel.trusted` does, for handles; only numbers are copied to this process.
+    """Do as `TopicModel.trusted` does, with handles of `Rows`; copy only numbers to this process.
 
     If `near` is given, also search the `likeliest_alpha` for reading documents, near that value.
     Raise InvalidInput in that case if a half has no pair of words.
@@ -377,7 +377,7 @@ def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
 
 
 def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
-    """Do as `predicting_rounds` does, for a handle of the start."""
+    """Do as `predicting_rounds` does, with the start as a handle of `Rows`."""
     rounds, best = 0, None
     for tried in TRIED_ROUNDS:
         fits = fits_of(halves, start, tried)

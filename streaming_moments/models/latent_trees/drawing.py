@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-# in pixels: height of a row, distance between levels, left margin, and width kept for names
+# in pixels: height of a row, distance between levels, left margin, and width of names
 _ROW, _STEP, _LEFT, _WIDTH = 22, 90, 20, 180
 
 
