@@ -110,12 +110,11 @@ def plot_numbers(
     noise: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a measure of several numbers of topics or states, and mark some of the numbers.
+    """Draw a measure for each number of topics or states, and mark some of these numbers.
 
     lines : for the label of each line, the measure of each number
     marks : for each label, the number to mark
-    noise : differences from the best value that do not count, because they are smaller than this;
-        drawn as a band
+    noise : a difference from the best value counts only if it is larger than this; drawn as a band
     """
     axis = _axis(ax)
     for label, line in lines.items():
@@ -197,7 +196,7 @@ def plot_map(
         labels[-1].set_parse_math(False)
         # give letters a white outline, because edges of circles can cross them
         labels[-1].set_path_effects([withStroke(linewidth=2.5, foreground="white")])
-        labels[-1].set_in_layout(False)  # a later layout would move circles below labels otherwise
+        labels[-1].set_in_layout(False)  # otherwise a later layout would move circles below labels
     axis.set_aspect("equal", adjustable="datalim")
     axis.set(xticks=[], yticks=[], title="near topics have similar words")
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)
