@@ -125,8 +125,8 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
     def _of_most(self, statistics: MomentStatistics, asked: int) -> BernoulliMixture:
         """Fit the requested number of components, or as many as are separable.
 
-        With `polish`, return a blank model with the requested number if moments identify fewer.
-        Passes then start from a pilot.
+        With `polish`, return a blank model of the requested number of components if moments
+        identify fewer. The passes then start from components of a pilot instead.
         """
         for k in range(asked, 0, -1):
             try:

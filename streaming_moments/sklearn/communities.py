@@ -24,7 +24,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, documents_repeated
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
-# n_components can be at most this number; if the fit chooses it, the basis has room for as many
+# Largest `n_components`; if the fit chooses it, the basis has room for this many communities.
 _MOST = 32
 
 
@@ -62,10 +62,10 @@ class MomentCommunities(SparseInput, MomentTransformer):
     weights_ : (k,) float64
         Share of each community, decreasing.
     memberships_ : (nodes, k) float64
-        Memberships of the fitted nodes; only after `fit`, as other methods do not have all rows.
-        With alpha0 0, each node has one community: the most likely one after variational rounds of
-        a blockmodel. The blockmodel corrects for degrees that differ by more than chance. The
-        rounds split and merge communities where that makes the edges more likely.
+        Memberships of the fitted nodes; only after `fit`, as `partial_fit` and `+` do not have all
+        rows. With alpha0 0, each node has one community: the most likely one after variational
+        rounds of a blockmodel. The blockmodel corrects for degrees that differ by more than chance.
+        The rounds split and merge communities where that makes the edges more likely.
     labels_ : (nodes,) int64
         Most likely community of each fitted node; only after `fit`.
     number_search_ : NumberSearch

@@ -148,20 +148,20 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Draw (n_samples, V) rows from the tree, with (n_samples, H) states of its hidden nodes.
 
-        Parameters and errors are those of other estimators.
+        Parameters and errors are those of `MomentSampler.sample`.
         """
         codes, states = super().sample(n_samples, random_state)
         return self._values(codes), states
 
     def _values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the values of codes: int64 if all categories are such numbers, else objects."""
+        """Return the values of codes: int64 if all categories are whole numbers, else objects."""
         columns = [own[codes] for own, codes in zip(self.categories_, codes.T, strict=True)]
         values = [value for own in self.categories_ for value in own]
         whole = all(type(value) is int and -(2**63) <= value < 2**63 for value in values)
         return np.stack(columns, axis=1).astype(np.int64 if whole else object)
 
     def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
-        """Return (rows, c) for each column: its distribution given the known values of a row."""
+        """Return (rows, c) probabilities of the values of each column, given a row's known values."""
         codes = self._codes(self._read(X))
         return list(self.model_.tree.conditionals(codes))
 

@@ -58,7 +58,7 @@ class MomentTopics(SparseInput, MomentTransformer):
     refine : int or "auto"
         Number of rounds of refinement; "auto" chooses it as in `fit_by`.
     alpha : {"given", "auto"}
-        Prior for reading documents, as in `fit_by`.
+        Dirichlet prior with which the topics of documents are inferred, as in `fit_by`.
     polish : int or "auto"
         Passes over the documents after the fit, as in `polished`, with all threads; only in `fit`,
         as `partial_fit` and `+` do not have all documents.
@@ -289,7 +289,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
-        """Return the names of the columns of X; a nameless column gets `before` and its number."""
+        """Return the names of the columns of X; without names, `before` and the column's number."""
         check_is_fitted(self)
         if names is None:
             names = getattr(
@@ -299,8 +299,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             )
         if len(names) != self.n_features_in_:
             raise InvalidInput(
-                f"{of_number(len(names), 'name')} of {of_number(self.n_features_in_, 'column')}; "
-                "give a name for each"
+                f"{of_number(len(names), 'name')} for {of_number(self.n_features_in_, 'column')}; "
+                "give a name for each column"
             )
         return [*map(str, names)]
 
@@ -314,8 +314,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         if max(most, least) > words:
             name = "n_components" if least >= most else "max_components"
             raise InvalidInput(
-                f"{name} is {max(most, least)}, but {of_number(words, 'word')} can separate no "
-                f"more topics than words; give at most {words}"
+                f"{name} is {max(most, least)}, but {of_number(words, 'word')} can separate only "
+                f"as many topics; give at most {words}"
             )
         if not (records.lengths > 1).any():
             raise NotIdentifiable(

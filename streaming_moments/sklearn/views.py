@@ -129,7 +129,7 @@ class MomentViews(SparseInput):
         return self.fit(X).predict(X)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Return the log-probability of each record in nats, if a record has a single state."""
+        """Return the log-probability of each record in nats, as if it had a single state."""
         check_is_fitted(self, "model_")
         return self.model_.log_likelihoods(self._views(X))
 

@@ -134,7 +134,7 @@ def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> ND
 def columns_of(
     sums: NDArray[np.int64], before: NDArray[np.float64], beside: float = 0.0
 ) -> NDArray[np.float64]:
-    """Scale columns of counts to sum 1; a column without counts becomes that of `before`.
+    """Scale columns of counts to sum 1; replace a column without counts by that of `before`.
 
     `beside` is first added to each cell of the columns with counts.
 

@@ -136,7 +136,7 @@ class SetsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block; `rows` is a number of first features."""
+        """Return the shape of each row array of a block; with `rows`, for that many features."""
         return self._counted.shapes(block, rows)
 
     def compresses(self, name: str) -> bool:

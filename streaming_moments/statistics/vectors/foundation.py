@@ -41,7 +41,7 @@ from streaming_moments.statistics.views.statistics import (
 from streaming_moments.statistics.views.three_views import ViewSums
 
 # A row of the sums has at most this many bytes. Smaller sums form a single row, because fewer files
-# are faster.
+# are read faster.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
@@ -224,8 +224,8 @@ class VectorsFoundation:
 
     def sketched(self, rows: NDArray[np.int16]) -> NDArray[np.int32]:
         """Return the (N, s) sketches y of rows of the grid."""
-        # An entry of Q'x is at most the norm of x times the norm of a column of Q. If that is small
-        # enough, float32 is exact.
+        # An entry of Q'x is at most the norm of x times the norm of a column of Q. If this bound is
+        # small enough, float32 is exact.
         peak = np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max()
         exact = peak * reach_of(self.grid) < _LARGEST_SINGLE and self.shift.max() < _SINGLE_BITS
         kind: Any = np.float32 if exact else np.float64
@@ -271,7 +271,7 @@ class VectorsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block by name, also of those of the even half."""
+        """Return the shape of each row array of a block by name, with those of the even half."""
         held = block.size(self.rows)
         whole = {name: (held, -(-size // self.rows)) for name, size in self.sizes.items()}
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}

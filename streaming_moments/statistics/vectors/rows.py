@@ -95,7 +95,7 @@ class VectorBatch:
 
 
 def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
-    """Return one batch with the rows of all batches in order, without halves or other records."""
+    """Return one batch with the rows of all batches in order, without `odd` and `without`."""
     return VectorBatch(np.concatenate([one.values for one in batches]))
 
 

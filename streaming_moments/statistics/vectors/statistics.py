@@ -32,8 +32,8 @@ class VectorTotals(IntegerTotals):
     n_tokens : number N of vectors counted
     clipped : number of vectors beyond the radius, which were clipped to it
     even_documents : number of vectors in the even half; 0 without halves
-    largest : upper bound of the entries of a sum: for each vector, the largest value that it adds
-        to an entry; summed over all vectors
+    largest : upper bound of the entries of the sums: the largest value that a vector adds to any
+        entry, summed over all vectors
 
     Examples
     --------

@@ -40,7 +40,7 @@ class CellFields:
 
     @property
     def bits(self) -> int:
-        """Bits of a sum of products, which can reach about 30 times the number of documents."""
+        """Number of bits for a sum of products, which can be about 30 times the documents."""
         if self.halves:
             return 23 if self.codocuments else 32
         return 44 if self.codocuments else 63
@@ -58,9 +58,9 @@ def pack_core(
     """Pack the core entries of documents: words with count 1, then pairs of a word and its count.
 
     Words and counts must be below 2^16. Returns `(documents + 1, 2)` starts of the words with count
-    1 and of the other entries, and the packed numbers. Packing pays because `add_to_cells` reads
-    every document once for each of its words. Most packed entries take a quarter of the bytes of
-    two int32, and need neither shifts nor a product.
+    1 and of the other entries, and the packed numbers. Packing saves time, because `add_to_cells`
+    reads every document once for each of its words. Most packed entries take a quarter of the bytes
+    of two int32, and need neither shifts nor a product.
     """
     inside = words < core
     once = np.count_nonzero(inside & (counts == 1))

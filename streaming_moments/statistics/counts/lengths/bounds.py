@@ -68,7 +68,7 @@ def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> float:
-    """Return a bound on the Frobenius error of the pooled moment, of probability `1 - delta`.
+    """Return a bound on the Frobenius error of the pooled moment, with probability `1 - delta`.
 
     The bound is `sqrt(W) (1 + sqrt(log(1 / delta)))`, with W of Ruffini et al. 2018, Theorem 2. The
     constants are ours; the module's notes have the proof. delta is in (0, 1). For M2 and M3
