@@ -247,8 +247,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:
         """Return whether each of `number` records is in the odd half, by its position, or None.
 
-        Positions decide if most of the first records are copies of one another. Otherwise the
-        content of each record decides, and the result is None.
+        Positions decide if most of the first records are copies of one another. Otherwise return
+        None, because the content of each record decides.
         """
         return odd_by_place(first, number) if self._repeated else None
 

@@ -161,7 +161,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         return np.stack(columns, axis=1).astype(np.int64 if whole else object)
 
     def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
-        """Return (rows, c) probabilities of the values of each column, given a row's known values."""
+        """Return (rows, c) probabilities of each column's values, given the row's known values."""
         codes = self._codes(self._read(X))
         return list(self.model_.tree.conditionals(codes))
 

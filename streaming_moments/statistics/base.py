@@ -51,7 +51,7 @@ def subtract_by_adding(
 
 
 class Totals(Protocol):
-    """Sums over records that are equal in all row blocks; `+` and `-` are exact."""
+    """Sums over all records, which are the same for every row block; `+` and `-` are exact."""
 
     @property
     def n_documents(self) -> int:
@@ -63,7 +63,7 @@ class Totals(Protocol):
 
     @property
     def bound(self) -> int:
-        """Upper bound of the entries of all sums, except sums whose entries are checked instead."""
+        """Upper bound of the entries of the sums, except of sums whose own entries are checked."""
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
         """Return the small arrays, by name, from which the totals can be restored."""
@@ -237,7 +237,7 @@ class Foundation(Protocol):
     def totals(self, tables: Arrays, rows: int | None = None) -> Totals:
         """Restore totals from `Totals.tables`.
 
-        With `rows`, the records were counted when the foundation had only that many first rows.
+        With `rows`, the records were counted when only that many of the first rows existed.
         """
 
     def statistics(self, block: RowBlock, totals: Any, arrays: Arrays) -> Any:

@@ -67,9 +67,9 @@ class PairRows:
         """Build the pair counts of one block of rows, of all documents or of one half.
 
         Fits use float32; float64 is a reference for tests. Half 0 is the even half, 1 the odd half;
-        the scales are always those of all documents. With `leading`, only pairs of two of that many
-        first core words are included. Raises InvalidInput if a half is requested and the statistics
-        have no halves.
+        the scales are always those of all documents. With `leading`, only pairs of the first
+        `leading` core words are included. Raises InvalidInput if a half is requested and the
+        statistics have no halves.
 
         Examples
         --------
@@ -87,8 +87,8 @@ array([3], dtype=int32), array([1.], dtype=float32))
         pairs, taken = _pairs(statistics, half)
         whole, least = read_only(statistics.pair_counts), max(math.ceil(_DENSE * core), 1)
         entries, size = np.empty(rows, dtype=np.int64), rows * (least - 1) + 1
-        # The arrays are as large as they could be needed. The operating system gives no memory to
-        # the parts that are never written.
+        # The arrays have the largest size that could be needed. The operating system gives no
+        # memory to the parts that are never written.
         dense = np.empty((rows, core), dtype=dtype)
         words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
         likelihood_kernels.copy_rows(whole, pairs, taken, least, entries, dense, words, counts)

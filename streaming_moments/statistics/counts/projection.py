@@ -37,8 +37,8 @@ class ProjectedBatch:
 
     basis : Q
     lengths : (documents,) int64, in vocabulary tokens
-    word_counts, weighted_counts : (n,) int64, number of tokens of each word, and the same number
-        with each document counted as often as its weight says
+    word_counts, weighted_counts : (n,) int64, number of tokens of each word, without and with the
+        weights of the documents
     starts : (n + 1,) int64, start of each word's entries
     odd_starts : (n,) int64, start of the entries of the odd half, which follow those of the even
         half

@@ -98,8 +98,8 @@ def add_windows(
 
     `cells` are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count. The
     cells of one middle symbol and one half are a group. `groups` has the start of each group, and
-    then the number of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the last row is for
-    all symbols outside the core.
+    then the number of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the
+    last row is for all symbols outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1
     held = np.zeros((width, width), sketch.dtype)

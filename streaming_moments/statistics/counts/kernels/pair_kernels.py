@@ -40,7 +40,7 @@ class CellFields:
 
     @property
     def bits(self) -> int:
-        """Number of bits for a sum of products, which can be about 30 times the documents."""
+        """Bits for a sum of products, which can be about 30 times the number of documents."""
         if self.halves:
             return 23 if self.codocuments else 32
         return 44 if self.codocuments else 63

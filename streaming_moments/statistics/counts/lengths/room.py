@@ -66,7 +66,7 @@ def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights
     """Return the finest even weights for a sample that leave enough room below the bound of sums.
 
     Room for 10^9 documents of up to 500 tokens is enough, or for as many tokens in longer
-    documents. If pooled weights leave less than 16 times this room, a 16th of it is enough.
+    documents. If pooled weights leave less than 16 times as much, a 16th of their room is enough.
     """
     squares = _squares(batch, matrix)
     pooled, plain = _room(batch, squares, POOLED)
