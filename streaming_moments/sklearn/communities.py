@@ -195,7 +195,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
             self.model_ = Communities.fit(InMemory((statistics,)), options)
         except NotIdentifiable as error:
             if options.topics == 1:
-                raise  # the message below would ask for fewer than one community
+                raise  # do not ask for fewer than one community, as the message below would
             raise NotIdentifiable(
                 f"the neighbours of the nodes do not separate {options.topics} communities; "
                 "ask for fewer, or add edges"

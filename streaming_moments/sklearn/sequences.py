@@ -281,7 +281,7 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
         )
     if whole.dtype.kind in "UO" and any(isinstance(one, str) for one in whole[:1]):
         raise InvalidInput(
-            f"symbols are strings, such as {str(whole[0])!r}; number them from 0, such as by "
+            f"symbols are strings, such as {str(whole[0])!r}; number them from 0, for example by "
             "pandas.factorize, or count them in a store"
         )
     numbers = whole.dtype.kind in "iubf"

@@ -35,7 +35,7 @@ from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _DTYPES = [np.float64, np.float32, np.int64, np.int32]
-_LEAST = 2  # a fit needs at least this many documents, and as many words
+_LEAST = 2  # a fit needs at least this many documents, and at least this many words
 _MOST = 32  # the basis has room for at most this many topics if the fit chooses their number
 _PARTS = 100  # fractional counts are multiplied by this number and rounded
 

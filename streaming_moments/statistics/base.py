@@ -63,7 +63,10 @@ class Totals(Protocol):
 
     @property
     def bound(self) -> int:
-        """Upper bound of the entries of the sums, except of sums whose own entries are checked."""
+        """Upper bound of the entries of the sums.
+
+        It need not cover sums whose entries are checked themselves.
+        """
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
         """Return the small arrays, by name, from which the totals can be restored."""

@@ -43,11 +43,11 @@ class ExpectedSums(Protocol):
         """Add the sums of `other` to these sums in place, and return them."""
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
+        """Return arrays and numbers from which `from_parts` restores the sums."""
 
     @classmethod
     def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """Sums from their `parts`."""
+        """Restore the sums from their `parts`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +86,12 @@ class IntegerSums:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in base}
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
+        """Return arrays and numbers from which `from_parts` restores the sums."""
         return self.arrays, {"documents": self.documents, "tokens": self.tokens}
 
     @classmethod
     def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """Sums from their `parts`."""
+        """Restore the sums from their `parts`."""
         return cls(**arrays, documents=numbers["documents"], tokens=numbers["tokens"])
 
     def add(self, other: Self) -> Self:

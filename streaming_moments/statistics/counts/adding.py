@@ -152,7 +152,7 @@ class BlockSums:
         )
 
     def _open(self, rows: NDArray[np.bool_]) -> None:
-        # with only one field, the cells are the pair counts already
+        # if there is only one field, the cells are the pair counts already: do not split them
         if self._fields.halves or self._fields.codocuments:
             # skip rows without documents: writing to them would allocate memory
             held = rows & (self.arrays["document_frequencies"] > 0)

@@ -182,11 +182,11 @@ class CountsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return the most tokens with which a document adds less than `bound` to each sum."""
+        """Return the largest number of tokens with which a document adds less than `bound`."""
         lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
         bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
-        # lengths start at 1, so the index of the first length that is too large is the largest
-        # length that is not
+        # lengths start at 1: if entry i is the first length with too large a bound, i is the
+        # largest length that is allowed
         return int(np.argmax(bounds >= bound)) if bounds.max() >= bound else most
 
     def require_bounded(self, bound: float) -> None:

@@ -265,7 +265,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _dense_rows(
         self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return the left side of dense rows, padded to whole groups, and zeros for their sums."""
+        """Return the left side of dense rows, padded to whole groups, and zeros to add sums to."""
         number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
         dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
         dense[:number] = lefts[self.dense_places, :k]

@@ -168,7 +168,7 @@ class ProjectedBatch:
 
     @property
     def bound(self) -> float:
-        """Most that the batch adds to an entry of a sum.
+        """Largest amount that the batch adds to an entry of a sum.
 
         It is the larger one of two bounds: that of the triples, and C2 for the pairs. C2 is larger
         if terms of y cancel.
@@ -285,7 +285,7 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     long = np.zeros(bounds.size, dtype=np.bool_)
-    # the exact sum of the bounds is below twice the rounded sum
+    # compare the rounded sum with half of the limit, because the exact sum is below twice as much
     if bounds.sum() < LARGEST_FLOAT_SUM / 2:
         return long
     order = np.argsort(bounds, kind="stable")

@@ -260,7 +260,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
 
     @property
     def totals(self) -> RowLengths[LengthHistogram]:
-        """Sums that all row blocks of the same documents share."""
+        """Sums over all documents, which are the same for every row block."""
         return self.row_lengths
 
     @property

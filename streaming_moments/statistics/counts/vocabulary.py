@@ -122,7 +122,7 @@ def select_terms(
         if not frequencies.terms:
             raise InvalidInput(
                 f"none of {frequencies.documents:,} documents holds a term, so there is no "
-                "vocabulary; check that they are texts, and not empty, numbers or stop words only"
+                "vocabulary; check that they are texts with more than numbers and stop words"
             )
         rare, common = _refused(frequencies, min_documents, max_document_fraction)
         raise InvalidInput(

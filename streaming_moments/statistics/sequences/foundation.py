@@ -104,7 +104,7 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def whole(self) -> bool:
-        """Whether all triples are stored, because Q is the identity of all symbols."""
+        """Whether all triples are stored, because Q is the identity matrix."""
         return self.sketch.columns == self.rows
 
     @property

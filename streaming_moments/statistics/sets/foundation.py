@@ -169,7 +169,7 @@ class SetsFoundation:
         return None
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return the most features with which a row adds less than `bound` to each sum."""
+        """Return the largest number of features with which a row adds less than `bound`."""
         return self._counted.tokens_below(bound, most)
 
     def require_bounded(self, bound: float) -> None:

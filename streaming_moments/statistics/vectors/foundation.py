@@ -208,11 +208,11 @@ class VectorsFoundation:
 
     @cached_property
     def largest_gain(self) -> int:
-        """Most that a row adds to an entry of a sum."""
+        """Largest amount that a row adds to an entry of a sum."""
         return largest_gain(self.grid, self.matrix, self.shift, self.squares, self.fourth)
 
     def gains(self, sketches: NDArray[np.int64], norms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the most that each row adds to an entry of a sum, (N,)."""
+        """Return the largest amount that each row adds to an entry of a sum, (N,)."""
         most = np.abs(sketches).max(axis=1, initial=0)
         found = np.maximum(np.maximum(norms, most**3), most * norms)
         if self.squares:
@@ -369,7 +369,7 @@ class VectorsFoundation:
 def largest_gain(
     grid: Grid, matrix: NDArray[np.int8], shift: NDArray[np.uint8], squares: bool, fourth: bool
 ) -> int:
-    """Return the most that a row of the grid adds to an entry of a sum."""
+    """Return the largest amount that a row of the grid adds to an entry of a sum."""
     radius = reach_of(grid)
     basis = np.ldexp(matrix.astype(np.float64), -shift.astype(np.int64))
     most = int(np.sqrt((basis**2).sum(axis=0)).max(initial=0) * radius) + 2

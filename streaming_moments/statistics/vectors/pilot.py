@@ -88,8 +88,8 @@ def foundation_of(
         The default is d for up to 64 coordinates, else 50, which is enough for 32 components.
     seed : seed of the random columns
     squares, fourth, halves : options of the foundation
-    reach : radius in median norms. The default is 1.3 or more, so that outliers do not dominate
-        mixtures. With `fourth` it is 4, because tails separate factors.
+    reach : radius as a multiple of the median norm. The default is 1.3 or more, so that outliers do
+        not dominate mixtures. With `fourth` it is 4, because tails separate factors.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def _middle(sizes: NDArray[np.float64]) -> float:
 
 
 def _reach(values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
-    """Return the radius in median norms: 1.3, or more to include 95% of the rows.
+    """Return the radius as a multiple of the median norm: 1.3, or more to include 95% of the rows.
 
     If rows spread in few directions, the radius also includes 99% of a Gaussian distribution with
     as many directions.

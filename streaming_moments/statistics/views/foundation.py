@@ -91,7 +91,7 @@ class ViewsFoundation(ThreeViews):
 
     @property
     def whole(self) -> bool:
-        """Whether all triples are stored, because both sketches are identities."""
+        """Whether all triples are stored, because both sketches are identity matrices."""
         return all(basis.columns == basis.n_words for basis in self.bases[1:])
 
     @property

@@ -29,7 +29,7 @@ LARGEST_FLOAT_SUM = 2.0**53
 
 @dataclass(frozen=True)
 class ViewTotals(IntegerTotals):
-    """Sums that all row blocks of the same records share.
+    """Sums over all records, which are the same for every row block.
 
     n_documents : number of records or sequences
     n_tokens : number of words of all views, or of symbols
@@ -210,7 +210,7 @@ def broken(sums: Arrays) -> Iterator[str]:
                 yield f"{name} ({int((array < 0).sum())} counts below zero)"
             continue
         counts = array.reshape(len(array), -1)
-        # the most that a triple can add to an entry: a product of two sketches, or an entry of one
+        # largest amount that a triple adds to an entry: that of two sketches' product, or of one
         peak = PEAK if array.ndim == 3 else 127
         if counts[:, 0].min() < 0:
             yield f"{name} ({int((counts[:, 0] < 0).sum())} counts below zero)"

@@ -226,7 +226,7 @@ def add_sparse_logarithms(
     likelihoods: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """Do the same as `add_dense_logarithms` for sparse rows as in `add_sparse_ratios`.
+    """Do the same as `add_dense_logarithms` for sparse rows, given as for `add_sparse_ratios`.
 
     `means` has an entry for each row of `left`.
     """

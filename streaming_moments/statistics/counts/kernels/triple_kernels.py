@@ -33,7 +33,7 @@ _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) els
 # to 64.
 _GATHER = 48
 # Rows of y are prefetched this many entries before their use. In a large batch they are outside the
-# L2 cache, and without prefetching, kernels waited for them in up to a third of the time.
+# L2 cache, and without prefetching, kernels waited for them for up to a third of the time.
 _AHEAD = 24
 
 

@@ -13,7 +13,7 @@ from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
 # A document is prefetched this many entries before its use. Without prefetching, kernels waited for
-# memory in a third of the time.
+# memory for a third of the time.
 _AHEAD = 4
 _prefetch = prefetching(lines=4)
 

@@ -71,10 +71,9 @@ def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> floa
     """Return a bound that holds for the error of the pooled moment with probability `1 - delta`.
 
     The bound of the Frobenius error is `sqrt(W) (1 + sqrt(log(1 / delta)))`, with W of Ruffini et
-    al. 2018, Theorem 2. The
-    constants are ours; the module's notes have the proof. delta is in (0, 1). For M2 and M3
-    together, use half of delta for each. Raises InvalidInput if no document has as many words as
-    the order.
+    al. 2018, Theorem 2. Its constants differ from those of the paper; the notes of this module have
+    the proof. delta is in (0, 1). For M2 and M3 together, use half of delta for each. Raises
+    InvalidInput if no document has as many words as the order.
 
     Examples
     --------

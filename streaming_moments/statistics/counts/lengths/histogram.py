@@ -92,8 +92,8 @@ class LengthHistogram:
     def _combine(self, other: LengthHistogram, sign: int) -> LengthHistogram:
         if self.weights != other.weights:
             raise ForeignStatistics(
-                "documents of other length weights cannot be added or subtracted; gather both with "
-                "one basis"
+                "documents with different length weights cannot be added or subtracted; gather "
+                "both with one basis"
             )
         both = np.concatenate([self.lengths, other.lengths])
         values, inverse = np.unique(both, return_inverse=True)

@@ -38,7 +38,7 @@ _LONGEST_NARROW = 2**24
 
 
 def finest_even(batch: CountBatch) -> LengthWeights:
-    """Return even weights of at least 3 for a sample, so that rounding them is harmless."""
+    """Return even weights that are at least 3 in a sample, so that rounding them is harmless."""
     longest = int(batch.lengths.max(initial=0))
     if longest > _LONGEST:
         raise BoundExceeded(
