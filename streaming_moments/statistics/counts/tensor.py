@@ -128,8 +128,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
             weighted.sum(axis=0),
             w.T @ products,
             w.T @ statistics.triple_sketch[rows].astype(np.float64),
-            # v is `products + weighted`; a third of the last sum of the formula cancels two thirds
-            # of `weighted`
+            # v is `products + weighted`, and `crossed` subtracts two thirds of `weighted`
             (products + weighted / 3).T @ pack(w[:, :, None] * w[:, None, :]),
         )
 

@@ -94,7 +94,7 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether stores must note that content decides halves: not if sequences have names."""
+        """Whether stores must note that content decides halves; False if sequences have names."""
         return self.halves and self.by_content and not self.joins
 
     @property
