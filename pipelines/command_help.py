@@ -19,14 +19,14 @@ from streaming_moments.pipelines.terminal import (
 from streaming_moments.printing.nearest import guess, nearest
 
 OPTIONS = "Options"
-PATTERN = "PATTERN"  # value of an option that names several shards
+PATTERN = "PATTERN"  # in help, stands for the value of an option that names several shards
 SOME = "Of --"  # first words of a heading for options of one kind or model
 # Headings of options that many commands have; these sections come last.
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
 _LAST = (READING, RUNNING, OUTPUT)
 _Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
-_FEW = 5  # a message lists at most this many commands
-_NAMED = 2  # of more commands, a message names this many, then says how many others there are
+_FEW = 5  # if a group has at most this many commands, an error lists all of them
+_NAMED = 2  # if many commands have an option, an error names this many and counts the others
 WIDTH = 100  # largest width of help, in columns of the terminal
 
 
@@ -45,9 +45,8 @@ class OneOf(click.Choice[str]):
 class GroupedOption(click.Option):
     """An option that help shows under one or several headings.
 
-    `sections` has the headings, each with the help that the option has there. None stands for the
-    help that it has everywhere. `values` returns values that the shell completes, if the type
-    has none.
+    `sections` maps each heading to the help of the option below it. None stands for the usual help.
+    `values` returns the values that the shell completes, if the type of the option has none.
     """
 
     def __init__(
@@ -61,24 +60,24 @@ class GroupedOption(click.Option):
         self.sections, self.values = sections or {OPTIONS: None}, values
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete a value from the known values of the option, or else of its type."""
+        """Complete a value from `values`, or else from the type of the option."""
         if self.values is None:
             return super().shell_complete(ctx, incomplete)
         return beginning_with(incomplete, self.values())
 
 
 def quoted_pattern(flag: str) -> str:
-    """Say that the value of an option, which is a pattern, needs quotes in a shell."""
+    """Return the advice to put the pattern of an option in quotes."""
     return f"put the pattern of {flag} in quotes, such as {flag} 'documents/*.jsonl'"
 
 
 def beginning_with(incomplete: str, values: Iterable[str]) -> list[CompletionItem]:
-    """Return the values that the shell can complete."""
+    """Return the values that begin with the incomplete value, for the shell."""
     return [CompletionItem(one) for one in values if one.startswith(incomplete.lower())]
 
 
 class _GuessingOptions(click.Command):
-    """A command whose error for an unknown option suggests a similar option, or another command."""
+    """A command that answers an unknown option with a similar one, or a command that has it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
@@ -91,7 +90,7 @@ class _GuessingOptions(click.Command):
             told = guess(name, known) or _elsewhere(name, ctx)
             raise _with_guess(error, told, ctx) from error
         except click.BadOptionUsage as error:
-            error.ctx = error.ctx or ctx  # click needs it to name the command
+            error.ctx = error.ctx or ctx  # click needs the context to name the command
             raise
         except click.UsageError as error:
             # The shell replaces an unquoted pattern by all matching names. The option takes only
@@ -104,7 +103,7 @@ class _GuessingOptions(click.Command):
 
 
 class GroupedCommand(_GuessingOptions):
-    """A command whose help has sections and examples; every one has `--quiet` and `--verbose`."""
+    """A command with `--quiet` and `--verbose`, whose help has sections and examples."""
 
     def __init__(
         self, *names: Any, examples: Sequence[str] = (), events: bool = False, **settings: Any
@@ -121,7 +120,7 @@ class GroupedCommand(_GuessingOptions):
 
         With `events` the report is an event of the log instead of a line for people.
         """
-        # imported here, because printing help needs neither of them
+        # imported here, because help is printed faster without these modules
         from streaming_moments.storage.files.noted_options import NotedOptions, without_effect
         from streaming_moments.storage.files.silence import SILENCE
 
@@ -136,7 +135,7 @@ class GroupedCommand(_GuessingOptions):
         return result
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
-        """Flags and help of the options, by heading in the order of the help."""
+        """Return the flags and help of options below each heading, in the order of the help."""
         found: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(context):
             record = param.get_help_record(context) if isinstance(param, click.Option) else None
@@ -153,7 +152,7 @@ class GroupedCommand(_GuessingOptions):
                 formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples as they can be pasted."""
+        """Write the examples without line breaks, so that users can paste them."""
         if self.examples:
             with formatter.section("Examples"):
                 for line in self.examples:
@@ -166,7 +165,7 @@ class CommandGroup(_GuessingOptions, click.Group):
     command_class = GroupedCommand
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the first paragraph of the help of each command, which click would cut."""
+        """Write the first paragraph of the help of each command; click itself would shorten it."""
         lines = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -191,7 +190,7 @@ def in_section(heading: str, *flags: str, **settings: Any) -> Callable[[_Command
 
 
 def _urls(command: click.Command, context: click.Context) -> Iterator[str]:
-    """Paths and URLs of files among the values of a command."""
+    """Yield the paths and URLs among the values of the options and arguments of a command."""
     for param in command.params:
         value = context.params.get(param.name or "")
         if param.type.name == "url" and param.name != "scheduler" and value is not None:
@@ -213,7 +212,7 @@ def _with_guess(error: click.UsageError, told: str, context: click.Context) -> c
 
 
 def _elsewhere(name: str, context: click.Context) -> str:
-    """Which other commands have an option of this name, or of one near it; empty without any."""
+    """Say which other commands have this option, or a similar one; return "" if none has."""
     if not name.startswith("--"):
         return ""
     having: dict[str, list[str]] = {}

@@ -33,10 +33,10 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shards import ShardFormat
 
 PILOT_DOCUMENTS = 20_000
-MOST_TOPICS = 32  # topics that a new basis can separate, unless an option sets their number
-# If a pilot finds too few words, its sample grows up to this multiple of its passages and shards. A
-# number and not a clock ends the sampling, so that the same shards give the same words on every
-# machine.
+MOST_TOPICS = 32  # a new basis can separate this many topics, unless an option sets the number
+# If a pilot finds too few words, the sample grows, to at most this many times the passages and
+# shards of the first sample. Sampling has no time limit, so that the same shards give the same
+# words on every machine.
 MOST_TIMES = 16
 # Headings in the help of `create`.
 _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})

@@ -13,6 +13,6 @@ class ExitCode(IntEnum):
     INPUT = 2  # wrong input, or a damaged store
     BAD_SHARDS = 3
     UNFINISHED = 4  # a purge is committed but not finished; the same command finishes it
-    NOTHING_NEW = 10  # a night found no new shards
-    REJECTED = 11  # a gate of a night rejected the model
+    NOTHING_NEW = 10  # a nightly job found no new shards
+    REJECTED = 11  # a gate of a nightly job rejected the model
     INTERRUPTED = 130

@@ -32,9 +32,9 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
 
-# most shards at once, as a coordinator needs up to 450 bytes for each to compare them
+# limit of the shards in a list; a coordinator needs up to 450 bytes for each to compare them
 MOST_SHARDS = 4_000_000
-_SHOWN = 5  # number of problems that an error lists
+_SHOWN = 5  # an error lists at most this many problems
 
 
 class NothingMatches(ShardError):
@@ -51,15 +51,15 @@ def list_shards(
     most: int = MOST_SHARDS,
     apart: Callable[[str], bool] | None = None,
 ) -> ShardTable:
-    """List the shards that URLs and patterns name, by URL, each once.
+    """List the shards that URLs and patterns name, each once, in order of URL.
 
     A text that is the name of a file or folder is never a pattern. In an object store
     `s3://bucket//a` means `s3://bucket/a`, unless the first name exists.
 
     A folder with shard files stands for all shard files in it and below. A folder of texts is one
-    shard, or each of its files is one if all names are UTF-8. A folder with both is refused, as
-    the texts may or may not be documents.
-    Files whose name begins with a dot are skipped unless they are named.
+    shard; with `apart`, each of its files is a shard if all their names are UTF-8. A folder with
+    both is refused, as the texts may or may not be documents. Files whose name begins with a dot
+    are skipped unless they are named.
 
     Parameters
     ----------
@@ -71,20 +71,23 @@ def list_shards(
         Kind of the shards as in `ShardFormat`. "directory" makes every folder one shard. Any other
         kind includes all files of a folder, whatever their suffix.
     missing : callable, optional
-        Function that receives the error of each pattern that matches nothing, instead of an error.
+        Function that receives the error of each pattern that matches nothing. By default the error
+        is raised.
     counted : callable, optional
-        Whether a name is in a ledger. Such a name is never a pattern, even if its file is deleted.
+        Function that returns whether a name is in a ledger. Such a name is never a pattern, even if
+        its file is deleted.
     tell : callable, optional
-        Function that reports a line: a name that would match other files as a pattern.
+        Function that receives a message if a name would match other files as a pattern.
     most : int
         Largest number of shards.
     apart : callable, optional
-        Whether each file of a folder of texts is a shard, given the name of the folder.
+        Function that returns whether each file in a folder of texts is a shard, given the name of
+        the folder.
 
     Raises
     ------
     BoundExceeded
-        There are more shards; the listing stops at the bound.
+        There are more than `most` shards.
     ShardError
         One URL names nothing, or cannot be listed.
     InvalidInput
@@ -107,7 +110,7 @@ def list_shards(
         require_bucket_name(url)
         if is_of_origin(url):
             raise InvalidInput(
-                f"{url} is counted by an origin, and only that site can read it",
+                f"{url} is counted by an origin, and only the site of the origin can read it",
                 "run the command at that site, with the name of the shard there, then run {merge} "
                 "here again",
             )
@@ -219,7 +222,7 @@ def _expand_folder(
     if not files:
         raise ShardError(name, f"holds no files; {check_the(name)}")
     if chosen and texts:
-        # the texts may be documents, or READMEs of the shards
+        # refuse the folder, as the texts may be documents, or READMEs of the shards
         raise ShardError(
             name,
             f"holds {chosen} shard files and {texts} text files, such as {shard_name(text)}; give "

@@ -1,6 +1,6 @@
 """Files of one NumPy array (.npy), read without the parser of Python.
 
-`numpy.load` parses the head by `ast`. In CPython 3.11, parsing in several threads at a time can
+`numpy.load` parses the header with `ast`. In CPython 3.11, parsing in several threads at a time can
 raise SystemError, and workers read shards and foundations in threads.
 """
 
@@ -15,21 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MAGIC = b"\x93NUMPY"
-_LONGEST_HEAD = 10_000  # most bytes of the head, the default limit of NumPy
-# for each version: number of bytes with the length of the head, and encoding of the head
+_LONGEST_HEAD = 10_000  # limit on the bytes of the header, as in NumPy
+# for each version of the format: how many bytes give the length of the header, and its encoding
 _VERSIONS = {(1, 0): (2, "latin1"), (2, 0): (4, "latin1"), (3, 0): (4, "utf8")}
-# Pattern of one item of the dictionary in the head. Python 2 wrote an L after a number.
+# Pattern of one item of the dictionary in the header. Python 2 wrote an L after a number.
 _ITEM = re.compile(
     r"""\s*(?P<quote>['"])(?P<key>\w+)(?P=quote)\s*:\s*(?P<value>"""
     r"""True|False|'[^',\\]*'|"[^",\\]*"|\[.*\]|\((?:\s*\d+L?\s*,)*\s*(?:\d+L?\s*)?\))\s*(?:,|$)""",
     re.DOTALL,
 )
-# name of a type of numbers; `numpy.dtype` reads other names by the parser of Python
+# Pattern of a type of numbers. `numpy.dtype` would read other text with the parser of Python.
 _TYPE = re.compile(r"[<>=|]?[A-Za-z?]\w*(?:\[\w+\])?")
 
 
 class NpyHead(NamedTuple):
-    """Description of the array after the head of a file."""
+    """Description of an array, from the header of its file."""
 
     shape: tuple[int, ...]
     by_columns: bool
@@ -37,7 +37,9 @@ class NpyHead(NamedTuple):
 
 
 def read_npy_head(stream: IO[bytes]) -> NpyHead:
-    """Read the head of a file, after which the numbers begin; ValueError if it is damaged.
+    """Read the header of a file, and stop where the numbers begin.
+
+    Raises ValueError if the header is damaged.
 
     Examples
     --------
@@ -50,7 +52,7 @@ def read_npy_head(stream: IO[bytes]) -> NpyHead:
     begin = _read(stream, len(_MAGIC) + 2)
     version = begin[-2], begin[-1]
     if not begin.startswith(_MAGIC) or version not in _VERSIONS:
-        raise ValueError("it does not begin with the mark of NumPy files and a known version")
+        raise ValueError("it does not begin with the bytes \\x93NUMPY and a known version")
     size, encoding = _VERSIONS[version]
     length = int.from_bytes(_read(stream, size), "little")
     if length > _LONGEST_HEAD:
@@ -73,7 +75,9 @@ def read_npy_head(stream: IO[bytes]) -> NpyHead:
 
 
 def npy_array(content: bytes) -> NDArray[Any]:
-    """Read the array of a whole file as `numpy.load` does; ValueError if it is damaged.
+    """Read the array from the bytes of a whole file, as `numpy.load` does.
+
+    Raises ValueError if the file is damaged.
 
     Examples
     --------
@@ -87,12 +91,12 @@ def npy_array(content: bytes) -> NDArray[Any]:
     if head.dtype.hasobject:
         raise ValueError("it holds objects, not numbers")
     values = np.frombuffer(content, head.dtype, math.prod(head.shape), stream.tell())
-    # a copy, because kernels are compiled for arrays that may be changed
+    # copy, because `frombuffer` is read-only and the kernels are compiled for writable arrays
     return values.reshape(head.shape, order="F" if head.by_columns else "C").copy(order="K")
 
 
 def _items(head: str) -> dict[str, str]:
-    """Values of the dictionary, as they are written, by key."""
+    """Return the values of the dictionary in a header by key, as unparsed text."""
     text = head.strip()
     if not (text.startswith("{") and text.endswith("}")):
         raise ValueError("its header is not a dictionary")
@@ -106,11 +110,11 @@ def _items(head: str) -> dict[str, str]:
 
 
 def _read(stream: IO[bytes], size: int) -> bytes:
-    """Read `size` bytes, which a stream of a compressed file may return in parts."""
+    """Read `size` bytes; the stream of a compressed file may need several reads."""
     parts, left = list[bytes](), size
     while left and (part := stream.read(left)):
         parts.append(part)
         left -= len(part)
     if left:
-        raise ValueError("it ends within its header")
+        raise ValueError("it ends before the end of its header")
     return b"".join(parts)

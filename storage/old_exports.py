@@ -10,7 +10,10 @@ from streaming_moments.deprecation import warn_deprecated
 
 
 def old_exports(package: str, **modules: str) -> None:
-    """Let a package still export names of its modules, with a warning; blanks separate names."""
+    """Let a package still export names that moved to its modules, with a warning.
+
+    modules : for each module, the names, separated by blanks
+    """
     places = {name: module for module, names in modules.items() for name in names.split()}
 
     def find(name: str) -> Any:

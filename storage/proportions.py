@@ -30,16 +30,16 @@ _PROVENANCE, _SUMMARY = b"provenance", b"summary"
 
 @dataclass(frozen=True)
 class Provenance:
-    """Inputs of a file of proportions, stored in its metadata; equal inputs give equal files.
+    """Inputs of a file of proportions, stored in its metadata. Equal inputs give equal files.
 
-    state : a mark of the shard's files, from their sizes, times and ETags
-    model, digest : name of the model, empty if it is not stored, and SHA-256 of its topics
-    fitted_version : None if the model is not stored
+    state : string that changes if sizes, times or ETags of the shard's files change
+    model, digest : name of the model (empty if it is not stored), and SHA-256 of its topics
+    fitted_version : version that the model was fitted to; None if the model is not stored
     method : as in `TopicModel.transform`
-    seeds : the sampler's seed and the place of the shard
-    passages : whether a row is a passage
-    foreign_below : share of known words below which a text is foreign
-    top_documents : number of representatives of each topic in the summary
+    seeds : seed of the sampler, and the number of the shard
+    passages : whether each row is a passage, not a document
+    foreign_below : a text is foreign if the share of known words is below this
+    top_documents : number of documents in the summary that represent each topic
     """
 
     shard: str
@@ -71,9 +71,9 @@ class Provenance:
 class Summary:
     """Totals of one file of proportions.
 
-    tokens, unknown : numbers of words in the vocabulary, and outside
+    tokens, unknown : numbers of words that the vocabulary has, and lacks
     foreign, empty : numbers of documents with too few known words, and without known words
-    weights : (k,) token-weighted mean proportions
+    weights : (k,) mean proportions, weighted by the tokens of documents
     representatives : the documents with the largest share of each topic
     """
 
@@ -91,12 +91,12 @@ class Summary:
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """Metadata for a file, after all rows are written."""
+        """Metadata to add to a file after all its rows are written."""
         return {_SUMMARY: self.to_json()}
 
     @classmethod
     def from_json(cls, content: bytes) -> Summary:
-        """Decode a summary of `to_json`; TypeError, KeyError or ValueError if it is invalid."""
+        """Decode the result of `to_json`; raise TypeError, KeyError or ValueError if invalid."""
         fields = json.loads(content)
         kept = fields.pop("representatives")
         topics = tuple(tuple(Representative(**one) for one in topic) for topic in kept["topics"])
@@ -105,24 +105,24 @@ class Summary:
 
 
 def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: float) -> Columns:
-    """Join the columns of a model for passages to columns for documents.
+    """Combine the columns that a model gives for passages into columns for documents.
 
-    Proportions are means weighted by tokens. If the share of known words of a text is below
-    `foreign_below`, the text is foreign and has no topic.
+    Proportions are means over passages, weighted by their tokens. If the share of known words of a
+    text is below `foreign_below`, the text is foreign and has no topic.
     """
     lengths, proportions = said["length"].array, said["proportions"].array
     known, unknown = counted.summed(lengths), counted.summed(counted.outside)
     if counted.documents < lengths.size:
         mixed = counted.summed(lengths[:, None] * proportions) / np.maximum(known, 1)[:, None]
-        # a document with one passage, or without a known word, has exactly the values of its first
-        # passage
+        # take the exact values of the first passage for a document with one passage or no known
+        # word
         alone = (counted.passages == 1) | (known == 0)
         proportions = np.where(alone[:, None], proportions[counted.begins], mixed)
     return _said(known, unknown, known < foreign_below * (known + unknown), proportions)
 
 
 def said_of_passages(counted: CountedPassages, said: Columns, documents: Columns) -> Columns:
-    """Return the columns of passages; the passages of foreign documents are foreign."""
+    """Return the columns for passages. All passages of foreign documents are foreign."""
     foreign = np.repeat(documents["foreign"].array, counted.passages)
     return _said(said["length"].array, counted.outside, foreign, said["proportions"].array)
 
@@ -144,15 +144,15 @@ def proportion_columns(
 ) -> dict[str, Any]:
     """Make the columns of a file, one row for each document or, with `passages`, for each passage.
 
-    `id` : name of the document, from the id column, or the name of a file of a folder, or
+    `id` : name of the document from the id column, else the name of its file in a folder, else
         `SOURCE#ROW`
     `source`, `row` : the shard, and the number of the document in it, from 0
-    `passage` : number of the passage in the document
-    `length`, `unknown` : numbers of words in the vocabulary, and outside
+    `passage` : number of the passage in the document, from 0
+    `length`, `unknown` : numbers of words that the vocabulary has, and lacks
     `foreign` : whether too few words are known
-    `topic`, `label` : largest topic, null without a known word or for a foreign text; its label or
-        null
-    `proportions` : k proportions; the weights of the model without a known word
+    `topic`, `label` : largest topic and its label. Both are null if no word is known or the text is
+        foreign. The label is null if the topic has none.
+    `proportions` : k proportions; if no word is known, the weights of the topics in the model
     """
     counted = read.counted
     document = np.arange(counted.documents)
@@ -174,7 +174,7 @@ def proportion_columns(
 
 
 def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, Summary] | None:
-    """Return the URL and summary of an existing file with this provenance; None without one."""
+    """Return URL and summary of the existing file with this provenance; None without one."""
     url = f"{folder.url}/{proportions_file(provenance.shard)}"
     try:
         fs, path = open_file_system(url, folder.folder.storage_options)
@@ -184,13 +184,13 @@ def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, S
             return None
         return url, Summary.from_json(found[_SUMMARY])
     except unreadable():
-        return None  # the file is replaced, which raises any error of the folder
+        return None  # the caller writes the file again, which raises any error of the folder
 
 
 def frame_of(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
-    """Read proportions as one pandas frame by `id`, with a column `share_J` for topic J."""
+    """Read proportions as one pandas frame with index `id`, and a column `share_J` for topic J."""
     import pandas as pd
 
     table = read_columns(files, storage_options)
@@ -204,7 +204,9 @@ def frame_of(
 
 
 def proportions_file(shard_url: str) -> str:
-    """Return the name of a shard's output: its name, and a hash of its URL, as names may repeat.
+    """Return the name of the output for a shard.
+
+    It has the name of the shard's file and a hash of its URL, because file names may repeat.
 
     Examples
     --------
@@ -216,5 +218,5 @@ def proportions_file(shard_url: str) -> str:
 
 
 def unreadable() -> tuple[type[Exception], ...]:
-    """Return the errors for a missing file, or a file with other content than expected."""
+    """Return the errors that a missing file, or a file with unexpected content, can raise."""
     return (*storage_errors(), TypeError, KeyError, ValueError)

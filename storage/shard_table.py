@@ -1,4 +1,4 @@
-"""Shard table: shards in columns, so that a million shards can be listed and compared at once."""
+"""Shard table: shards in columns, so that a million shards can be listed and compared quickly."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SCHEMA = pa.schema(
         ("url", pa.string()),
         ("size", pa.int64()),
         ("etag", pa.string()),
-        # The place that is really read; null if it is `url`. Its type is binary, because names on a
-        # local disk may not be UTF-8.
+        # The place from which the shard is read; null if it is `url`. The type is binary, because
+        # names on a local disk may not be UTF-8.
         ("read_at", pa.binary()),
     ]
 )
@@ -30,9 +30,9 @@ _CHUNK = 1 << 14  # number of shards that are converted to objects at a time
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardTable(Sequence[Shard]):
-    """Shards in the columns of an Arrow table; a `Shard` is made only when it is read.
+    """Shards in the columns of an Arrow table. Iterating or indexing makes `Shard` objects.
 
-    Make one with `of`. The columns are those of `Shard`: `url` (string), `size` (int64, bytes),
+    Make a table with `of`. The columns are those of `Shard`: `url` (string), `size` (int64, bytes),
     `etag` (string or null) and `read_at` (binary or null).
 
     Examples
@@ -63,7 +63,7 @@ class ShardTable(Sequence[Shard]):
         columns = pa.concat_tables([_SCHEMA.empty_table(), *(one.columns for one in tables)])
         columns = columns.combine_chunks()
         names = _sources(columns)
-        order = pc.sort_indices(names)  # a stable sort
+        order = pc.sort_indices(names)  # stable, so that the later of two equal names comes last
         names = names.take(order)
         last = np.ones(len(names), dtype=bool)
         if len(names):
@@ -84,7 +84,7 @@ class ShardTable(Sequence[Shard]):
 
     @property
     def marks(self) -> pa.ChunkedArray:
-        """Fingerprint of each shard that has an ETag from the storage; null for other shards."""
+        """Fingerprint of each shard with an ETag from the storage; null for other shards."""
         marks = pc.binary_join_element_wise("etag:", self.columns["etag"], "")
         return pc.if_else(pc.ends_with(self.urls, "/"), pa.scalar(None, pa.string()), marks)
 
@@ -143,9 +143,9 @@ def _batch_of(shards: Sequence[Shard]) -> pa.RecordBatch:
 
 
 def _sources(columns: pa.Table) -> pa.ChunkedArray:
-    """Return the URL of each shard, followed by the raw bytes of its name if that is not UTF-8.
+    """Return the URL of each shard, followed by the raw bytes of its name if they are not UTF-8.
 
-    The escaped form of such a name may be equal to another name.
+    The raw bytes are needed, because the escaped form of such a name may be equal to another name.
     """
     urls, read_at = columns["url"], columns["read_at"]
     places = np.flatnonzero(read_at.is_valid().to_numpy())

@@ -32,8 +32,8 @@ _COLUMN_OPTIONS = (
     (_CATEGORIES, "a table of categories", "the categories"),
 )
 
-# Beginning of the names of shards without files: their JSON Lines are passed to each task that
-# reads them.
+# Beginning of the names of shards without files. A task that reads such a shard receives its
+# content as JSON Lines.
 PARTITIONS = "partition://"
 
 
@@ -48,17 +48,17 @@ class ShardFormat:
     text_column : str
         Column, or JSON field, of the texts.
     ids_column : str, optional
-        Column of lists of token ids; the shards then hold ids and no texts.
+        Column of lists of token ids. The shards then hold ids instead of texts.
     counts_column : str, optional
         Column of lists of counts, one for each id; None counts each id once.
     categories : tuple of str
-        Categorical columns; the shards then hold rows of a table and no texts.
+        Categorical columns. The shards then hold rows of a table instead of texts.
 
     Raises
     ------
     InvalidInput
-        The kind does not exist, or has no columns for ids or categories; there are counts without
-        ids; or a name of a column repeats or has an "=".
+        The kind does not exist, or it has no columns for the given ids or categories. Or
+        `counts_column` is given without `ids_column`. Or a name of a column repeats, or has an "=".
 
     Examples
     --------
@@ -98,7 +98,7 @@ class ShardFormat:
         Raises
         ------
         InvalidInput
-            The description has other fields.
+            Fields are missing or unknown.
 
         Examples
         --------
@@ -121,13 +121,13 @@ class ShardFormat:
         'text'
         """
         content = asdict(self)
-        # omitted for documents, as in stores of versions without tables
+        # without categories, write the same JSON as versions that had no tables
         if not self.categories:
             del content[_CATEGORIES]
         return content
 
     def kind_of(self, url: str) -> str:
-        """Return the kind of the shard at a URL from `list_shards`.
+        """Return the format of the shard at a URL that `list_shards` returned.
 
         Raises
         ------
@@ -197,14 +197,15 @@ class Shard:
     Parameters
     ----------
     url : str
-        Its name: absolute path of a local file, else a URL with its protocol; a folder ends in "/",
-        and a part as in `files.parts`.
+        Name of the shard: absolute path of a local file, or a URL with its protocol. The name of a
+        folder ends in "/". The name of a part has an ending that `files.parts` defines.
     size : int
-        Stored size in bytes; for a folder, of all its files.
+        Stored size in bytes; for a folder, the sum over its files.
     etag : str, optional
-        The storage's own mark of the content; None for folders, and without such a mark.
+        ETag that the storage gives to the content; None for folders, or without an ETag.
     read_at : str
-        URL for reading if it is not the name, such as a presigned URL; never shown or stored.
+        URL for reading if it differs from `url`, such as a presigned URL. It is never shown or
+        stored.
     """
 
     url: str
@@ -224,7 +225,7 @@ def content_mark(
     block_bytes: int = _BLOCK_BYTES,
     on_block: Callable[[bytes], object] | None = None,
 ) -> str:
-    """Return the mark of one file: its ETag, or else the hash of its content, read in blocks."""
+    """Return the fingerprint of one file: its ETag, or else the SHA-256 of its content."""
     if state.etag is not None:
         return f"etag:{state.etag}"
     digest = hashlib.sha256()
@@ -241,10 +242,10 @@ def fingerprint(
     storage_options: Mapping[str, object] | None = None,
     mark_of: Callable[[fsspec.AbstractFileSystem, FileState], str] = content_mark,
 ) -> str:
-    """Return the mark of a shard's content: its ETag, "etag:...", or else "sha256:...".
+    """Return the fingerprint of a shard's content: its ETag, "etag:...", or else "sha256:...".
 
-    A shard without an ETag is read once, 1 MiB at a time. `mark_of` gives the
-    mark of each file, unless the listing has that of the shard.
+    A shard without an ETag in the listing is read once, 1 MiB at a time. `mark_of` returns the
+    fingerprint of each of its files.
 
     Examples
     --------
@@ -267,10 +268,10 @@ def fingerprint(
 def open_shard(
     shard: Shard, storage_options: Mapping[str, object] | None = None
 ) -> tuple[fsspec.AbstractFileSystem, str]:
-    """Open the file system of a shard, and return it with the shard's path in it.
+    """Open the file system of a shard, and return it with the path of the shard.
 
-    For a part of a file, only that part is visible. A name that is not UTF-8 raises a ShardError,
-    as a ledger cannot hold it. Other errors are those of `open_file_system`.
+    For a part of a file, only that part is visible. Raises ShardError if the name is not UTF-8,
+    because a ledger cannot hold it. Other errors are those of `open_file_system`.
     """
     if not is_utf8(shard.source):
         raise ShardError(shard.url, "has a name that is not UTF-8; rename it")
@@ -306,7 +307,7 @@ def kind_by_suffix(url: str) -> str | None:
 
 @contextmanager
 def as_shard(lines: bytes) -> Iterator[Shard]:
-    """Make a temporary shard of JSON Lines in the memory of this process."""
+    """Make a temporary shard from `lines` of JSON, in the memory of this process."""
     files, url = fsspec.filesystem("memory"), f"memory:///read/{uuid.uuid4().hex}.jsonl"
     files.pipe_file(url, lines)
     try:

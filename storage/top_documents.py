@@ -1,7 +1,7 @@
-"""Top documents: a file with the documents of largest share for each topic.
+"""Top documents: a file with the documents that have the largest share of each topic.
 
-For rows of numbers it has the rows nearest to each mean. It is stored in the folder of the other
-outputs.
+For rows of numbers, the file has the rows nearest to each mean. It is stored in the folder of the
+other outputs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from streaming_moments.storage.files.output_folders import TOP_DOCUMENTS, Output
 from streaming_moments.storage.files.outputs import put_whole
 from streaming_moments.storage.proportions import Provenance, unreadable
 
-_SHOWN = 200  # most characters of each document
+_SHOWN = 200  # at most this many characters of each document are stored
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
 
 
 @dataclass(frozen=True)
 class ModelRead:
-    """The model that read documents or rows: its store, its name, and labels by number."""
+    """The model that was applied to documents or rows: its store, its name, and its labels."""
 
     store: str
     model: str
@@ -34,7 +34,7 @@ class ModelRead:
 
 
 def beginning(text: str) -> str:
-    """Return the beginning of a text, on one line that ends at a word.
+    """Return the beginning of a text as one line, cut after a whole word.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def beginning(text: str) -> str:
 def write_top_documents(
     folder: OutputFolder, best: Representatives, provenance: Provenance
 ) -> None:
-    """Write top documents into a folder of proportions; raises as `put_whole`."""
+    """Write top documents into a folder of proportions; raise the errors of `put_whole`."""
     of = ModelRead(provenance.store, provenance.model, provenance.labels)
     _write(folder, of, asdict(best))
 
@@ -59,7 +59,7 @@ def write_top_documents(
 def write_near_rows(
     folder: OutputFolder, number: int, rows: Sequence[Sequence[NearRow]], of: ModelRead
 ) -> None:
-    """Write up to `number` rows nearest to each mean; raises as `put_whole`."""
+    """Write up to `number` rows nearest to each mean; raise the errors of `put_whole`."""
     nearest = [[asdict(one) for one in some] for some in rows]
     _write(folder, of, {"number": number, "nearest": nearest})
 
@@ -76,7 +76,7 @@ def _write(folder: OutputFolder, of: ModelRead, found: Mapping[str, Any]) -> Non
 def read_top_documents(
     folder: str, storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, Representatives]:
-    """Read the model's name and the documents that `transform --top-documents` found."""
+    """Read the name of the model, and the documents that `transform --top-documents` wrote."""
     model, number, topics = _read(folder, "topics", Representative, storage_options)
     return model, Representatives(number, topics)
 
@@ -84,7 +84,7 @@ def read_top_documents(
 def read_near_rows(
     folder: str, storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, tuple[tuple[NearRow, ...], ...]]:
-    """Read the model's name and the rows nearest to each mean from `transform --top-documents`."""
+    """Read the name of the model, and the rows that `transform --top-documents` wrote."""
     model, _, rows = _read(folder, "nearest", NearRow, storage_options)
     return model, rows
 
@@ -95,7 +95,7 @@ def _read(
     kind: Callable[..., Any],
     storage_options: Mapping[str, object] | None,
 ) -> tuple[str, int, tuple[tuple[Any, ...], ...]]:
-    """Return the model's name, the largest number of entries, and the entries of each topic."""
+    """Return the name of the model, the requested number of entries, and those of each topic."""
     url = f"{folder.rstrip('/')}/{TOP_DOCUMENTS}"
     try:
         fs, path = open_file_system(url, storage_options)

@@ -1,4 +1,4 @@
-"""Errors for wrong arguments of users' calls: they name the argument, its type and the remedy."""
+"""Errors for wrong arguments in calls of users. They name argument, type and remedy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.printing.nearest import nearest
 from streaming_moments.printing.remedies import Spell, of_arguments
 
-# Exceptions that values of the wrong type cause in Python code; numba raises others.
+# Exceptions that a value of the wrong type can cause in Python code. Numba raises its own.
 _OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
-_LOOKED_AT = 100  # number of values of a collection that are checked
-# Names that this package and other libraries use for the same quantity.
+_LOOKED_AT = 100  # only this many values of a collection are checked
+# Each set holds the names that this package and other libraries use for the same quantity.
 _SAME = (
     frozenset(
         (
@@ -42,9 +42,9 @@ D = TypeVar("D", bound=Callable[..., Any])
 def checked(door: D, spell: Spell = of_arguments) -> D:
     """Wrap a function, or the public methods of a class, so that errors name the wrong argument.
 
-    An error caused by a wrong type becomes an `InvalidInput`, and an unknown name a `TypeError`
-    with the name that fits. Arguments are checked only after a failure, so a function accepts every
-    value that its code can handle. `spell` names options in messages.
+    An error caused by a wrong type becomes an `InvalidInput`. An unknown argument becomes a
+    `TypeError` that names the closest argument. Arguments are checked only after a failure, so a
+    function accepts every value that its code can handle. `spell` writes options into messages.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def _naming_arguments(function: Callable[..., Any], spell: Spell) -> Callable[..
 def unknown_argument(
     function: Callable[..., Any], named: Iterable[str], args: tuple[Any, ...] = ()
 ) -> str:
-    """Message for the first name that is not an argument of a function; else empty.
+    """Return the message for the first name that is not an argument of a function, or "".
 
     For a field of an options class, such as `text_column`, the message shows the call that sets it.
 
@@ -110,7 +110,7 @@ def unknown_argument(
             if name in held or near is None:
                 field = _nearest(name, held)
                 near = near if field is None else held[field]
-            # name of a variant with more arguments, such as fit_by for fit
+            # the function may have a variant with more arguments, such as `fit_by` for `fit`
             wider = f"{function.__name__}_by"
             if near is None and name in _parameters(
                 getattr(function, "__globals__", {}).get(wider)
@@ -130,7 +130,7 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:
-    """Map each field of the dataclasses of options of a function to how a call sets it."""
+    """Map each field of the options classes that a function takes to the code that sets it."""
     try:
         hints = typing.get_type_hints(inspect.unwrap(function))
     except (TypeError, NameError):
@@ -176,7 +176,7 @@ def _parameters(function: Any) -> Collection[str]:
 
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...] = ()) -> str:
-    """Name of a function; the name of a method begins with the class of its object."""
+    """Return the name of a function. That of a method begins with the class of its object."""
     name = function.__qualname__.rpartition("<locals>.")[2]
     owner, _, own = name.rpartition(".")
     if args and owner in [one.__name__ for one in type(args[0]).__mro__]:
@@ -189,7 +189,7 @@ def _each(value: object) -> Iterable[object]:
 
 
 def _refused_field(one: Any) -> str | None:
-    """Message for a wrong field of a dataclass that does not check its own fields, or None."""
+    """Return the message for a field of the wrong type, or None if `one` is not a dataclass."""
     if isinstance(one, type) or not is_dataclass(one):
         return None
     kind = type(one).__name__
@@ -208,7 +208,7 @@ def _refused_field(one: Any) -> str | None:
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Whether a value can be of a type, judged without running its code.
+    """Whether a value may be of a type. Runs no code of the value.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def _members(protocol: type) -> set[str]:
 
 
 def _choices(hint: Any) -> bool:
-    """Whether a type allows only certain texts, as `Literal` types do."""
+    """Whether a type allows only certain strings, as `Literal` types do."""
     parts = typing.get_args(hint) if _is_union(hint) else (hint,)
     return any(typing.get_origin(one) is typing.Literal for one in parts) and str not in parts
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 else:
     DataFrame = Table = Any
 
-_ROWS = 10  # most rows of a table of results in notebooks
-_NUMBERS = 6  # most values of a list in a cell
+_ROWS = 10  # a table in a notebook shows at most this many rows
+_NUMBERS = 6  # a cell shows at most this many values of a list
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +35,13 @@ class Column:
     Parameters
     ----------
     array : (rows,) or (rows, width)
-        Numbers, or lists of equal length; with `offsets`, the (numbers,) of all lists.
+        Numbers, or lists of equal length. With `offsets`, one array of the numbers of all lists.
     unknown : (rows,) bool, optional
         Rows without a value.
     offsets : (rows + 1,) int64, optional
         Start of each row's list, for lists of different lengths.
     texts : tuple of str, optional
-        Texts that the numbers in `array` index.
+        Texts of a column of texts; `array` then has the index of the text of each row.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Column:
         return Column(array, unknown, texts=self.texts)
 
     def plain(self, digits: int | None = None) -> list[Any]:
-        """Values as in JSON: lists as tuples, None for an unknown value."""
+        """Return the values as for JSON: lists as tuples, None for an unknown value."""
         rounded = self.array if digits is None else self.array.round(digits)
         values: list[Any] = rounded.tolist()
         if self.offsets is not None:
@@ -107,14 +107,14 @@ class Column:
         return [None if no else one for no, one in zip(self.unknown.tolist(), values, strict=True)]
 
     def first(self, number: int) -> Column:
-        """The first rows; the array of lists of different lengths stays whole."""
+        """Return the first rows. For lists of different lengths, `array` stays whole."""
         unknown = None if self.unknown is None else self.unknown[:number]
         if self.offsets is not None:
             return Column(self.array, unknown, self.offsets[: number + 1])
         return Column(self.array[:number], unknown, texts=self.texts)
 
     def to_arrow(self) -> Any:
-        """An Arrow array, with nulls where values are unknown."""
+        """Return an Arrow array, with nulls where values are unknown."""
         pa = _pyarrow()
         array, unknown = self.array, self.unknown
         if self.texts is not None:
@@ -132,7 +132,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Columns(Mapping[str, Any]):
-    """Columns of the same rows by name, in order; a column may be `Columns` itself.
+    """Columns of the same rows by name, in order. A column may itself be of type `Columns`.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class Columns(Mapping[str, Any]):
 
     @classmethod
     def of(cls, **columns: NDArray[Any] | Column | Columns) -> Columns:
-        """Make columns by name; an array has a known value in every row."""
+        """Make columns by name. All values of a given array are known."""
         made = {
             name: Column(one) if isinstance(one, np.ndarray) else one
             for name, one in columns.items()
@@ -188,12 +188,12 @@ class Columns(Mapping[str, Any]):
         return Columns({name: one.among(kept) for name, one in self.columns.items()})
 
     def first(self, number: int) -> Columns:
-        """The first rows."""
+        """Return the first rows."""
         index = None if self.index is None else self.index[:number]
         return Columns({name: one.first(number) for name, one in self.columns.items()}, index)
 
     def html(self, caption: str, digits: int = 4) -> str:
-        """HTML table of all rows, for notebooks; `digits` are significant digits of numbers.
+        """Return an HTML table of all rows, with `digits` significant digits, for notebooks.
 
         Examples
         --------
@@ -207,18 +207,18 @@ class Columns(Mapping[str, Any]):
         return html_table(caption, head, [[_cell(one, digits) for one in row] for row in rows])
 
     def plain(self, digits: int | None = None) -> list[dict[str, Any]]:
-        """Rows as in JSON, values by name."""
+        """Return the rows as for JSON: dicts with a value for each column name."""
         values = [one.plain(digits) for one in self.columns.values()]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
     def to_arrow(self) -> Any:
-        """An Arrow array of structs."""
+        """Return an Arrow array of structs."""
         pa = _pyarrow()
         parts = [one.to_arrow() for one in self.columns.values()]
         return pa.StructArray.from_arrays(parts, names=[*self.columns])
 
     def to_table(self) -> Table:
-        """An Arrow table; lists of one width stay lists.
+        """Return an Arrow table. Lists of equal lengths stay lists.
 
         Raises
         ------
@@ -234,12 +234,12 @@ class Columns(Mapping[str, Any]):
         return pa.table({name: one.to_arrow() for name, one in self.columns.items()})
 
     def to_frame(self, index: str = "row") -> DataFrame:
-        """A pandas frame of the columns.
+        """Return a pandas frame of the columns.
 
-        The frame has the index of the rows, if they have one. Otherwise its index is the numbers of
-        the rows, and is called `index`.
+        If the rows have an index, the frame has the same index. Otherwise, the index has the
+        numbers of the rows, and its name is the argument `index`.
 
-        Lists of one width become a column for each number: `shares_0`, `shares_1` and so on.
+        Lists of equal lengths become one column for each entry: `shares_0`, `shares_1` and so on.
         Unknown whole numbers are `pandas.NA`, other unknown values NaN or None.
 
         Raises
@@ -284,7 +284,7 @@ def _cell(value: Any, digits: int) -> str:
 
 
 def _framed(column: Column, pandas: Any) -> Any:
-    """The values of a column as pandas has them."""
+    """Return the values of a column as pandas stores them."""
     if column.texts is not None or column.offsets is not None:
         return column.plain()
     if column.unknown is None or not column.unknown.any():
@@ -314,7 +314,7 @@ def _pandas() -> Any:
 
 
 def likeliest(shares: NDArray[np.float64], unknown: NDArray[np.bool_] | None = None) -> Column:
-    """Index of the largest of the (rows, k) shares of each row.
+    """Return for each row of (rows, k) shares the index of the largest share.
 
     Examples
     --------

@@ -14,7 +14,7 @@ COMPILING = "compiling kernels (once): some seconds longer"
 
 @cache
 def say_compiling() -> None:
-    """Log the notice; print it in a terminal or notebook if logging has no handler."""
+    """Log the notice. If logging has no handler, print it in a terminal or notebook."""
     logger = logging.getLogger(LOGGER)
     logger.info(COMPILING)
     watched = hasattr(sys, "ps1") or (sys.stderr is not None and sys.stderr.isatty())

@@ -16,15 +16,15 @@ class Deprecated(DeprecationWarning):
 
 
 def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level: int = 2) -> None:
-    """Warn the caller's caller that a name or option will be removed.
+    """Warn the code that used a name or option that a later release will remove it.
 
     A test fails if the warning still exists when the package reaches version `removed_in`.
 
     what : the old name or option, as users write it
     since : first version that warned
-    removed_in : first version without it, at least the minor release after
-    instead : what to use
-    level : frames from here to the line that the warning names
+    removed_in : first version without it, at least one minor release later
+    instead : what to use instead
+    level : number of frames between this function and the line that the warning names
 
     Examples
     --------
@@ -41,11 +41,11 @@ def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level:
 def renamed_fields(since: str, removed_in: str, **names: str) -> Callable[[C], C]:
     """Accept the old names of some fields of a dataclass, with a warning.
 
-    If both names are given, the value of the old one is used, as `dataclasses.replace` passes all
-    other fields under their new names.
+    If both names are given, the value of the old one is used. This is because
+    `dataclasses.replace` passes the present values of all other fields under their new names.
 
-    since, removed_in : as of `warn_deprecated`
-    names : the name of the field, by its old name
+    since, removed_in : as for `warn_deprecated`
+    names : for each old name the new name of the field
 
     Examples
     --------
@@ -92,8 +92,8 @@ def renamed_arguments(
 ) -> Callable[[F], F]:
     """Accept the old names of some arguments of a function, with a warning.
 
-    since, removed_in, level : as of `warn_deprecated`; `level` is 2 without other decorators
-    names : the name of the argument, by its old name
+    since, removed_in, level : as for `warn_deprecated`; `level` is 2 without other decorators
+    names : for each old name the new name of the argument
 
     Examples
     --------

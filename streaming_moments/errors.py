@@ -8,10 +8,11 @@ _SHOWN = 20
 
 
 class StreamingMomentsError(Exception):
-    """Base of all errors that a caller can fix; commands exit with 2, or 4 for `Unfinished`.
+    """Base of all errors that a caller can fix. Commands exit with 2, or 4 for `Unfinished`.
 
-    Its arguments are the problem and, often, a remedy: a `Remedy` or its format string. The
-    function or command that the user called writes the options in them by its `spell`.
+    The arguments are the problem and, often, a remedy: a `Remedy` or a format string for one. They
+    name options in a neutral form. The function or command that the user called has a `spell`,
+    which writes these options in its own syntax.
     """
 
     spell: Spell = staticmethod(of_commands)
@@ -29,15 +30,15 @@ class InvalidInput(StreamingMomentsError, ValueError):
 
 
 class ForeignStatistics(StreamingMomentsError):
-    """Two values were gathered on different vocabularies, bases or rows."""
+    """Two statistics were gathered with different vocabularies, bases or rows."""
 
 
 class BoundExceeded(StreamingMomentsError):
-    """An integer, or the memory, would exceed its stated bound."""
+    """An integer, or the memory, would exceed its bound."""
 
 
 class SumExceeded(BoundExceeded):
-    """A sum of statistics could exceed the 2^62 of its integer type."""
+    """A sum of statistics could exceed 2^62, the bound of its integer type."""
 
 
 class NotIdentifiable(StreamingMomentsError):
@@ -45,7 +46,7 @@ class NotIdentifiable(StreamingMomentsError):
 
 
 class ShardError(StreamingMomentsError):
-    """A shard cannot be read; `url` names it and `reason` says why, with the remedy.
+    """A shard cannot be read. `url` names the shard; `reason` has the problem and the remedy.
 
     Parameters
     ----------
@@ -69,22 +70,22 @@ class ShardError(StreamingMomentsError):
 
 
 class NoRoom(ShardError):
-    """A shard is readable, but the sums of the store have no room for its documents."""
+    """A shard is readable, but with its documents the sums of the store would overflow."""
 
 
 class KillsWorkers(ShardError):
-    """A shard that kills its readers: each worker crashed that read this shard alone."""
+    """A shard cannot be read because every worker that reads it alone crashes."""
 
 
 class PiecesOverlap(InvalidInput):
-    """Pieces of a sequence overlap; `shards` holds these pieces, if known.
+    """Pieces of a sequence overlap; `shards` are the shards with these pieces, if known.
 
     Parameters
     ----------
     reason : str or Remedy
-        The pieces and the remedy, without the shards.
+        The pieces that overlap, and the remedy.
     shards : tuple of str
-        URLs.
+        URLs of the shards.
     """
 
     def __init__(self, reason: str | Remedy, shards: tuple[str, ...] = ()) -> None:
@@ -106,12 +107,12 @@ class StoreError(StreamingMomentsError):
 class Unfinished(StreamingMomentsError):
     """Part of the work is committed; the same call finishes the rest.
 
-    The command line exits with 4 on it.
+    The command line then exits with 4.
     """
 
 
 def short(fingerprint: str) -> str:
-    """First 12 digits of a fingerprint, as in messages, with the name of its hash.
+    """Return the name of a fingerprint's hash and its first 12 digits, for messages.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def short(fingerprint: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""A text that is safe to print: control characters and characters without a glyph are escaped.
+    r"""Return a text that is safe to print: escape control and unprintable characters.
 
     Examples
     --------

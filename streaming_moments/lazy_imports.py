@@ -12,7 +12,7 @@ from types import MappingProxyType, ModuleType
 
 from streaming_moments.printing.extras import needs
 
-# pattern of one export as ruff formats it; a longer line continues within parentheses
+# Pattern of one export as ruff formats it. A long line continues within parentheses.
 _EXPORT = re.compile(r"^    from ([\w.]+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
 
@@ -26,9 +26,9 @@ class LazyModule(ModuleType):
     """
 
     def __getattr__(self, name: str) -> object:
-        # importlib.util.LazyLoader is not used, because it is not thread-safe before Python 3.12.
-        # Parents are imported first: while another thread still loads the package, a module may not
-        # find it.
+        # Do not use importlib.util.LazyLoader, which is not thread-safe before Python 3.12. Import
+        # parent packages first: otherwise, a module may not find its package while another thread
+        # still loads it.
         module = vars(self).get("_loaded")
         if module is None:
             for parent in accumulate(self.__name__.split("."), "{}.{}".format):
@@ -42,15 +42,15 @@ def attach(
     modules: Sequence[str] = (),
     needs: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Define the exports of a package, each imported at its first use; `dir` and `help` list them.
+    """Let a package import each of its exports at first use; `dir` and `help` list all exports.
 
     The exports are the imports `from MODULE import NAME as NAME` in the `if TYPE_CHECKING:` block
     of its `__init__.py`. Type checkers, editors and import-linter read the same lines.
 
-    package : its `__name__`; the package may still be loading
-    modules : modules that `from package import module` returns as a `LazyModule`, such as kernels:
-        numba is then loaded when a kernel first runs
-    needs : optional dependencies, by the folder whose exports need them. `dir` and `__all__` omit
+    package : `__name__` of the package, which may still be loading
+    modules : modules that `from package import module` returns as a `LazyModule`. For modules of
+        kernels, numba is then loaded when a kernel first runs.
+    needs : for each folder the optional dependency that its exports need. `dir` and `__all__` omit
         exports that cannot be imported, so that `help` and `import *` work.
 
     Examples
@@ -80,7 +80,7 @@ def attach(
             return installed()
         if name in modules:
             return LazyModule(f"{package}.{name}")
-        # Python looks up names such as __wrapped__ in every module
+        # do not read exports for names such as __wrapped__, which Python looks up in every module
         if name.startswith("__") or name not in exports():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return _imported(package, exports()[name], name)
@@ -94,7 +94,7 @@ def attach(
 
 
 def exports_of(package: str) -> dict[str, str]:
-    """Names that a package exports, with the module that defines each.
+    """Return the module that defines each name that a package exports.
 
     Raises ImportError if the package is installed without its source.
     """

@@ -1,7 +1,7 @@
 """Plots: words of topics, the choice of their number, shares over time and maps, by matplotlib.
 
-matplotlib is imported by the first plot. Axes and figures that a caller gives may be of any back
-end; without them pyplot makes one, which a notebook shows.
+matplotlib is imported by the first plot. A caller may give axes and figures of any back end. If it
+gives none, pyplot makes a figure, which a notebook shows.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ else:
     Axes = Figure = Any
 
 LOG_LIKELIHOOD = "held-out log-likelihood"
-_ACROSS = 3  # panels in a row
+_ACROSS = 3  # number of panels in a row
 _WIDTH = 9.6  # width of a figure, in inches
 _SMALL = 8  # size of small text, in points
-_MOST_NUMBERS = 8  # states whose transitions are written as numbers
+_MOST_NUMBERS = 8  # transitions between at most this many states are also written as numbers
 # widths of a map to try, in multiples of the width that the centres of the circles take
 _ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
@@ -55,7 +55,7 @@ def plot_chain(
     errors: Sequence[ArrayLike] | None = None,
     figure: Figure | None = None,
 ) -> list[Axes]:
-    """Draw the transition matrix, then a panel of bars for each state, as `plot_words`.
+    """Draw the transition matrix, then a panel of bars for each state, as `plot_words` does.
 
     transition : (k, k) with a row for each current state
     """
@@ -111,9 +111,10 @@ def plot_numbers(
 ) -> Axes:
     """Draw a measure of several numbers of topics or states, and mark some of the numbers.
 
-    lines : the measure of each number, by the label of the line
-    marks : numbers, by their labels
-    noise : smaller differences from the best do not count; drawn as a band
+    lines : for the label of each line, the measure of each number
+    marks : for each label, the number to mark
+    noise : differences from the best value that do not count, because they are smaller than this;
+        drawn as a band
     """
     axis = _axis(ax)
     for label, line in lines.items():
@@ -184,15 +185,15 @@ def plot_map(
     for place, name in zip(places, names, strict=True):
         labels.append(axis.annotate(name, tuple(place), (0, 0), **drawn))
         labels[-1].set_parse_math(False)
-        # a white outline, because edges of circles can cross the letters
+        # give letters a white outline, because edges of circles can cross them
         labels[-1].set_path_effects([withStroke(linewidth=2.5, foreground="white")])
-        labels[-1].set_in_layout(False)  # else a later layout would move circles below labels
+        labels[-1].set_in_layout(False)  # a later layout would move circles below labels otherwise
     axis.set_aspect("equal", adjustable="datalim")
     axis.set(xticks=[], yticks=[], title="near topics have similar words")
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)
     widths = np.maximum(widths, widths.max() / 10 or 1.0)
     for zoom in _ZOOMS:
-        # The margins are limits of the data, because an equal aspect would reduce margins of the
+        # Set margins as limits of the data, because an equal aspect would reduce margins of the
         # axes.
         axis.update_datalim([middle - zoom * widths / 2, middle + zoom * widths / 2])
         axis.autoscale_view()
@@ -224,7 +225,7 @@ def _move_apart(labels: Sequence[Any]) -> None:
     for label in labels:
         label.set_position((0, 0))
     figure = labels[0].figure.canvas.figure
-    # lays out the axes, because the positions of labels depend on it
+    # lay out the axes first, because the positions of labels depend on it
     figure.draw_without_rendering()
     boxes = [(Text.get_window_extent(label), label) for label in labels]
     placed: list[Any] = []
@@ -238,14 +239,14 @@ def _move_apart(labels: Sequence[Any]) -> None:
 
 
 def _title(axis: Axes, title: str) -> None:
-    # matplotlib would read text between two $ as a formula
+    # without `parse_math=False`, matplotlib would read text between two $ as a formula
     axis.set_title(title, fontsize=_SMALL, parse_math=False)
 
 
 def _panels(
     number: int, figure: Figure | None, height: float, sharex: bool = False, sharey: bool = False
 ) -> list[Axes]:
-    """Axes of `number` panels with this height in inches, in rows of a new or given figure."""
+    """Make `number` panels of this height, in inches, in rows of a new or given figure."""
     across = min(_ACROSS, number)
     rows = -(-number // across)
     if figure is None:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 ROOT = "streaming_moments"
 Report: TypeAlias = Callable[[str], None]
 
-# applications choose what happens to the lines; without this, Python prints warnings itself
+# Applications choose what happens to the lines. Without this handler, Python would print warnings.
 logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
@@ -23,8 +23,8 @@ def reporter(owner: str, verbose: int | bool = 0, package: str = "models") -> Re
     """Return a function that reports a line, with the seconds since the line before it.
 
     Each line goes to the logger `streaming_moments.<package>` at level INFO. If `verbose` is not 0,
-    it is also printed on standard output after the name of its owner, as scikit-learn does, unless
-    a handler of `logging` shows it already.
+    it is also printed on standard output after the name of its owner, as scikit-learn does. It is
+    not printed if a handler of `logging` shows it already.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def has_reader(logger: logging.Logger) -> bool:
 
 
 def _is_shown(logger: logging.Logger) -> bool:
-    """Whether a handler shows lines of level INFO; files and NullHandler show none."""
+    """Whether a handler shows lines of level INFO; handlers of files and NullHandler do not."""
     silent = (logging.NullHandler, logging.FileHandler)
     return logger.isEnabledFor(logging.INFO) and any(
         one.level <= logging.INFO and not isinstance(one, silent) for one in _handlers(logger)

@@ -1,4 +1,4 @@
-"""Options of counting shards on the cluster and adding up their statistics."""
+"""Options and memory plan of a job that counts shards on the cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 _LEAST_SECONDS = 60.0
-# A group reads for at least this many times the duration of the last close before it closes.
+# A group of shards stays open for at least this many times as long as the last close took.
 _CLOSES = 20
 
 
@@ -62,13 +62,14 @@ class Gathering:
 
     store : defines the foundation of the counts
     context : future of the `ReadingContext` that the tasks share
-    owner : owner of the sums on the workers: the name of the client and a unique name
-    numbers : counters of groups and tasks
+    owner : name of the job that owns the sums on the workers: id of the client and a unique name
+    numbers : source of the numbers of groups and tasks
     keep_going : leave out unreadable shards; otherwise they are an error
-    names : URL by which a shard is recorded, if it is read at another one
-    dates : known days of the documents of a shard, by its URL; a group has one range of days
+    names : maps the URL from which a shard is read to the URL under which it is recorded, if the
+        two differ
+    dates : known days of the documents of a shard, by its URL; all shards of a group have the same
     unique : known contents, as `Ledger.contents`. A shard with one of these contents is bad, and so
-        is the second shard with the same content. None counts duplicates
+        is the second shard with the same content. If None, duplicates are counted
     """
 
     store: MomentStore
@@ -127,8 +128,8 @@ def gathering_on(
         yield Gathering(store, run, plan, context, owner, Pace(run.commit_every), count())
     finally:
         if client.status == "running":
-            # Errors are suppressed: the workers of a dead scheduler are gone, too, and the next job
-            # reports a worker that does not answer.
+            # Ignore these errors: a dead scheduler has no workers left, and the next job reports
+            # workers that do not answer.
             with suppress(CommClosedError, WorkersLost):
                 ask_workers(client, release_here, owner)
 

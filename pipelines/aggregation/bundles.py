@@ -11,19 +11,19 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.shards import Shard
 
-# Bytes of shards in a task. A thread reads them in a few seconds, while a task costs the scheduler
-# one or two milliseconds.
+# Most bytes of shards for one task. A thread needs a few seconds to read them, so the one or two
+# milliseconds that the scheduler spends on a task do not matter.
 _TASK_BYTES = 32 << 20
-_LEAST_TASKS = 4  # fewest tasks for each thread, if there are enough shards
+_LEAST_TASKS = 4  # make at least this many tasks for each thread, if there are enough shards
 _MOST_SHARDS = 10_000
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """Shards that one task counts in order; all have the same days.
+    """Shards that one task counts in order; their documents have the same days.
 
     alone : run no other task at the same time, because workers died while they read these shards
-    taken : part of the only shard of the bundle that the task subtracts instead of counting
+    taken : if set, the bundle has one shard, and the task subtracts this part of it
     """
 
     shards: tuple[Shard, ...]
@@ -45,8 +45,8 @@ class Bundle:
 class Counted:
     """Shard that was counted completely.
 
-    `mark` is its fingerprint. `documents` and `tokens` count its records and counted tokens.
-    `outside` is the number of tokens outside the vocabulary.
+    `mark` is its fingerprint. `documents` and `tokens` are the numbers of its records and of its
+    counted tokens. `outside` is the number of its tokens outside the vocabulary.
     """
 
     url: str
@@ -60,10 +60,10 @@ class Counted:
 class Spoilt:
     """Shard that cannot be counted, and the part of it that was already added to the sums.
 
-    error : reason; it may name a file of the shard, or the URL it is read from
+    error : why it cannot be counted; names the shard, a file of it, or the URL that was read
     batches : number of its first batches that were added; None for all
     mark : fingerprint of the content of these batches
-    numbers : records and tokens of these batches
+    numbers : number of records and number of tokens in these batches
     """
 
     url: str
@@ -81,7 +81,7 @@ class Receipt:
     counted : a row for each shard
     spoilt : shards that could not be counted
     totals : totals of all records that the task added
-    seconds : time of the tokeniser, and of all reading including the tokeniser
+    seconds : time spent in the tokeniser, and in all reading including the tokeniser
     """
 
     nonce: str

@@ -25,9 +25,9 @@ def count_bundle(
     """Count the shards of a bundle into the sums of this process, or subtract them.
 
     Task `number` adds once, however often it runs in this process. It adds `lump_bytes` of batches
-    at a time. The receipt names unreadable shards, and the other shards count. Raises SumsAstray if
-    the sums are closed, and InvalidInput on a worker with less memory than planned. Raises
-    ShardError if a shard to subtract is gone, and SumExceeded if a sum could exceed 2^62.
+    at a time. The receipt names unreadable shards; the other shards are counted. Raises SumsAstray
+    if the sums are closed, and InvalidInput on a worker with less memory than planned. Raises
+    ShardError if a shard to subtract no longer exists, and SumExceeded if a sum could exceed 2^62.
     """
     _require_room(opening.least_limit)
     held = process_sums()
@@ -60,8 +60,8 @@ def count_shards(
 ) -> Receipt:
     """Read shards and add them to the sums, several batches (a lump) at a time.
 
-    A lump joins batches of several shards. A shard that fits into a lump is added after it was read
-    to its end.
+    A lump joins batches of several shards. A shard that fits into a lump is added only after it was
+    read to its end.
     """
     begun, cutting = time.perf_counter(), 0.0
     counted: list[Counted] = []
@@ -90,7 +90,7 @@ def count_shards(
 class _Lump:
     """Batches that are added together, and their size in bytes.
 
-    Small shards make thousands of batches.
+    The size is a running total, because small shards make thousands of batches.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,8 @@ class _Reading:
             self.outside += read.outside
             self.cutting += read.cutting
         reason = foundation.rejection_reason(self.totals)
-        # a shard of a single document, or of an inbox, may have no known word and still be valid
+        # accept shards of a single document, or of an inbox, even if they contain no word of the
+        # vocabulary
         if reason is not None and not shard.url.endswith((DOCUMENT, SEALED_NAME)):
             raise ShardError(shard.url, reason)
         self.ready.extend(own)
@@ -171,7 +172,7 @@ def _subtract(
         lump.append(prepared)
         totals = totals + prepared.totals
     sums.subtract(lump.batches, lump_bytes)
-    # only the beginning was read, so check now whether the shard has changed meanwhile
+    # the loop read only the first batches, so hash the whole shard to see whether it has changed
     marks = {content.mark, content_of(shard, context.storage_options).mark}
     if marks != {taken.mark} or (totals.n_documents, totals.n_tokens) != taken.numbers:
         raise changed(shard.url)

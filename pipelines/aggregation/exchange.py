@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 TAKE = "streaming_moments_take"
 REDUCE = "streaming_moments_reduce"
-MESSAGE_BYTES = 16 << 20  # bytes of rows in one message
-_SOON_SECONDS = 0.2  # Within this time a live peer answers, or the system reports a closed port.
-# A live peer answers well before this. A longer wait would only retry a dead peer.
+MESSAGE_BYTES = 16 << 20  # most bytes of rows in one message
+# Seconds of the first attempt to connect. Within this time a live worker usually answers, or the
+# operating system reports a closed port.
+_SOON_SECONDS = 0.2
+# Seconds of the second attempt. A live worker answers well within this time, and a longer wait
+# would only retry a dead worker.
 _CONNECT_SECONDS = 4.0
 _MESSAGE_SECONDS = 120.0
 
@@ -25,13 +28,13 @@ Source = tuple[str, str]  # address of a worker, and the token of its frozen sum
 
 
 class SumsLost(Exception):
-    """The sums to add up are gone, together with the worker that held them."""
+    """Sums of a worker are lost, usually because the worker died."""
 
 
 def ring_from(sources: Sequence[Source], address: str) -> tuple[Source | None, list[Source]]:
-    """Return the source at an address, or None, and the other sources.
+    """Return the source at an address (None if it is missing), and the other sources.
 
-    The others begin after that source and continue from the front of the list.
+    The other sources begin after that source and continue from the front of the list.
 
     Examples
     --------
@@ -57,15 +60,16 @@ async def add_theirs(
 
     asked : the message (`op` and its arguments) without `start` and `stop`
     first : row of the block that is row 0 of `sums`, and the first row to fetch
-    patience : number of other answers that may have to finish before this one
+    patience : allow this many times the usual time for an answer, because the other worker may
+        have to finish that many answers first
 
-    Raises SumsLost if the other worker, or its sums, are gone.
+    Raises SumsLost if the other worker, or its sums, are lost.
     """
     rows = max(len(array) for array in sums.values())
     nbytes = sum(array.nbytes for array in sums.values())
     step = max(1, rows * MESSAGE_BYTES // max(nbytes, 1))
     try:
-        # Dask limits the time to connect, not the time of the messages after it
+        # limit the time of each message here, because Dask only limits the time to connect
         comm = await asyncio.wait_for(_dialled(worker, address), _MESSAGE_SECONDS)
         try:
             for begin in range(0, rows, step):
@@ -86,7 +90,7 @@ async def add_theirs(
 
 
 async def _dialled(worker: Worker, address: str) -> Comm:
-    """Connect to another worker; fail at once if its port is closed, where Dask would retry."""
+    """Connect to another worker; fail at once if its port is closed, although Dask would retry."""
     security: Any = worker.security.get_connection_args("worker")
     try:
         comm: Comm = await connect(address, timeout=_SOON_SECONDS, **security)

@@ -39,8 +39,8 @@ class Gathered:
 
     segment : segment with the counts of the shards; None if no shard could be read
     shards : shards of the segment
-    bad : shards left out
-    seconds : thread time of the tokeniser, and of all reading including the tokeniser
+    bad : errors of the shards that were left out
+    seconds : time that threads spent in the tokeniser, and in all reading including the tokeniser
     """
 
     segment: Segment | None
@@ -53,18 +53,20 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
     """Read shards until the group closes, and add them up in a segment.
 
     Each worker process adds counts to sums of its own, which its threads share. At the end the sums
-    are frozen and compared with the receipts of the tasks. The counts of a dead worker are counted
-    again by the others. Then the workers add up each row block and write it. If a worker cannot
-    hold all row blocks, the shards are read once for every share of them.
+    are frozen and compared with the receipts of the tasks. If a worker died, the others count its
+    shards again. Then the workers add up each row block and write it. If a worker cannot hold all
+    row blocks, the group takes several passes. Each pass reads the shards for some of the blocks.
 
     A dead worker casts suspicion on all shards that it was reading. These shards move to the end of
-    `waiting`, to be read alone in a group of their own. They are halved until one shard is left.
-    Only a shard that kills its workers when it is alone is bad. Raises ShardError or InvalidInput
-    with the names of all unreadable shards of the group. Raises SumExceeded if a sum could exceed
-    2^62. Raises StoreError if the store cannot be written.
+    `waiting`, to be read alone in a group of their own. If a worker dies again, their bundle is
+    halved, until it has one shard. Only a shard that kills its workers when it is alone is bad.
+
+    Raises ShardError or InvalidInput with the names of all unreadable shards of the group. Raises
+    SumExceeded if a sum could exceed 2^62. Raises StoreError if the store cannot be written.
 
     waiting : bundles to read; the group removes its bundles from the front
-    before, total : shards finished before, and all shards, for the progress
+    before, total : for the progress: number of shards that earlier groups finished, and of all
+        shards
     """
     late: list[ShardError] = []
     while True:
@@ -113,7 +115,7 @@ def _gather_group(
             group.closed = True
             group.void(settled.void)
             if group.again:
-                # count the lost part once more
+                # some sums are lost: count their shards again before anything is added up
                 reduction.fruitless = 0
                 continue
             store.foundation.require_bounded(settled.bound)
@@ -129,26 +131,27 @@ def _gather_group(
 def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
     """Count shards that must be counted again, and new shards while the group is open.
 
-    If a bad shard is an error, the task reads on, so that the error names all bad shards.
+    Reading continues after a bad shard even if it is an error, so that the error names all bad
+    shards.
     """
     gathering = group.gathering
     cluster, client = gathering.run.cluster, gathering.run.cluster.client
     running: dict[Future[Any], tuple[Bundle, int]] = {}
     finished = FinishedTasks(cluster)
-    # workers may have joined since the last check, and more may join meanwhile
+    # Look for workers now and every `_LOOK` seconds, because they may join at any time.
     known, each, looked = cluster.addresses(), gathering.plan.reads_in_flight, time.monotonic()
     slots = max(gathering.slots, len(known) * each)
     # Dask prefers a worker that already has the context. At first that is a single worker, so the
     # first tasks are given to the workers in turn.
     turns: Iterator[str] = islice(cycle(known), slots)
-    # a frozen group accepts no more shards
+    # a frozen group accepts no new shards
     open_to_new = not group.closed
     try:
         while True:
             bundle = None
             if time.monotonic() - looked > _LOOK:
                 looked = time.monotonic()
-                with suppress(OSError):  # the client notices a dead scheduler within a moment
+                with suppress(OSError):  # the client itself soon reports a dead scheduler
                     there = cluster.addresses()
                     joined = [address for address in there if address not in known]
                     slots, known = max(slots, len(there) * each), there
@@ -197,7 +200,7 @@ def _take_in(
     elif isinstance(outcome, KilledWorker):
         suspect(group, waiting, bundle, outcome)
     elif isinstance(outcome, ShardError):
-        # the shard to subtract no longer exists
+        # only a task that subtracts fails like this: its shard has changed or no longer exists
         raise WithoutShard(bundle.shards[0].url, outcome)
     elif isinstance(outcome, BaseException):
         raise outcome

@@ -1,4 +1,4 @@
-"""State of a group of shards before its commit: counted shards, and remaining ones."""
+"""State of a group of shards before its commit: which shards are counted, and which are not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from streaming_moments.storage.shards import Shard
 
 
 class WithoutShard(Exception):
-    """A shard gave other counts when it was counted or subtracted a second time."""
+    """A shard cannot be counted or subtracted a second time with the same result.
+
+    The group then starts again without this shard.
+    """
 
     def __init__(self, url: str, error: ShardError) -> None:
         super().__init__(url, error)
@@ -31,8 +34,8 @@ class WithoutShard(Exception):
 class Group:
     """Shards of one commit, read in one or more passes over the row blocks.
 
-    `receipts` are those of this pass, by the number of the task. `again` lists what this pass must
-    still count or subtract.
+    `receipts` holds the receipts of this pass, by the number of the task. `again` lists bundles
+    that this pass must still count or subtract.
     """
 
     gathering: Gathering
@@ -40,17 +43,17 @@ class Group:
     opening: Opening
     contents: dict[tuple[str, int], str] | None
     begun: float = field(default_factory=time.monotonic)
-    closed: bool = False  # whether the group accepts no more new shards
+    closed: bool = False  # whether the group accepts no new shards any more
     rows: dict[str, Counted] = field(default_factory=dict)
     shards: dict[str, Shard] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
     receipts: dict[int, tuple[Bundle, Receipt]] = field(default_factory=dict)
     again: deque[Bundle] = field(default_factory=deque)
     taken: int = 0  # number of shards that the group has accepted
-    alone: bool = False  # holds only shards suspected of killing workers
+    alone: bool = False  # whether the group has only shards that may have killed a worker
     dates: DateRange | None = None
     context_deaths: int = 0
-    # thread time of the tokeniser, and of all reading including the tokeniser
+    # time that threads spent in the tokeniser, and in all reading including the tokeniser
     seconds: tuple[float, float] = (0.0, 0.0)
 
     def may_take(self, bundle: Bundle, running: Sized) -> bool:
@@ -69,7 +72,7 @@ class Group:
         self.taken += len(bundle.shards)
 
     def note(self, number: int, bundle: Bundle, receipt: Receipt) -> None:
-        """Check the rows of a receipt against earlier passes; the counts must be the same."""
+        """Record a receipt; raises WithoutShard if an earlier pass counted a shard differently."""
         self.receipts[number] = (bundle, receipt)
         (cutting, reading), (more, longer) = self.seconds, receipt.seconds
         self.seconds = (cutting + more, reading + longer)
@@ -102,13 +105,14 @@ class Group:
             self.again.append(Bundle((shard,), taken=spoilt))
 
     def void(self, numbers: Collection[int]) -> None:
-        """Put back the bundles of these tasks, so that they are counted or subtracted again."""
+        """Drop the receipts of these tasks, and list their bundles in `again`."""
         bundles = {number: bundle for number, (bundle, _) in self.receipts.items()}
         taken = {number: one.taken.url for number, one in bundles.items() if one.taken is not None}
         added = set(numbers) - taken.keys()
         lost = {shard.url for number in added for shard in bundles[number].shards}
         if any(url in lost for number, url in taken.items() if number not in numbers):
-            # the shard was subtracted from sums that are lost now, so count it again
+            # the sums to which a shard was added are lost, but not the sums from which it was
+            # subtracted: begin this pass again
             numbers, lost = list(bundles), {*lost, *taken.values()}
             self._open(self.opening.blocks)
         for number in numbers:
@@ -120,7 +124,7 @@ class Group:
                 self.again.append(bundle)
 
     def next_pass(self, blocks: range) -> None:
-        """Start another pass: count the counted shards again, for other row blocks."""
+        """Start another pass, which counts the same shards again for other row blocks."""
         bundles = [bundle for bundle, _ in self.receipts.values() if bundle.taken is None]
         kept = (bundle.without(self.left_out) for bundle in bundles)
         self.again.extend(bundle for bundle in kept if bundle.shards)
@@ -143,7 +147,7 @@ class Group:
         return total
 
     def records(self) -> list[ShardRecord]:
-        """Number of counted shards."""
+        """Return the ledger records of the counted shards."""
         names = self.gathering.names
         return [
             ShardRecord(

@@ -1,7 +1,7 @@
 """Divide shards that one group must not mix, by days and by vocabulary.
 
-New shards are divided by the days of their documents. Counted shards are also divided by the
-vocabulary that counted them.
+New shards are divided by the days of their documents. Shards that were counted before are also
+divided by the vocabulary with which they were counted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from streaming_moments.storage.store.store import MomentStore
 def with_days(
     gathering: Gathering, shards: Sequence[Shard]
 ) -> tuple[Gathering, tuple[ShardError, ...]]:
-    """Find the days of more shards, and add them to a job.
+    """Find the days of shards, and return the job with these days added to its `dates`.
 
     If the dates are in a column, tasks on the cluster read them.
 
-    Also returns the shards whose dates are unreadable. They raise a ShardError unless the job
-    leaves out bad shards.
+    Also returns an error for each shard with unreadable dates. If the job does not leave out bad
+    shards, the first such error is raised.
     """
     store, run = gathering.store, gathering.run
     source = store.dates
@@ -69,9 +69,9 @@ def by_days(shards: Sequence[Shard], dates: Mapping[str, DateRange]) -> list[Sha
 def as_counted(
     gathering: Gathering, shards: Sequence[Shard]
 ) -> Iterator[tuple[Gathering, list[Shard]]]:
-    """Group counted shards by the vocabulary that counted them.
+    """Group counted shards by the vocabulary with which they were counted.
 
-    Yields the options for counting a group again, and its shards.
+    Yields, for each group, the job with which it can be counted again, and its shards.
     """
     store = gathering.store
     if not store.commit.lineage.eras:

@@ -1,4 +1,4 @@
-"""Add up row blocks over the workers that hold sums of them, and write them."""
+"""Add up the sums of all workers, one row block at a time, and write each block."""
 
 from __future__ import annotations
 
@@ -43,32 +43,32 @@ from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-# A run fails if one row block causes more deaths of workers than this, or if more exchanges in a
-# row fail although no worker died.
+# The job fails if one row block causes more deaths of workers than this. It also fails if workers
+# cannot fetch sums from each other more often than this in a row, although no worker died.
 _LOSSES = 10
-_DEATHS = 20  # a run fails if workers die more often than this between two newly written row blocks
-_UNEVEN = 1.05  # largest share of the rows that a worker adds up, in multiples of an equal share
+_DEATHS = 20  # the job fails after more deaths than this since a further row block was written
+_UNEVEN = 1.05  # a worker adds up at most this many times the rows of an equal share
 
 
 @dataclass
 class Reduction:
     """Row blocks of one segment while they are added up and written.
 
-    If a run loses sums, it stops and its segment is dropped. The next run writes to its own
-    segment, because a worker that Dask considers dead may live. Such a worker may still write sums
-    to which others have added since. Only files of a run without losses are sealed. Every writer of
-    these files writes the same content, because no sums change after such a run.
+    If a call of `run` loses sums, it stops and its segment is dropped. The next call writes to a
+    new segment, because a worker that Dask considers dead may still be alive. Such a worker may
+    write sums that have changed since. Only files of calls without losses are sealed. Every writer
+    of these files writes the same content, because no sums change after such a call.
 
-    If a worker dies, others recount its part, so a single death does not end the job. The death is
-    charged to the row blocks that the worker was writing, because a block that needs too much
-    memory kills each of its writers. If writing needs too much memory, workers can also die at
-    another block each time. So the number of all deaths is bounded as long as no run gets further.
+    If a worker dies, others count its shards again, so a single death does not end the job. The
+    death is charged to the row blocks that the worker was writing, because a block that needs too
+    much memory kills each of its writers. Workers can also die at a different block each time. So
+    the job also fails after too many deaths in which no further block was written.
 
     written : segment and files of each finished row block
-    fruitless : consecutive runs that lost sums without anything to recount
-    charged : losses for each row block
-    reached : number of row blocks that the best run has written
-    deaths : losses with workers that died while writing, since the last run that got further
+    fruitless : consecutive calls that lost sums although no shard had to be counted again
+    charged : number of deaths charged to each row block
+    reached : row blocks that any call has written
+    deaths : losses of sums by dead writers since a block was written for the first time
     """
 
     store: MomentStore
@@ -83,7 +83,9 @@ class Reduction:
         self.writer = self.store.new_segment()
 
     def run(self, gathering: Gathering, opening: Opening, sources: Sequence[Source]) -> bool:
-        """Add up and write the blocks of a pass; False if sums were lost and nothing is written.
+        """Add up and write the blocks of a pass; return False if sums were lost.
+
+        After such a loss, none of these blocks counts as written.
 
         Raises WorkersLost if one row block kills workers, if workers die one after the other, or if
         they repeatedly cannot connect to each other.
@@ -121,8 +123,8 @@ class Reduction:
                 future = finished.next()
                 outcome = outcome_of(cluster, future)
                 if isinstance(outcome, SumsLost):
-                    # other workers may try to reach the dead one for seconds, so drop what they
-                    # write
+                    # do not wait for the other tasks: they may try for seconds to reach the dead
+                    # worker, and the blocks that they write are dropped
                     self._give_up(opening.blocks, outcome)
                     self._charge(cluster, running, running[future], outcome)
                     return False
@@ -169,7 +171,10 @@ class Reduction:
     def seal(
         self, run: Run, totals: Any, shards: Sequence[ShardRecord], dates: DateRange | None
     ) -> Segment:
-        """Seal the segment with the blocks of earlier passes; errors as in `SegmentWriter.seal`."""
+        """Copy blocks of earlier passes into the segment if they are elsewhere, and seal it.
+
+        Errors as in `SegmentWriter.seal`.
+        """
         elsewhere = [part for part in self.written.values() if part[0] != self.writer.id]
         calls = [(self.writer, *part) for part in elsewhere]
         run.calls("copying row blocks", SegmentWriter.take_over, calls, run.cluster.threads)
@@ -180,9 +185,10 @@ class Reduction:
 def pieces_of(place: int, blocks: int, workers: int) -> int:
     """Return the number of pieces in which row block `place` of `blocks` is added up.
 
-    Another worker adds up each piece. Blocks that divide evenly among the workers stay whole. The
-    others get as few pieces as share them evenly. With eight blocks or more, no worker receives a
-    fifth more than the others send on average, or one block more.
+    A different worker adds up each piece. As many blocks as divide evenly among the workers stay
+    whole. Each of the last blocks is cut into the fewest pieces that give all workers about the
+    same number of rows. With eight blocks or more, no worker receives over 20% more than the
+    average, or over one block more than it, whichever is larger.
 
     Examples
     --------
@@ -207,10 +213,10 @@ def write_block(
     sources: Sequence[Source],
     pieces: int,
 ) -> tuple[FileRecord, ...]:
-    """Add up a row block over the workers that hold sums of it, and write it to the segment.
+    """Add up the sums of all workers for one row block, and write the block to the segment.
 
-    With several pieces, another worker adds up each piece, and this one collects them. Raises
-    SumsLost if a worker or its sums are gone.
+    If there are several pieces, a different worker adds up each piece, and this worker collects
+    the pieces. Raises SumsLost if a worker or its sums are lost.
     """
     worker, foundation, block = get_worker(), writer.layout.foundation, writer.layout.block(index)
     here, others = ring_from(sources, worker.address)
@@ -230,8 +236,8 @@ def write_block(
             sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
     else:
         sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)
-    # Views are passed on, because writing makes arrays read-only. The totals of the block are not
-    # written.
+    # Pass views, because writing makes the arrays that it gets read-only. Pass empty totals,
+    # because a block is written without them.
     arrays = {name: array[:] for name, array in sums.items()}
     return writer.write_block(foundation.statistics(block, foundation.totals({}), arrays))
 
@@ -260,7 +266,7 @@ async def _collect(
         for piece, (start, stop) in enumerate(pairwise(edges))
         if start < stop
     ]
-    # wait for all, so that none still writes into the sums after another one has failed
+    # wait for all fetches, so that none still adds to the sums after another one has failed
     for outcome in await asyncio.gather(*collected, return_exceptions=True):
         if outcome is not None:
             raise outcome

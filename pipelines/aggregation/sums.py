@@ -30,7 +30,7 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 NAME = "streaming-moments-sums"
 _INT32 = np.iinfo(np.int32)
-_ROWS = 1024  # rows that are read together to find the largest entry
+_ROWS = 1024  # read this many rows at a time to find the largest entry
 
 
 class SumsAstray(Exception):
@@ -106,7 +106,7 @@ class GroupSums:
         self._each_lump(batches, most_bytes, lambda block, lump: block.add([lump]))
 
     def subtract(self, batches: Sequence[Prepared], most_bytes: int) -> None:
-        """Subtract batches exactly; other errors as in `add`."""
+        """Subtract batches exactly; raises the same errors as `add`."""
         self._each_lump(batches, most_bytes, lambda block, lump: block.subtract([lump]))
 
     def give_up(self) -> None:
@@ -142,15 +142,16 @@ class GroupSums:
             self._adding -= own
 
     def _make_room(self, gain: float) -> None:
-        """Raise the bound of the sums by `gain`, before it is added; errors as in `add`."""
+        """Raise the bound of the sums by the bound of the next batches; errors as in `add`."""
         foundation = self.layout.foundation
         with self._bound_lock:
             try:
                 foundation.require_bounded(self.bound + gain)
             except SumExceeded:
                 foundation.require_bounded(gain)
-                # the added bounds are far above the true sums: they assume, for example, that all
-                # tokens of a document are one word
+                # Replace the bound by a smaller one, from the true sums. Added up, the bounds of
+                # batches are far too high: they assume, for example, that all tokens of a document
+                # are one word.
                 self.bound = self._adding + self._largest()
                 foundation.require_bounded(self.bound + gain)
             self.bound += gain
@@ -170,7 +171,7 @@ class GroupSums:
         return float(most)
 
     def _each_block(self, lump: Prepared, work: Callable[[Sums, Prepared], None]) -> None:
-        """Call `work` with the lump for every block, first for those that no other thread uses."""
+        """Call `work` for every block with the lump, first for blocks that no other thread uses."""
         waiting = list(self.opening.blocks)
         while waiting:
             index = next((i for i in waiting if self._locks[i].acquire(blocking=False)), None)
@@ -190,7 +191,7 @@ class ProcessSums(WorkerPlugin):
     """All sums of a worker process, by the job that owns them."""
 
     name = NAME
-    idempotent = True  # stays on the worker, so that a second job finds the same object
+    idempotent = True  # Dask keeps the plugin of an earlier job, so that all jobs share one object
 
     def setup(self, worker: Worker) -> None:
         """Start without sums, and let other workers fetch rows and request additions."""
@@ -253,7 +254,7 @@ class ProcessSums(WorkerPlugin):
                 self._give_up(owner)
 
     def release(self, owner: str) -> None:
-        """Delete all sums of a job, for ever."""
+        """Delete the sums of a job, and refuse its later tasks."""
         with self._lock:
             self._give_up(owner)
             self._released.add(owner)
@@ -271,7 +272,10 @@ class ProcessSums(WorkerPlugin):
     def rows(
         self, owner: str, token: str, index: int, rows: slice
     ) -> dict[str, NDArray[np.int64]] | None:
-        """Return some rows of a block of frozen sums; None if these were lost or frozen again."""
+        """Return some rows of a block of frozen sums.
+
+        Returns None if the sums are lost, or were frozen again after the freeze of this token.
+        """
         sums = self._held.get(owner)
         if sums is None or not token or sums.token != token:
             return None
@@ -283,7 +287,7 @@ class ProcessSums(WorkerPlugin):
     ) -> dict[str, Any] | None:
         """Return the result of `rows` for another worker.
 
-        An array is sent with 4 bytes for each entry if all its entries fit.
+        An array is sent with 4 bytes for each entry if every entry fits into them.
         """
         found = self.rows(owner, token, index, slice(start, stop))
         return None if found is None else _sent(found)
@@ -291,9 +295,10 @@ class ProcessSums(WorkerPlugin):
     async def reduce(
         self, owner: str, sources: Sequence[Source], index: int, start: int, stop: int
     ) -> dict[str, Any] | None:
-        """Return rows added up over the workers, for the worker that writes the block.
+        """Add up some rows over all workers, and return them to the worker that writes their block.
 
-        Adds up one message at a time, which bounds the memory. Returns None if sums are gone.
+        Adds up one message at a time, which bounds the memory. Returns None if the sums of any
+        worker are lost.
         """
         here, others = ring_from(sources, self._worker.address)
         async with self._reducing:
@@ -327,7 +332,7 @@ class ProcessSums(WorkerPlugin):
             if owner in self._released or late:
                 raise SumsAstray(number)
             if sums is not None and number in sums.running:
-                # the same task runs a second time: do not wait for the first one
+                # the same task already runs here: do not wait for it, and start new sums
                 sums = None
             if sums is None or sums.opening.group != opening.group:
                 self._give_up(owner)

@@ -1,7 +1,8 @@
 """Decide what happens to shards whose worker died while it read them.
 
-A dead worker casts suspicion on all shards that it was reading. They are read alone, and halved
-until one is left. Only a shard that kills its workers when it is alone is bad.
+A dead worker casts suspicion on all shards that it was reading. They are read again while no other
+task runs. If a worker dies again, their bundle is halved, until it has one shard. Only a shard that
+kills its workers when it is alone is bad.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from streaming_moments.pipelines.aggregation.bundles import Bundle
 from streaming_moments.pipelines.aggregation.group_state import Group, WithoutShard
 from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 
-# Tolerated deaths of workers that made the shared context. After each, it is made again.
+# The job fails if more workers than this die while they make the shared context. After each death,
+# another worker makes the context.
 _CONTEXT_DEATHS = 3
 
 
 class Suspected(Exception):
-    """Suspected shards: a worker died that read them, although an earlier pass counted them."""
+    """A worker died while it read these shards, although an earlier pass counted them."""
 
     def __init__(self, urls: frozenset[str]) -> None:
         super().__init__(urls)
@@ -30,9 +32,9 @@ class Suspected(Exception):
 
 
 def suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
-    """Put back the shards of a dead worker, to be read alone: no other task runs beside them.
+    """Put back the shards that a dead worker was reading, so that no other task runs beside them.
 
-    A single shard that was already read alone is bad.
+    A bundle that was already read alone is halved. If it has a single shard, this shard is bad.
     """
     if bundle.taken is not None:
         raise WithoutShard(bundle.taken.url, bundle.taken.error) from death
@@ -60,9 +62,8 @@ def begin_again(
 ) -> None:
     """Put back the bundles of a group, without the shards in `leave`.
 
-    Bundles with suspected shards (`apart`) are read alone.
-
-    Bundles that were alone already come back as halves.
+    Bundles with suspected shards (`apart`) are to be read alone. Those that were already read alone
+    come back as two halves.
     """
     known = {shard.url for bundle in waiting if bundle.alone for shard in bundle.shards}
     alone: list[Bundle] = []
@@ -84,7 +85,8 @@ def begin_again(
 def make_context_again(group: Group, death: KilledWorker) -> None:
     """Compute the shared context again, if it was lost with its workers."""
     context = group.gathering.context
-    # if the context still exists, another task killed the worker, such as a task with a bad shard
+    # Do nothing if the context still exists: another task killed the worker, such as a task with a
+    # bad shard.
     if context.status == "error":
         group.context_deaths += 1
         if group.context_deaths > _CONTEXT_DEATHS:

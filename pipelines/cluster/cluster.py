@@ -27,9 +27,10 @@ from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.progress import ROOT
 from streaming_moments.storage.files.silence import SAID_AFTER
 
-# Ctrl-C on a terminal reaches the children, too; only the parent may end them.
-# Loggers of Dask whose messages have tracebacks; Python prints them without a handler.
+# Loggers to which Dask writes tracebacks. Python prints their messages even without a handler.
 _LOOPS = ("asyncio", "tornado.application")
+# Code that each worker process runs first. It ignores Ctrl-C, which on a terminal also reaches
+# child processes, because only the parent may end them.
 _PRELOAD = (
     "import logging, signal\n"
     "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -43,7 +44,7 @@ _FAULT = (
 _PACKAGE = "streaming-moments"
 _LOG = logging.getLogger(f"{ROOT}.pipelines")
 
-_FIRST_ANSWER = 20.0  # seconds that a scheduler has to answer
+_FIRST_ANSWER = 20.0  # seconds to wait for the first answer of a scheduler
 _CLOSING = (
     30.0  # seconds to wait for the end of a cluster; a worker usually ends within a few seconds
 )
@@ -75,7 +76,7 @@ def budget_of(limit: int) -> int:
 
 
 def limit_for(budget: int) -> int:
-    """Return the smallest memory limit of a worker, in whole MiB, whose default budget is this.
+    """Return the smallest memory limit, a multiple of 1 MiB, with at least this default budget.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def limit_for(budget: int) -> int:
 
 
 def most_of(limit: int) -> int:
-    """Return the largest budget of a job: 75% of the memory of a worker; Dask pauses at 80%.
+    """Return the largest budget of a job: 75% of the memory of a worker; Dask pauses it at 80%.
 
     Examples
     --------
@@ -143,22 +144,22 @@ class Cluster:
     least_limit: int = 0
 
     def addresses(self) -> list[str]:
-        """Number of workers at this moment."""
+        """Return the addresses of the workers at this moment."""
         return list(identity_of(self.client)["workers"])
 
     def now(self, memory: int | None) -> Cluster:
         """Return the cluster as it is now, for the next of several jobs; errors as in `connect`."""
         identity = identity_of(self.client)
         if not identity["workers"]:
-            return self  # the job waits for a worker
+            return self  # unchanged, because the job waits until there is a worker
         _require_same_version(self.client, self.address)
         return _described(self.client, identity, memory, self.worker_timeout)
 
 
 def identity_of(client: Client) -> dict[str, Any]:
-    """Ask the scheduler for its identity; `workers` has an identity for each address.
+    """Ask the scheduler for its identity, which contains the identities of its workers.
 
-    Raises OSError if the scheduler is gone.
+    Raises OSError if the scheduler does not answer.
     """
     # Ask the scheduler itself: the copy that the client has is replaced every 2 seconds by one
     # without the workers.
@@ -177,7 +178,7 @@ def connect(
     dashboard: bool = False,
     detail: Callable[[str], None] = _LOG.info,
 ) -> Iterator[Cluster]:
-    """Start or join a cluster for the block, and restore its earlier state at the end.
+    """Start a cluster, or connect to a running one, until the end of the block.
 
     Parameters
     ----------
@@ -188,10 +189,11 @@ def connect(
     memory : int, optional
         Budget of a worker process in bytes; by default 60% of what the worker may use.
     worker_timeout : float
-        Seconds to wait for the first worker of a running scheduler, and later for another one.
+        Seconds to wait for the first worker of a running scheduler, and later for a new worker if
+        all are lost.
     on_wait : callable, optional
-        Called with a line if the scheduler has not answered after two seconds, if there is no
-        worker yet, or if Dask lost one.
+        Called with a line of text if the scheduler has not answered after two seconds, if there is
+        no worker yet, or if Dask reports a fault, such as a lost worker.
     dashboard : bool
         Whether a new cluster serves the pages of Dask on the loopback interface; otherwise it has
         no HTTP server.
@@ -201,9 +203,9 @@ def connect(
     Raises
     ------
     InvalidInput
-        Both a scheduler and workers are given, the number is negative, no one answers at the
-        address, no worker comes in time, workers have another version of this package, or the
-        budget is above 75% of the memory limit of a worker.
+        Both a scheduler and workers are given, the number of workers is negative, no scheduler
+        answers at the address, no worker joins in time, workers have another version of this
+        package, or the budget is above 75% of the memory limit of a worker.
     SchedulerLost
         The scheduler died before the work was done.
     """
@@ -227,20 +229,20 @@ def connect(
             yield _described(client, identity_of(client), memory, worker_timeout)
         return
     cores = CPU_COUNT
-    # the job reports a failing task in one line, and the report of the worker would repeat it
+    # do not profile tasks, and do not warn of a slow event loop
     quiet = {
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.limit": "1 hour",
-        # Dask blames a death on all tasks that waited on the worker, too
+        # allow more failures than by default, because Dask blames the death of a worker also on
+        # tasks that only waited there
         "distributed.scheduler.allowed-failures": 10,
-        # after the default time Dask would give up a killed worker, which may take longer to
-        # restart
+        # wait longer than by default for the restart of a killed worker
         "distributed.deploy.lost-worker-timeout": f"{WORKER_TIMEOUT}s",
         # on the loopback interface a live process answers within this time
         "distributed.comm.timeouts.connect": "5s",
     }
-    # Without a dashboard no one sees these statistics of server and machine, and each sample costs
-    # CPU time.
+    # Without a dashboard, sample the statistics of server and machine rarely: no one sees them, and
+    # each sample costs CPU time.
     unseen = {
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.system-monitor.interval": "5s",
@@ -253,7 +255,7 @@ def connect(
                     client, identity_of(client), memory, worker_timeout, machine_workers=workers
                 )
             return
-        # Dask runs a thread on each core, and threads of BLAS would compete with them
+        # Limit BLAS to one thread, because Dask already runs a thread on each core.
         with threadpool_limits(1), local, Client(local) as client:
             yield _described(client, identity_of(client), memory, worker_timeout, 1)
 
@@ -297,7 +299,7 @@ def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[No
 def connect_by(
     client: Client, memory: int | None = None, worker_timeout: float = WORKER_TIMEOUT
 ) -> Iterator[Cluster]:
-    """Yield a cluster on the client of the caller, which stays open; arguments as in `connect`.
+    """Yield the cluster of a client, and leave the client open; arguments as in `connect`.
 
     Raises InvalidInput if the client is closed or asynchronous.
     """
@@ -353,10 +355,11 @@ def _watched(client: Client, scheduler: str) -> Iterator[None]:
     except StreamingMomentsError:
         raise
     except Exception as error:
-        # a restarted scheduler answers again, but its tasks are gone
+        # After a restart of the scheduler the client runs again, but its tasks are lost. So
+        # CommClosedError means a lost scheduler, whatever the status of the client.
         if client.status == "running" and not isinstance(error, CommClosedError):
             raise
-        # a client that loses its scheduler raises different errors in different calls
+        # raise one error, because a client without its scheduler raises different ones in each call
         raise SchedulerLost(scheduler) from error
 
 
@@ -378,7 +381,7 @@ class _Faults(logging.Handler):
 def _quiet_logs(
     tell: Callable[[str], None] | None, detail: Callable[[str], None]
 ) -> Iterator[None]:
-    # Dask gives its client a log level of its own
+    # name the logger of the client, too, because Dask gives it a level of its own
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", *_LOOPS)]
     before, faults = [(one.level, one.propagate) for one in loggers], _Faults(tell, detail)
     for logger in loggers[:2]:
@@ -405,7 +408,7 @@ def _wait_for_worker(
     deadline = time.monotonic() + timeout
     while (left := deadline - time.monotonic()) > 0:
         with suppress(TimeoutError):
-            # a cluster that scales from zero starts workers only for tasks
+            # submit a task, because a cluster that scales from zero only starts workers for tasks
             client.submit(int, pure=False).result(timeout=left)
         if identity_of(client)["workers"]:
             return
@@ -419,7 +422,7 @@ def _require_same_version(client: Client, address: str) -> None:
     """Refuse workers that have another version of this package, and so may count differently."""
     ours = get_versions([_PACKAGE])["packages"].get(_PACKAGE)
     answers = ask_workers(client, get_versions, [_PACKAGE])
-    # a worker that died meanwhile returned nothing
+    # leave out workers that died meanwhile and returned nothing
     theirs = {
         worker: found["packages"].get(_PACKAGE)
         for worker, found in answers.items()

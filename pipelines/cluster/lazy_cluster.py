@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _LateCluster:
-    """Proxy that starts the real cluster at its first use, and forwards all uses."""
+    """Proxy that starts the real cluster at its first use, and then has its attributes."""
 
     def __init__(self, started: Callable[[], Cluster]) -> None:
         self._started = started

@@ -12,25 +12,27 @@ from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout
 
 MEBIBYTE = 1 << 20
-# Resident size of a process after an update on one thread, with compiled kernels and almost without
-# arrays: measured 415 MiB. A read task needs less than planned. With long texts such a process held
-# 542 MiB of a budget of 572, and 467 if the kernels were compiled before.
+# Resident size of a worker process that holds almost no arrays: measured 415 MiB after an update on
+# one thread with compiled kernels. Read tasks need less than their plan. With long texts and a
+# budget of 572 MiB, such a process held 542 MiB, or 467 MiB if the kernels were compiled before.
 PROCESS_BYTES = 416 * MEBIBYTE
-# A read task holds the text of a batch, its tokens and their sort keys: measured 9 times the text.
+# Memory of a read task, as a multiple of the text of a batch. The task holds the text, its tokens
+# and their sort keys: measured 9.
 READ_FACTOR = 12
 BATCH_BYTES = 8 * MEBIBYTE
-# A page of Parquet is held as stored, decompressed and decoded: measured 2.7 times its bytes.
+# Memory of a page of Parquet, as a multiple of its bytes. The page is held as stored, decompressed
+# and decoded: measured 2.7.
 DECODE_FACTOR = 3
 _LEAST_ROW_GROUP = 4 * MEBIBYTE
 _MOST_ROW_GROUP = 256 * MEBIBYTE
 LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
-# Memory that allocators do not return: measured up to 3% of the arrays.
+# Factor for memory that allocators do not return: measured up to 3% of the arrays.
 SLACK = 1.1
 _LEAST_LUMP = 4 * MEBIBYTE
-# Most bytes of a lump: some batches that are joined and added at once. It has about 32,768
-# documents of 100 tokens.
+# Most bytes of a lump, that is, of the batches that are joined and added at once. This is the size
+# of about 32,768 documents of 100 tokens.
 _MOST_LUMP = 32 * MEBIBYTE
-_BATCH_COUNTS = 32 * MEBIBYTE  # bytes of the counts of one batch of text
+_BATCH_COUNTS = 32 * MEBIBYTE  # bytes reserved for the counts of one batch of text
 # Row blocks that are read together by the same requests take at most this many bytes.
 AT_ONCE_BYTES = 32 * MEBIBYTE
 # Bytes of memory that a pilot needs for each byte of its documents.
@@ -48,7 +50,7 @@ _SMALLER_READS = remedy(
 
 @dataclass(frozen=True)
 class Budget:
-    """Memory that a worker needs at most, by purpose, in addition to its process.
+    """Most memory that a worker needs in addition to its process; `items` has it by purpose.
 
     `job` begins the message of a refusal, and `remedy` ends it.
     """
@@ -96,14 +98,14 @@ def largest(memory: int, *budgets: Budget) -> int:
 class UpdatePlan:
     """Bounds of an update on one worker.
 
-    lump_bytes : prepared batches that a thread adds at a time
-    batch_bytes : text read at a time
+    lump_bytes : bytes of prepared batches that a thread adds at a time
+    batch_bytes : bytes of text that a task reads at a time
     reads_in_flight : tasks of one worker that run or wait for a thread
     peak_bytes : largest memory of a worker process
-    row_group_bytes : largest row group, or page of a larger one, that a task decodes
+    row_group_bytes : largest row group, or page of a larger row group, that a task decodes
     passes : how often the shards of a group are read: once if a worker holds the sums of all row
-        blocks, otherwise once for each share of them
-    group_shards : largest number of shards of one commit, or a few more
+        blocks, otherwise once for each part of the row blocks
+    group_shards : a commit takes no further shards once it has this many
     """
 
     lump_bytes: int
@@ -115,7 +117,7 @@ class UpdatePlan:
     group_shards: int = 1_000_000
 
     def blocks(self, row_blocks: int) -> list[range]:
-        """Row blocks of each pass.
+        """Return the row blocks of each pass.
 
         Examples
         --------
@@ -129,7 +131,7 @@ class UpdatePlan:
         """Return a line about the cost of several passes."""
         return remedy(
             "a worker cannot hold the sums of all row blocks ({size}), so the shards are read "
-            "{passes} times, once for each share of them. A larger {option.memory}, or fewer "
+            "{passes} times, each time for some of the blocks. A larger {option.memory}, or fewer "
             "threads for each worker, avoids that",
             size=mebibytes(layout.state_bytes),
             passes=self.passes,
@@ -140,9 +142,9 @@ class UpdatePlan:
 class ReadingPlan:
     """Bounds on one worker of a job that only reads shards.
 
-    batch_bytes : text read at a time
-    in_flight : read tasks of one worker at a time
-    row_group_bytes : largest row group, or page of a larger one, that a task decodes
+    batch_bytes : bytes of text that a task reads at a time
+    in_flight : most read tasks of one worker at a time
+    row_group_bytes : largest row group, or page of a larger row group, that a task decodes
     peak_bytes : largest memory of a worker process
     """
 
@@ -164,10 +166,10 @@ def plan_reading(
 
     Raises BoundExceeded if one task does not fit into the budget; the message names the parts.
 
-    limits : limits of documents and row groups; without a limit of row groups, half of the
-        remaining memory bounds them
-    held, beside : bytes of arrays by purpose: those of the worker, and those of a task in addition
-        to its input
+    limits : limits of documents and row groups. If row groups have no limit, they may use half of
+        the remaining memory
+    held : bytes of the arrays that the worker holds for all tasks, by purpose
+    beside : bytes of the arrays that a task holds in addition to its input, by purpose
 
     Examples
     --------
@@ -199,9 +201,9 @@ def plan_update(
     Raises BoundExceeded if the smallest plan does not fit into the budget; the message names the
     parts.
 
-    limits : limits of documents and row groups; without a limit of row groups, half of the
-        remaining memory bounds them
-    joining : bytes that a commit needs to join the counts after the tasks
+    limits : limits of documents and row groups. If row groups have no limit, they may use half of
+        the remaining memory
+    joining : bytes that a commit needs to join pieces of sequences, after the tasks have ended
 
     Examples
     --------
@@ -218,12 +220,12 @@ def plan_update(
     # in memory. Meanwhile other threads add up pieces of at most half a block, each in three
     # arrays: the sum, the received rows and the sent rows.
     adding = int(SLACK * (3 + 1.5 / threads) * layout.block_bytes)
-    # only one group has sums at a time, even if abandoned tasks still run
+    # plan for the sums of one group: there are no others, even while abandoned tasks still run
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:
-        # In memory are the batches of a lump, the lump, and one more batch. Some kinds sum a lump
-        # over all row blocks at once (`joined_bytes`). Subtraction needs no more.
+        # A task holds the batches of a lump, the joined lump, and one more batch. Some kinds sum a
+        # lump over all row blocks at once (`joined_bytes`). Subtraction needs the same memory.
         lumps = int(SLACK * (2 * lump + _BATCH_COUNTS + layout.foundation.joined_bytes))
         return max(text + DECODE_FACTOR * decoded + lumps, adding)
 
@@ -286,8 +288,8 @@ def blocks_in_flight(
 ) -> int:
     """Return how many tasks of one row block a worker of `memory` bytes may run at a time.
 
-    Each task holds `copies` of the block, and `joining` bytes to join the segments. Raises
-    BoundExceeded if one task does not fit.
+    Each task holds `copies` copies of the block, and needs `joining` bytes to join the segments.
+    Raises BoundExceeded if one task does not fit.
 
     Examples
     --------
@@ -309,7 +311,8 @@ def blocks_at_once(
 ) -> tuple[range, ...]:
     """Divide the row blocks of a store into groups that are read at once, with fewer requests.
 
-    A group holds `copies` of each of its blocks, in at most `room` bytes if it has several blocks.
+    A task holds `copies` copies of the blocks of a group. They take at most `room` bytes, unless a
+    single block takes more.
 
     Examples
     --------

@@ -11,10 +11,11 @@ from streaming_moments.pipelines.cluster.memory import (
 )
 from streaming_moments.storage.formats import ReadLimits
 
-# Number of arrays with the shares of a batch in memory, while shares are sampled and encoded as
-# Parquet.
+# A task holds this many arrays with the shares of a batch while it samples shares and encodes them
+# as Parquet.
 _SHARE_ARRAYS = 8
-# copies in memory: topics, raw topics, topics for reading, and one of these while it is sent
+# A worker holds this many arrays of topics: the topics, the raw topics, the topics for reading, and
+# a copy of one of these while it is sent.
 _MODEL_ARRAYS = 4
 
 
@@ -58,10 +59,10 @@ def plan_transform(
 
 
 def _topic_bytes(n_words: int, n_topics: int) -> int:
-    """Bytes of the topics, whose columns are padded to a multiple of `LANES`."""
+    """Return the bytes of the topics, whose columns are padded to a multiple of `LANES`."""
     return 8 * n_words * (n_topics + topic_reading.LANES)
 
 
 def _longest_shares(n_words: int, n_topics: int, limits: ReadLimits) -> int:
-    """Bytes of the shares of each word of one document."""
+    """Return the bytes of the shares of each word of the longest document."""
     return _topic_bytes(min(n_words, limits.document_bytes // 2), n_topics)

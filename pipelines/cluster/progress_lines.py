@@ -16,7 +16,7 @@ _MINUTE, _HOUR = 60.0, 3600.0
 class ProgressLines:
     """Reports the progress of a step that takes longer than `every` seconds, at that interval.
 
-    With `ends`, a line also reports the first end of each step.
+    With `ends`, a line also reports when each step ends for the first time.
 
     Examples
     --------

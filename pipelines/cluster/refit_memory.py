@@ -23,8 +23,8 @@ from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.log.layout import SegmentLayout
 
-# Copies of the sums of a strip while the sums of a block are added: the sum so far, the sum of the
-# block, and the new sum.
+# A task holds this many sums while it adds the sums of a block to those of a strip: the sums so
+# far, the sums of the block, and the new sums.
 _SUMS_COPIES = 3
 _FEWER = remedy("raise {option.memory}, or ask for fewer topics or states")
 
@@ -34,15 +34,16 @@ class RefitPlan:
     """Bounds of a refit on one worker.
 
     keep_blocks : whether row blocks stay in memory between steps; otherwise they are read again
-    kept_pairs : number of arrays of pair counts for refinement that stay in memory between rounds:
-        all documents first, then each half; the others are made from the row blocks again
-    in_flight : block tasks of one worker at a time
-    solves_in_flight : decompositions of one worker at a time, if there are many
+    kept_pairs : number of arrays of pair counts that stay in memory between rounds of refinement:
+        first the array of all documents, then the array of each half. In each round, the other
+        arrays are computed again from the row blocks
+    in_flight : most tasks on row blocks that one worker runs at a time
+    solves_in_flight : decompositions that one worker computes at a time, if there are many
     peak_bytes : largest memory of a worker process
-    whole_core : whether a worker holds the pair counts of all core words; otherwise all workers
-        share them
-    workers, share_bytes : number of workers, and bytes that each holds between steps, its share of
-        the rows
+    whole_core : whether a worker holds the pair counts of all core words; otherwise each worker
+        holds a part of them
+    workers : number of workers
+    share_bytes : bytes of the rows that each worker holds between steps
     """
 
     keep_blocks: bool
@@ -56,7 +57,7 @@ class RefitPlan:
 
     @property
     def work_bytes(self) -> int:
-        """Bytes of the data of the job, if a single process held the shares of all workers."""
+        """Bytes that a single process would need for the data that all workers hold."""
         return self.peak_bytes - PROCESS_BYTES + (self.workers - 1) * self.share_bytes
 
     @property
@@ -84,7 +85,7 @@ def plan_refit(
     options : its `Options`
     workers, threads : number of worker processes, and of threads in each
     memory : budget of a worker in bytes
-    held : for documents: number of row blocks in memory while one is read
+    held : for documents: memory in which a row block is read, as a number of row blocks
     joining : for other kinds: bytes to join the segments of a row block while it is read
 
     Examples
@@ -129,12 +130,12 @@ def _of_documents(
     decomposition = decomposition_called(options.method)
     evidence = evidence_bytes(n_topics)
     core_bytes = 8 * basis.core**2
-    # This step holds the pair counts of the core as integers, gathered and joined, and the second
-    # moment M2.
+    # Whitening holds the pair counts of the core words twice as integers, gathered and joined. It
+    # also holds the second moment M2.
     whitening = int(SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     whole_core = PROCESS_BYTES + whitening <= memory
     if not whole_core:
-        # A worker holds its strips of the pair counts and one more strip; while they are joined, it
+        # A worker holds its strips of the pair counts and one more strip. While it joins them, it
         # holds them twice. It also holds the factors of a product. The Krylov space is included,
         # because the worker may be the coordinator.
         share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
@@ -143,16 +144,17 @@ def _of_documents(
     sums = tensor_sums_bytes(basis.columns, n_topics)
     part_rows = min(256, -(-basis.n_words // layout.row_blocks))
     row = 8 * (basis.core + basis.packed + 4 * n_topics)
-    # this step holds the sketch projected to k directions
+    # bytes of the step that projects the sketch to k directions
     turning = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed) + part_rows * row
     adding = _SUMS_COPIES * sums + part_rows * (row + 8 * 2 * n_topics**2)
     if decomposition.needs_slices:
         adding = turning + 8 * (basis.core * (pairs + n_topics**2) + 4 * n_topics * pairs)
         adding += part_rows * 8 * (3 * basis.columns**2 + 8 * n_topics**2)
-    # these steps hold pair counts, packed into at most half of their bytes; later all topics, and
-    # the two factors of the likelihood
+    # Pair counts are packed into at most half of their 8 bytes.
     pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
-    # the pair counts of the other half are a difference of integers
+    # Refinement holds the pair counts of a row block, all topics, and the two factors of the
+    # likelihood. With halves, it also holds the pair counts of one half, and those of the other
+    # half, which are the difference.
     refining = (3 if halves else 1) * pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
     slicing = int(SLACK * (held * layout.block_bytes + max(adding, turning, refining)))
     finishing = fitting + decomposition.copies * evidence
@@ -174,9 +176,9 @@ def _of_documents(
 
 
 def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPlan:
-    """Plan a fit of the moments of all rows in one process."""
-    # Four copies are in memory: the files, their sum, the moments of all rows, and the moments of a
-    # half.
+    """Plan a fit for which one process holds the moments of all rows."""
+    # Four arrays of this size are in memory: the files, their sum, the moments of all rows, and the
+    # moments of one half of the records.
     items = {
         "the sums": int(SLACK * 4 * layout.state_bytes),
         "tensors of the moments": int(SLACK * finishing),
@@ -189,9 +191,9 @@ def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPl
 def _of_row_blocks(
     layout: SegmentLayout, k: int, finishing: int, threads: int, memory: int, joining: int
 ) -> RefitPlan:
-    """Plan a refit of k states whose steps hold a row block and small sums."""
+    """Plan a refit of k states, in which each step holds a row block and small sums."""
     foundation = layout.foundation
-    # These sums hold the contraction of a row with each state.
+    # The sums hold the contraction of a row with each state.
     sums = 8 * k * max(prod(shape[1:]) for shape in foundation.shapes(RowBlock()).values())
     # Four copies of a block are in memory: the files, their sum, one half, and both as floats.
     block = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
@@ -205,12 +207,12 @@ def _of_row_blocks(
 
 
 def _gathered(layout: SegmentLayout, sums: int) -> int:
-    """Bytes of the sums of strips that are not added up yet, and of one more sum."""
+    """Return the bytes of the sums of strips that are not added up yet, and of one more sum."""
     return int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
 
 
 def _with_blocks(plan: RefitPlan, layout: SegmentLayout, workers: int, memory: int) -> RefitPlan:
-    """Return the plan with a worker's share of the row blocks in memory, if it fits."""
+    """Return the plan, changed so that workers hold all row blocks in memory if they can."""
     share = -(-layout.row_blocks // workers) * layout.block_bytes
     if plan.peak_bytes + share > memory:
         return plan
@@ -218,7 +220,7 @@ def _with_blocks(plan: RefitPlan, layout: SegmentLayout, workers: int, memory: i
 
 
 def _keeping(plan: RefitPlan, workers: int, share: int) -> RefitPlan:
-    """Return the plan with this many more bytes on each worker between steps."""
+    """Return the plan, changed so that each worker holds `share` more bytes between steps."""
     return replace(
         plan,
         peak_bytes=plan.peak_bytes + share,

@@ -1,6 +1,6 @@
-"""Rows of a version of a store: a Dask task for each row block, and few at a time.
+"""Rows of a version of a store, on which steps run as one Dask task for each row block.
 
-For a small version the steps run in the process of the job.
+Few tasks run at a time. For a small version, the steps run in the process of the job.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _READ_COPIES = 2
 
 @dataclass(frozen=True, eq=False)
 class BlockAddress:
-    """Row block of a version of a store, for tasks that read it themselves.
+    """Place of a row block in a version of a store, for tasks that read the block themselves.
 
     `halves` decides whether the statistics of one half of the documents are read as well.
     """
@@ -60,14 +60,16 @@ BlockSource = BlockAddress | Statistics
 class OnCluster:
     """`Rows` of a version of a store on a cluster; results of a step stay on the workers.
 
-    totals : totals of the records; for documents, which of them count a row
-    blocks : all row blocks, as addresses that each step reads or as statistics in memory
-    in_flight : tasks of all workers at a time
+    totals : totals of the records. For documents, they determine how many documents the counts of
+        a row include
+    blocks : all row blocks: addresses from which each step reads them, or statistics in memory
+    in_flight : largest number of tasks on all workers at a time
     whole_core : whether a worker can hold the pair counts of all core words
     keep_prepared : whether memory can hold the results of `prepared` for all blocks
-    preparing : prepares each block that a step reads, where memory cannot hold all results
-    halves, keeps_halves : whether the statistics have halves of the documents, and whether memory
-        holds the results of `prepared` for both at once
+    preparing : function of `prepared` that each step calls for each block that it reads, if memory
+        cannot hold all results
+    halves : whether the statistics have halves of the documents
+    keeps_halves : whether memory can hold the results of `prepared` for both halves at once
     """
 
     foundation: Any
@@ -94,9 +96,10 @@ class OnCluster:
         keeps_halves: bool = False,
         halves: bool = True,
     ) -> OnCluster:
-        """Return the rows of a version; `keep` reads them once, at most `in_flight` tasks a worker.
+        """Return the rows of a version, with at most `per_worker` tasks on a worker at a time.
 
-        Without `halves` they equal those of a store without halves.
+        With `keep`, the rows are read once and stay in memory. Without `halves`, the rows equal
+        those of a store without halves.
         """
         halves = halves and store.halves
         places = range(store.row_blocks)
@@ -119,7 +122,7 @@ class OnCluster:
 
     @staticmethod
     def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
-        """Read each block on a worker, where it stays."""
+        """Read each block on a worker, which keeps it in memory."""
         submit, step = run.cluster.client.submit, "loading row blocks"
         return [submit(load_block, one, pure=False, key=task_key(step)) for one in blocks]
 
@@ -130,7 +133,7 @@ class OnCluster:
 
     @property
     def basis(self) -> Basis:
-        """The matrix Q of document counts."""
+        """Basis (matrix Q) of a store of documents."""
         basis: Basis = self.foundation.basis
         return basis
 
@@ -138,20 +141,23 @@ class OnCluster:
     def lengths(self) -> RowLengths[Lengths]:
         """Totals of the records.
 
-        They determine how many documents are included in the counts of each row.
+        They determine how many documents the counts of each row include.
         """
         lengths: RowLengths[Lengths] = self.totals
         return lengths
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Futures of the results."""
+        """Call the function for each block, and return futures of the results."""
         blocks = [([block], *shared) for block in self.blocks]
         return self.calls(step, OnBlocks(function, self.preparing), blocks, keep=True)
 
     def prepared(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> OnCluster:
-        """The result on the worker that made it."""
+        """Return rows whose steps get `function(statistics)` instead of the statistics.
+
+        The results stay on the workers. If memory cannot hold all, each step computes them again.
+        """
         rows = replace(self, blocks=self._read_with(halves))
         if not self.keep_prepared:
             return replace(rows, preparing=function)
@@ -160,13 +166,13 @@ class OnCluster:
     def brought(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> OnCluster:
-        """Call the function in the process of the job."""
+        """Return rows in this process that hold `function(statistics)` for each block."""
         parts = replace(self, blocks=self._read_with(halves)).gathered(step, function)
         here = {one.name: getattr(self, one.name) for one in fields(self)}
         return RowsHere(**here | {"blocks": parts, "preparing": None, "keeps_halves": True})
 
     def _read_with(self, halves: bool) -> list[Any]:
-        """Return the blocks; those not in memory are read with halves if `halves` is set."""
+        """Return the blocks; `halves` decides whether blocks not in memory are read with halves."""
         return [
             replace(one, halves=halves) if isinstance(one, BlockAddress) else one
             for one in self.blocks
@@ -180,7 +186,10 @@ class OnCluster:
     def summed(
         self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int
     ) -> Future[Any]:
-        """Add up results: one task adds the blocks of a strip, further tasks add two sums each."""
+        """Add up the results for all blocks.
+
+        One task adds up the results for the blocks of a strip. Further tasks add two sums each.
+        """
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
         run, call = self.run, OnBlocks(function, self.preparing)
         in_turn = run_in_turn(
@@ -191,15 +200,15 @@ class OnCluster:
             return total
 
     def _added(self, left: Future[Any], right: Future[Any]) -> Future[Any]:
-        # additions run before further strips are summed, because each addition frees one of its two
-        # sums
+        # Run additions before further strips are summed, because each addition frees one of its two
+        # sums.
         submit, key = self.run.cluster.client.submit, task_key("adding sums")
         return submit(operator.add, left, right, pure=False, priority=1, key=key)
 
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> list[Any]:
-        """Futures of the results."""
+        """Call the function for each of `parts`, and return futures of the results."""
         each = [(function, part, *shared) for part in parts]
         return self.calls(step, on_aligned, each, keep=True)
 
@@ -228,7 +237,7 @@ class OnCluster:
         keep: bool = False,
         in_flight: int | None = None,
     ) -> list[Any]:
-        """Return results of `function(*call)`, or futures; as in `run_bounded`."""
+        """Return the results of `function(*call)`, or with `keep` futures; see `run_bounded`."""
         at_a_time, run = in_flight or self.in_flight, self.run
         return run_bounded(run.cluster, function, calls, at_a_time, run.progress, step, keep)
 
@@ -237,9 +246,7 @@ class OnCluster:
 class RowsHere(OnCluster):
     """`Rows` of a small version: steps run in this process instead of as tasks.
 
-    The results are equal to the bit.
-
-    Handles are the values themselves.
+    The results equal those of tasks to the last bit. Handles are the values themselves.
     """
 
     @staticmethod
@@ -253,7 +260,7 @@ class RowsHere(OnCluster):
         ]
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
-        """Add up in the same order as a cluster."""
+        """Add up the results in the same order as on a cluster."""
         call = OnBlocks(function, self.preparing)
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
         with _one_thread():
@@ -295,7 +302,7 @@ class RowsHere(OnCluster):
 
 
 def rows_for(nbytes: int) -> type[OnCluster]:
-    """Choose who runs the steps of a job that holds this many bytes in addition to its process."""
+    """Return the class that runs the steps of a job which holds this many bytes of data."""
     return RowsHere if nbytes <= SMALL else OnCluster
 
 
@@ -303,10 +310,8 @@ def rows_for(nbytes: int) -> type[OnCluster]:
 class OnBlocks:
     """Call a function on the statistics of each block, and add up the results.
 
-    The task has the name of the function.
-
-    Reads a block when its turn comes, unless it is in memory, and prepares it if a preparation is
-    set.
+    A Dask task has the name of the function. A block that is not in memory is read when its turn
+    comes. With `preparing`, the function gets the prepared block instead of the statistics.
     """
 
     function: Callable[..., Any]
@@ -345,8 +350,8 @@ def on_aligned(function: Callable[..., Any], *values: Any) -> Any:
 def aligned(value: Any) -> Any:
     """Return a value whose arrays all begin at a multiple of 8 bytes, in containers as well.
 
-    Arrays from a message of another worker begin anywhere. NumPy multiplies such arrays without
-    BLAS, so the last bits differ.
+    Arrays from a message of another worker may begin at any address. NumPy multiplies such arrays
+    without BLAS, so the last bits of the product would differ.
 
     Examples
     --------
@@ -366,7 +371,7 @@ def aligned(value: Any) -> Any:
         return value
     found = copy.copy(value)
     for name, array in moved.items():
-        # the dataclass is frozen, and `value` was validated when it was made
+        # bypass the constructor: the dataclass is frozen, and `value` is already validated
         object.__setattr__(found, name, array)
     return found
 
@@ -376,6 +381,6 @@ def _loaded(source: BlockSource) -> Statistics:
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """Limit BLAS to one thread, as in tasks: the bits of a product depend on the threads."""
+    """Limit BLAS to one thread, as in tasks: the number of threads changes the last bits."""
     limited: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1)
     return limited

@@ -15,7 +15,7 @@ from streaming_moments.storage.formats import ReadLimits
 if TYPE_CHECKING:
     from streaming_moments.pipelines.cluster.cluster import Cluster
 
-_AT_ONCE = 100  # shards that one task examines
+_AT_ONCE = 100  # most shards that one task examines
 _TURNS = 4
 COMMIT_EVERY = 600.0
 
@@ -64,7 +64,10 @@ class Run:
         calls: Sequence[tuple[Any, ...]],
         per_worker: int,
     ) -> list[Any]:
-        """Return results of `function(*call)`, bounded for each worker; see `run_bounded`."""
+        """Return results of `function(*call)` for each of `calls`; see `run_bounded`.
+
+        At most `per_worker` tasks run on a worker at a time.
+        """
         # imported here so that jobs without computation start faster
         from streaming_moments.pipelines.cluster.tasks import run_bounded
 
@@ -92,7 +95,7 @@ class Run:
 
 @dataclass(frozen=True)
 class _InShards:
-    """Progress of tasks of several shards, reported in shards."""
+    """Reports progress as a number of shards, although each task examines several."""
 
     progress: StepProgress
     each: int

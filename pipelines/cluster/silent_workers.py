@@ -14,10 +14,11 @@ ANSWER_SECONDS = 120.0
 
 
 def restart_silent(client: Client) -> None:
-    """Restart workers that were silent for long, as Dask does after `worker-ttl`, 5 minutes.
+    """Restart workers that have been silent for half of `ANSWER_SECONDS`.
 
-    The scheduler uses its own clock, because the clock of the client may differ. If the last
-    contact of a worker is in the future, the clock of the scheduler was set back after it.
+    Dask itself would do so only after its `worker-ttl` of 5 minutes. The clock of the scheduler
+    measures the silence, because the clock of the client may differ. The last contact of a worker
+    may lie in the future, if the clock of the scheduler was set back since.
     """
     seconds = ANSWER_SECONDS / 2
 
@@ -27,7 +28,7 @@ def restart_silent(client: Client) -> None:
 
         workers, now = dask_scheduler.workers.values(), time()
         silent = [one.address for one in workers if abs(now - one.last_seen) > seconds]
-        # workers whose nanny is silent, too, are removed without a restart
+        # ignore a nanny that is silent, too: its worker is removed without a restart
         with suppress(TimeoutError):
             await dask_scheduler.restart_workers(
                 silent, wait_for_workers=False, stimulus_id="streaming-moments-silent"
@@ -37,7 +38,7 @@ def restart_silent(client: Client) -> None:
 
 
 def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any) -> Any:
-    """Return the answers of workers; restart silent workers, and ask the others again."""
+    """Return the answers of workers; if some are silent, restart them and ask the others again."""
     for last in (False, True):
         try:
             return ask(*asked, **named, callback_timeout=ANSWER_SECONDS)
@@ -45,7 +46,7 @@ def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any)
             restart_silent(client)
         except OSError:
             if last:
-                raise  # at the first attempt, the error may come from a worker that died meanwhile
+                raise  # the first time, ask again, because a worker may have died meanwhile
     raise WorkersLost(
         f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds. See the "
         "logs of the workers, stop the one that hangs, and run the job again; all commits so "

@@ -25,12 +25,13 @@ from streaming_moments.pipelines.cluster.worker_loss import (
 )
 from streaming_moments.pipelines.cluster.worker_rpc import place_stranded
 
-_BEGUN = ("waiting", "fetch", "flight", "ready")  # states of the tasks of a worker
+# States of tasks that a worker has received, but does not run yet.
+_BEGUN = ("waiting", "fetch", "flight", "ready")
 
 
 @dataclass(frozen=True)
 class FinishedTasks:
-    """Futures in the order in which they finish; fails if the cluster loses its workers."""
+    """Returns futures in the order in which they finish, unless the cluster loses its workers."""
 
     cluster: Cluster
     _finished: SimpleQueue[Future[Any]] = field(default_factory=SimpleQueue)
@@ -38,7 +39,8 @@ class FinishedTasks:
     def add(self, future: Future[Any]) -> None:
         """Add a future."""
 
-        # callbacks of Dask run in another thread, which may be late
+        # Wait in the loop of the client, because callbacks of Dask run in another thread, which may
+        # be late.
         async def wait() -> None:
             with suppress(CancelledError):
                 await future.exception()
@@ -51,7 +53,7 @@ class FinishedTasks:
         """Return the next future that finishes or fails.
 
         Raises WorkersLost if no worker ran anything within the timeout of the cluster, because
-        there was none or Dask paused all. Raises SchedulerLost if the scheduler is gone.
+        there was no worker or Dask paused all workers. Raises SchedulerLost if the scheduler died.
         """
         patience = _Patience(self.cluster)
         while True:
@@ -63,7 +65,7 @@ class FinishedTasks:
 
 @dataclass
 class _Patience:
-    """Seconds since a worker last ran a task."""
+    """Measures how long no worker has run a task, and raises an error after the timeout."""
 
     cluster: Cluster
     seen: float = field(default_factory=time.monotonic)
@@ -94,13 +96,14 @@ def _at_work(worker: Mapping[str, Any], some_paused: bool) -> bool:
     tasks = worker["metrics"].get("task_counts", {})
     if tasks.get("executing"):
         return True  # a paused worker finishes its running tasks
-    # an idle worker may have no tasks because a paused worker holds all that remain
+    # While some workers are paused, an idle worker is not at work: a paused worker may hold all
+    # remaining tasks.
     there = not some_paused or any(tasks.get(state) for state in _BEGUN)
     return bool(there and worker["status"] == "running")
 
 
 def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any:
-    """Return the result of a task, or with `keep` its future; raise its exception.
+    """Return the result of a task, or with `keep` its future; return its exception if it failed.
 
     Raises WorkersLost and SchedulerLost as in `FinishedTasks.next`.
     """
@@ -108,8 +111,8 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            # the future itself shows that its task succeeded, so do not wait for the loop of the
-            # client
+            # Skip this if the future itself shows that its task succeeded, because the call waits
+            # for the loop of the client.
             if future.status != "finished":
                 failure = _asked(cluster, future.exception, wait)
                 if failure is not None:
@@ -118,17 +121,18 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
                 return future
             return _asked(cluster, future.result, wait)
         except CancelledError as error:
-            # no one waits for a task that we cancelled
+            # this job does not wait for tasks that it cancelled, so the scheduler lost the task
             raise SchedulerLost(cluster.address) from error
         except TimeoutError:
             patience.look()
             wait *= 2  # a large result takes longer to fetch
             if future.done() and time.monotonic() - begun >= silent_workers.ANSWER_SECONDS:
-                # the worker that made it hangs, so let another one make it again
+                # the worker with the result hangs, so another worker has to compute it again
                 silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:
-            # the worker with the result died, and then the task failed when it ran again
+            # If the worker with the result died, and the task failed when it ran again, the loop
+            # returns the exception of the task.
             if future.status != "error":
                 raise
 
@@ -136,8 +140,8 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
 def _asked(cluster: Cluster, ask: Callable[[], Any], seconds: float) -> Any:
     """Return what a future reports within this many seconds.
 
-    The coroutine runs in the loop of the client. Dask would create it before waiting for it, and
-    Ctrl-C in between would print that it was never awaited.
+    `ask` is called in the loop of the client. If it were called here, Ctrl-C before the wait would
+    print that its coroutine was never awaited.
     """
 
     async def answer() -> Any:
@@ -152,7 +156,7 @@ def result_of(cluster: Cluster, future: Future[Any], step: str, keep: bool = Fal
 
 
 def task_key(step: str) -> str:
-    """Key of a task of a step; dashboards of Dask show and count tasks by the words of the step.
+    """Return a key for a task; dashboards of Dask group tasks by the words of their step.
 
     Examples
     --------
@@ -161,7 +165,7 @@ def task_key(step: str) -> str:
     ('polishing', 'topic-rows')
     """
     words = re.findall("[a-z]+", step.partition(",")[0].lower())
-    # The last part begins with 0: Dask would take a part of letters alone for another word of the
+    # Begin the last part with 0, because Dask would take a part of only letters for a word of the
     # step.
     return "-".join([*words, f"0{uuid4().hex}"])
 
@@ -179,8 +183,8 @@ def run_bounded(
 
     With `keep` the results stay on the workers and their futures are returned. Raises the
     exception of the first failing task; the other tasks are cancelled. Raises WorkersLost if
-    the cluster has no workers, or the task kills them. Raises SchedulerLost if the scheduler is
-    gone.
+    the cluster has no workers, or if a task kills its workers. Raises SchedulerLost if the
+    scheduler died.
     """
     results: list[Any] = [None] * len(calls)
     with closing(

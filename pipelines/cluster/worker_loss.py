@@ -10,7 +10,7 @@ WORKER_TIMEOUT = 300.0
 
 
 class WorkersLost(StreamingMomentsError):
-    """The cluster cannot do the work: no worker is ready, or a task kills them."""
+    """The cluster cannot do the work: no worker is ready, or a task kills every worker."""
 
 
 MORE_MEMORY = remedy(

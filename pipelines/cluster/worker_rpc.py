@@ -1,4 +1,4 @@
-"""Calls to workers and the scheduler outside their tasks."""
+"""Calls to workers and the scheduler outside of tasks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def ask_workers(
     """Run a function on each worker, and return its result or exception by worker address.
 
     Restarts a worker that the scheduler has not heard from meanwhile, and treats it as dead: others
-    run its tasks again. The remaining workers are asked again, so the function may run twice. It
-    gets `dask_worker` if it has such an argument. Raises WorkersLost if a live worker does not
-    answer.
+    run its tasks again. The remaining workers are asked again, so the function may run twice. The
+    function gets `dask_worker` if it has such an argument. Raises WorkersLost if a live worker does
+    not answer.
     """
     answers: dict[str, Any] = answered(
         client, client.run, function, *asked, workers=workers, on_error="return"
@@ -32,7 +32,7 @@ def ask_workers(
 def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
     """Set up an idempotent plugin on all workers, and on those that join later."""
 
-    # awaited in the loop of the client, so that it can be cancelled
+    # await the call in the loop of the client, so that a timeout can cancel it
     async def register() -> Any:
         return await client.register_plugin(plugin)
 
@@ -40,7 +40,7 @@ def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
 
 
 def place_stranded(client: Client) -> None:
-    """Let tasks that were placed on dead workers run elsewhere, if they may.
+    """Let tasks that were placed on dead workers run on other workers, if the tasks allow this.
 
     Without any worker, Dask reserves a task for the address it was placed on, even with
     `allow_other_workers`. It does not offer the task to new workers, which have other addresses.
@@ -57,7 +57,7 @@ def place_stranded(client: Client) -> None:
 
 
 def deaths_of(client: Client, futures: Iterable[Future[Any]]) -> dict[Any, int]:
-    """Return how many workers have died that were assigned each task, by its key."""
+    """Return, by the key of each task, how many workers have died to which it was assigned."""
     keys = [future.key for future in futures]
 
     # nested, so that Dask sends its code

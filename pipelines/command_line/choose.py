@@ -51,9 +51,9 @@ def choose(data: str | None, want: str | None, json_output: bool) -> None:
 
 
 def _asked(question: str, answers: Mapping[str, str], flag: str) -> str:
-    """Ask the user and return the answer; raise InvalidInput if no terminal is there."""
+    """Ask the user and return the answer; raise InvalidInput if there is no terminal."""
     if not sys.stdin.isatty():
-        raise InvalidInput(f"{question} Give {flag} {', '.join(answers)}")
+        raise InvalidInput(f"{question} Give {flag} with one of: {', '.join(answers)}")
     say(question, *(f"  {name:12} {told}" for name, told in answers.items()))
     answer: str = click.prompt(flag.removeprefix("--"), type=OneOf([*answers]))
     return answer

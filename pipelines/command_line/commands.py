@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and where each is."""
+"""The list of all commands, with the folder of the file of each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "site."
         ),
         "merge": ("Add the counts of each OTHER store to STORE; later calls add what has changed."),
-        "pull-model": "Copy a model that HUB has fitted to STORE, which has the same foundation.",
+        "pull-model": "Copy a model of the store HUB to STORE, which has the same foundation.",
     },
     "models": {
         "label": "Name a topic of a model of STORE: TOPIC is shown as TEXT from then on.",
@@ -95,7 +95,8 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "Write a document for each node of the edges in SHARDS: the list of its neighbours."
         ),
         "nightly": (
-            "Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish."
+            "Run the nightly job of CONFIG (TOML): update, check drift, rebase, refit, gates, "
+            "publish."
         ),
         "plan": (
             "Estimate what a store of SHARDS costs: time, memory, disk. Reads a few megabytes."
@@ -114,7 +115,7 @@ _ALIASES = {"show": "topics"}
 
 
 class LateGroup(CommandGroup):
-    """Imports a command at its first use, so that no command waits for imports of others."""
+    """Imports a command at its first use, so that it does not wait for imports of others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_FOLDERS)

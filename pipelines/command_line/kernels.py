@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _DOCUMENTS = 300
 _NODES = 60
-# edge probabilities: between nodes of different communities, and of the same one
+# probability of an edge between nodes of different communities, and of the same community
 _JOINED = (0.1, 0.7)
 
 
@@ -36,7 +36,8 @@ _JOINED = (0.1, 0.7)
 def kernels(json_output: bool) -> None:
     """Compile the kernels now, so that later commands start faster.
 
-    They are stored beside the code, or in NUMBA_CACHE_DIR, for processors of this kind.
+    The compiled kernels are stored beside the code, or in NUMBA_CACHE_DIR. Other machines with the
+    same kind of processor can use them.
     """
     begun = time.monotonic()
     with running(Session()) as run, tempfile.TemporaryDirectory() as folder:
@@ -49,7 +50,7 @@ def kernels(json_output: bool) -> None:
 
 
 def compile_kernels(folder: Path, run: Run) -> None:
-    """Run small corpora of each kind through all code with kernels, to compile these.
+    """Compile the kernels: run small data of each kind through all code that uses them.
 
     Shards and stores are left in `folder`, which must be empty. The kernels are compiled in the
     workers of `run`.
@@ -84,7 +85,7 @@ def compile_kernels(folder: Path, run: Run) -> None:
 
 
 def _compile_kinds(folder: Path, run: Run) -> None:
-    """Count, fit and polish each other kind, and write outputs for its shards."""
+    """Count, fit and polish small data of each other kind, and write outputs for its shards."""
     from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
     from streaming_moments.models.chains import HiddenMarkovModel
     from streaming_moments.models.communities.blockmodel import Blockmodel
@@ -150,7 +151,7 @@ def _compile_kinds(folder: Path, run: Run) -> None:
 
 
 def _add_to_opened(store: MomentStore) -> None:
-    """Add a document to sums, and subtract it; the sums have the form of large sums."""
+    """Add a document to sums and subtract it, which compiles the kernels that large sums use."""
     from streaming_moments.statistics.counts.batch import CountBatch
 
     prepared = store.foundation.prepared(
@@ -164,7 +165,7 @@ def _add_to_opened(store: MomentStore) -> None:
 
 
 def _written(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Shards of texts in two formats, and one of token ids."""
+    """Write shards of texts in two formats, and a shard of token ids; return their paths."""
     draw = random.Random(0)
     words = ["".join(draw.choices("abcdefgh", k=5)) for _ in range(60)]
     parts = [words[:40], words[20:]]

@@ -67,11 +67,11 @@ def nightly(
     shards: tuple[str, ...],
     results: str | None,
 ) -> int:
-    """Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish.
+    """Run the nightly job of CONFIG (TOML): update, check drift, rebase, refit, gates, publish.
 
     The smallest CONFIG has the keys store, shards and output (paths or URLs), and a section
     [refit] with topics = NUMBER. A section [create] makes a store that does not exist yet.
-    With --init, the command writes a folder that a night can run in, prints the next commands
+    With --init, the command writes a folder in which the job can run, prints the next commands
     and ends.
 
     Exit codes beside those of all commands: 0 published, 10 no new data, 11 rejected by a gate.
@@ -79,7 +79,7 @@ def nightly(
     if config is not None and folder is not None and shards:
         raise InvalidInput(f"{config} does not belong to --init; {quoted_pattern('--shards')}")
     if (config is None) == (folder is None):
-        raise InvalidInput("give either CONFIG, or --init FOLDER for a new night")
+        raise InvalidInput("give either CONFIG, or --init FOLDER for a new nightly job")
     if folder is not None:
         write_night_folder(folder, shards, results, datetime.now(UTC).date())
         for pattern in shards:
@@ -112,15 +112,15 @@ def nightly(
             for line in step.values.get("warnings", ()):
                 tell(f"  warning: {line}")
 
-    # with --json nothing else is printed, so that each line is a JSON object
+    # with --json, print nothing else, so that each line is a JSON object
     with running(Session(**asdict(wanted.cluster)), quiet=json_output) as run:
         report = None
         try:
             report = run_nightly(wanted, run.cluster, told, run.progress)
         except Unfinished:
-            raise  # the command has its own exit code for unreadable shards
+            raise  # this error has its own exit code, for unreadable shards
         except StreamingMomentsError as error:
-            # a night has no options, so the error names keys of the configuration file
+            # the nightly job has no options, so the error names keys of the configuration file
             raise InvalidInput(error.said(of_nights)) from error
         finally:
             if pages and report is None:
@@ -156,17 +156,14 @@ def _summary(report: NightReport) -> str:
 
 
 def _nothing(report: NightReport) -> str:
-    """Return how the message begins if no pattern of a night matches a shard; otherwise ""."""
+    """Return how the message begins if no pattern in `shards` matches a shard; otherwise ""."""
     [found] = (step.values for step in report.steps if step.step == "list")
     nothing = found.get("unmatched") and not found["shards"] and not found.get("told")
     return "no pattern of shards matches anything: " if nothing else ""
 
 
 def _warnings(report: NightReport) -> list[str]:
-    """Return why topics may be poor.
-
-    Empty unless this night created a store of documents.
-    """
+    """Return the reasons why topics may be poor, if this night created a store of documents."""
     made = any(step.step == "create" for step in report.steps)
     status = report.status
     return warnings_of(asdict(status)) if made and isinstance(status, Status) else []
@@ -187,8 +184,8 @@ def _next_steps(folder: Path, urls: Sequence[str]) -> list[str]:
     ]
 
 
-# Values that are not printed in the line of a step: each of the first three gets a line of its own,
-# and the others are on the page.
+# Values that are not printed in the line of a step. Those in `_LINES` get lines of their own, and
+# the others are on the page.
 _LINES = frozenset({"told", "warnings", "why"})
 _ELSEWHERE = _LINES | {
     "undecided",
@@ -207,7 +204,7 @@ _COUNTED = {
     "topics": "topic",
     "words": "word",
 }
-# names of values that need other words in a line for people
+# words for people that replace the names of some values
 _SHOWN = {
     "already": "counted before",
     "bad": "left out",
@@ -220,7 +217,7 @@ _SHOWN = {
 
 
 def _line_of(step: StepReport) -> str:
-    """Print a step for people: its results, with the number of items in lists.
+    """Return the line of a step for people: its results, and the number of items in lists.
 
     Examples
     --------
@@ -234,7 +231,7 @@ def _line_of(step: StepReport) -> str:
     told = []
     for name, value in step.values.items():
         found = len(value) if isinstance(value, list | tuple) else value
-        # a share of 0 is a result, so show it
+        # show a share (a float) of 0, because it is a result
         nothing = found is None or found == "" or (found == 0 and not isinstance(found, float))
         if name in _ELSEWHERE or nothing:
             continue

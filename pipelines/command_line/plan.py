@@ -59,12 +59,13 @@ _STEPS = ("create", "update", "refit")
 class Plan:
     """Costs of a corpus.
 
-    costs : measured on this machine
+    costs : costs of single steps, measured on this machine
     memory : memory of one worker
     network : bytes a second that a worker receives
     disk_bytes : bytes of the store on disk
-    merge : the first merge of the store into a hub
-    clusters, updates : by number of workers; updates up to a thousand
+    merge : cost of the first merge of the store into a hub
+    clusters : cost of all steps for several numbers of workers
+    updates : cost of an update for several numbers of workers, up to a thousand
     best : the recommended cluster
     """
 
@@ -80,17 +81,17 @@ class Plan:
 
     @property
     def worker_limit(self) -> int:
-        """Memory limit of a worker in whole MiB; jobs use part of it as their default budget."""
+        """Memory limit that a worker needs; jobs use a part of it as their default budget."""
         return limit_for(self.memory.budget)
 
     @property
     def fits(self) -> bool:
-        """Whether this machine has the memory of a worker."""
+        """Whether this machine has as much memory as a worker needs."""
         return self.worker_limit <= MEMORY_LIMIT
 
     @property
     def segments(self) -> int:
-        """Commits of the first update, on one worker."""
+        """Number of commits of the first update, if one worker runs it."""
         return update_cost(self.job, self.costs, 1, self.memory.budget).groups
 
 
@@ -151,8 +152,8 @@ def plan(
 ) -> None:
     """Estimate what a store of SHARDS costs: time, memory, disk. Reads a few megabytes.
 
-    The first line says whether this machine has the memory. --verbose prints sizes, and times by
-    number of workers.
+    The first line says whether this machine has enough memory. --verbose prints sizes, and times
+    by number of workers.
     """
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
     shape, counting, _ = with_kind(listed, shape, counting, storage_options, json_output)
@@ -226,7 +227,10 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
 
 
 def print_plan(console: Console, made: Plan, details: bool = False) -> None:
-    """Print whether the corpus fits here, time, memory and disk; with `details` all numbers."""
+    """Print whether this machine has enough memory, and the time, memory and disk of the corpus.
+
+    With `details`, print all numbers.
+    """
     job, corpus, memory = made.job, made.job.corpus, made.memory
     reading, threads, best = made.costs.reading, made.costs.threads, made.best
     what = KIND_REPORTS[job.foundation.kind].records
@@ -264,7 +268,7 @@ def _fit_text(made: Plan) -> str:
 
 
 def _print_details(console: Console, made: Plan) -> None:
-    """Print names and values, and a line for each number of workers."""
+    """Print all numbers, and the times for each number of workers."""
     job, corpus, memory = made.job, made.job.corpus, made.memory
     reading, threads = made.costs.reading, made.costs.threads
     rows = [

@@ -60,7 +60,7 @@ _WINDOW = "Days and weights"
 
 
 def _topic_numbers(value: str) -> tuple[int, ...]:
-    """Parse a text such as 2-32, 2-32:5 or 5,10,20 to increasing, distinct numbers of topics."""
+    """Parse a text such as 2-32, 2-32:5 or 5,10,20 into increasing, distinct numbers of topics."""
     numbers: set[int] = set()
     for part in value.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
@@ -79,7 +79,7 @@ def _topic_numbers(value: str) -> tuple[int, ...]:
 
 
 def _alphas(value: str) -> tuple[float | Literal["auto"], ...]:
-    """Parse a text such as auto, 0.1 or 0,0.1,1 to values of alpha0, in their order."""
+    """Parse a text such as auto, 0.1 or 0,0.1,1 into values of alpha0, in the same order."""
     return tuple(map(alpha0_of, value.split(",")))
 
 
@@ -105,7 +105,7 @@ TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numb
 Alphas = functools.partial(Parsed[tuple[float | Literal["auto"], ...]], "alphas", _alphas)
 _DAY = Parsed("day", _day)
 SHARD_URL = Parsed("url", require_no_user)
-# signed URLs are refused, too, because a store is written
+# URL of a store or output. It is also refused if it holds a signature or key.
 STORE_URL = Parsed("url", require_no_secret)
 
 
@@ -113,7 +113,7 @@ STORE_URL = Parsed("url", require_no_secret)
 class Session:
     """Where a command runs, and how it can be watched; fields as in `connect`.
 
-    worker_timeout : the command gives up when it has no worker for so long
+    worker_timeout : the command fails if it has no worker for this long
     dashboard : whether to print the link of Dask's dashboard
     performance_report : HTML file for Dask's own report of the run
     """
@@ -200,7 +200,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for days to use; the command gets them as `window`."""
+    """Add the options for the days whose documents are used; the command gets them as `window`."""
 
     @in_section(_WINDOW, "--since", type=_DAY, help="Use documents from this day on, YYYY-MM-DD.")
     @in_section(
@@ -263,7 +263,7 @@ def running(
 ) -> Iterator[Run]:
     """Yield the run of a job: a cluster, and the progress that it shows unless `quiet`."""
     quiet = quiet or asked_for(QUIET)
-    # read here, because other threads of the command have no click context
+    # ask for the flags here, because other threads of the command have no click context
     heard, details = unheard if quiet else tell, tell if asked_for(DETAILED) else unheard
     require_report(session.performance_report)
     with _placed(session, heard, details) as cluster:
@@ -284,7 +284,7 @@ class JobSetup:
     json_output: bool
 
     def running(self, **more: Any) -> AbstractContextManager[Run]:
-        """Make the run of a job; `tell` as in `Run`."""
+        """Yield the run of the job; `more` are other arguments of `running`."""
         return running(self.session, self.storage_options, self.limits, **more)
 
 
@@ -356,7 +356,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def print_version(store: MomentStore, what: str, json_output: bool) -> None:
-    """Print the change of a store by a command, and its version."""
+    """Print what a command changed in a store, and the new version of the store."""
     if not json_output:
         confirm(f"version {store.version}: {what}")
         return

@@ -1,1 +1,1 @@
-"""Python interface: a store with the client of the caller, and documents in any collection."""
+"""Python interface to stores, for documents in files, lists, frames and Dask collections."""

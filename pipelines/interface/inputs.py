@@ -1,4 +1,4 @@
-"""Convert documents of a caller to shards, with or without files."""
+"""Convert documents of a caller to shards, which are files or partitions of a collection."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.shards import PARTITIONS, Shard
 
-_PILOT = "pilot"  # source of documents that are only sampled
+_PILOT = "pilot"  # name of the source of documents that are sampled but not counted
 _SHOWN = 5
-_LONGEST = 80  # shown characters of texts that are not URLs
+_LONGEST = 80  # a message shows at most this many characters of a text that is not a URL
 
 
 @dataclass(frozen=True)
 class Given:
-    """Shards, with the contents of those that are partitions.
+    """Shards that the caller gave, with the documents of partitions.
 
-    parts : partitions of all shards, or empty
-    own_index : index of pandas or Dask
+    parts : the partition of each shard, or empty if the shards are files
+    own_index : index of the caller's documents, if these are a frame or series
     """
 
     shards: Sequence[Shard]
@@ -53,12 +53,12 @@ class Given:
 
     @classmethod
     def of(cls, parts: Sequence[Held | Lazy], own_index: OwnIndex | None = None) -> Given:
-        """URLs of the partitions."""
+        """Return partitions together with their shards."""
         return cls([part.shard for part in parts], tuple(parts), own_index)
 
     @classmethod
     def joined(cls, several: Iterator[Given]) -> Given:
-        """Return all parts as one; raises InvalidInput without documents."""
+        """Join several groups of shards into one; raises InvalidInput without documents."""
         listed = list(several)
         if len(listed) == 1:
             return listed[0]
@@ -67,14 +67,14 @@ class Given:
         return cls.of([part for one in listed for part in one.parts], listed[0].own_index)
 
     def labelled(self, result: TransformResult) -> TransformResult:
-        """Return the result of a transform with the index of the caller."""
+        """Return the result of a transform with the index of the caller's documents."""
         if self.own_index is not None or not all(isinstance(one, Held) for one in self.parts):
             return replace(result, own_index=self.own_index)
         called = [name for one in self.parts if isinstance(one, Held) for name in one.called]
         return replace(result, own_index=Whole.of_values(called) if called else None)
 
     def on(self, run: Run) -> Run:
-        """Return the run with a client that sends partitions to their tasks."""
+        """Return the run with a client that sends partitions to the tasks that read them."""
         if not self.parts:
             return run
         partitions = cast("Mapping[str, Partition]", {one.shard.url: one for one in self.parts})
@@ -82,7 +82,7 @@ class Given:
         return replace(run, cluster=replace(run.cluster, client=cast("Client", bringing)))
 
     def uncounted(self, ledger: Ledger) -> Sequence[Shard]:
-        """Return the shards without counted partitions.
+        """Return the shards, without partitions that are already counted.
 
         Raises InvalidInput for partitions that were counted with other content.
         """
@@ -172,7 +172,7 @@ def given_as(
 def require_same_cut(source: str, by: Period | None, ledger: Ledger) -> None:
     """Raise InvalidInput if partitions of a source were cut in another way when they were counted.
 
-    They would be counted twice.
+    Otherwise their documents would be counted twice.
     """
     for url in ledger.under(f"{source_url(source)}/"):
         first = period_of(url)
@@ -205,7 +205,7 @@ def require_cut(documents: Any, source: str | None, fields: Fields, by: Period) 
 
 
 def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
-    """Index of a frame or series of pandas or Dask; None for other types."""
+    """Return the index of a frame or series of pandas or Dask; None for other types."""
     import pandas as pd
 
     lazy = is_dask_collection(documents) and hasattr(documents, "divisions")
@@ -220,7 +220,7 @@ def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
             f"{of_number(len(own), 'document')}, so a join by it would multiply rows; give "
             "documents.reset_index(drop=True), or id_column"
         )
-    # a row without an id is named by its position
+    # use no index if a row has no id, because that row is named by its position
     known = fields.id is None or bool(own.notna().all())
     return Whole(own if isinstance(own, pd.Index) else pd.Index(own)) if known else None
 
@@ -265,7 +265,7 @@ def with_urls(documents: Any) -> Any:
 
 
 def name_of_sampled(documents: Any) -> str | None:
-    """Return a name for documents that are only sampled; None if they may be URLs."""
+    """Return a source name for documents that are only sampled; None if they may be URLs."""
     documents = with_urls(documents)
     listed = [documents] if isinstance(documents, str) else documents
     if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, Shard)) for one in listed):

@@ -55,21 +55,21 @@ def create_store(
     url : str or path
         fsspec URL or local path that does not exist yet.
     documents, source
-        As in `Store`; the first 128 MiB of an iterable. An iterable that can be read only once is
-        refused. None with `like`.
+        As in `Store`. Only the first 128 MiB of an iterable are sampled. An iterable that can be
+        read only once is refused. Give no documents with `like`.
     like : str or Store, optional
-        A store, its URL, or a file by `Store.foundation`: the new store counts the same words by
-        the same rules, so that the two add up. Of the other arguments it takes the format and
-        columns of `counting`, and `storage_options`.
+        A store, its URL, or a file that `Store.foundation` wrote. The new store counts the same
+        words by the same rules, so that the counts of both stores can be added up. Leave out all
+        other arguments that define a store, except the format and columns of `counting`.
     client, memory, verbose
         As in `Store.update`.
     max_topics : int, optional
         Largest number of topics that the store separates well; by default 32, or as many as there
         are core words.
     tokeniser : str or callable, optional
-        What cuts texts into words, in place of that of `counting`: a name as `create --tokeniser`
-        takes it, or a function from str to a list of str. Workers import the function by its
-        name. Its attribute `version` marks it as a tokeniser, and is part of the store.
+        Tokeniser to use instead of that of `counting`: a name as for `create --tokeniser`, or a
+        function from str to a list of str. Workers import the function by its name. Its attribute
+        `version` marks it as a tokeniser, and is part of the store.
     shape : KindOptions
         Kind of data, documents by default, with the columns of views or symbols:
         `KindOptions("views", "title:text,author,year")`, `KindOptions("sequences", "steps")`.
@@ -151,7 +151,7 @@ def open_store(
     version: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Store:
-    """Open a store at a version, by default the latest; -2 is the one before it.
+    """Open a store at a version, by default the latest; -2 is the version before the latest.
 
     Errors as in `MomentStore.open`.
 

@@ -1,4 +1,4 @@
-"""SharesByOrigin: shares of topics by the origins of a hub, as table."""
+"""SharesByOrigin: shares of topics in the documents of each origin of a hub, as a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class SharesByOrigin:
     Parameters
     ----------
     origins : tuple of OriginShares
-        The own documents of the store first, with an empty name.
+        Shares of each origin. The first entry, with an empty name, is for the documents that the
+        store counted itself.
     names : tuple of str
         The label of each of k topics, or its two top words.
     """
@@ -32,7 +33,7 @@ class SharesByOrigin:
 
     @classmethod
     def of(cls, store: MomentStore, topics: Topics, name: str | None) -> SharesByOrigin:
-        """Compute shares of topics of a stored model; arguments and errors as in `Store`."""
+        """Compute the shares of topics of a stored model; arguments and errors as in `Store`."""
         counted = store_counting(store, model_called(store.commit, name), topics.model)
         return cls(shares_by_origin(counted, topics.model), tuple(topics.names))
 
@@ -44,7 +45,7 @@ class SharesByOrigin:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """(origins, k) float64 shares of the tokens of each origin."""
+        """(origins, k) float64 share of each topic among the tokens of each origin."""
         return np.array([one.shares for one in self.origins]).reshape(-1, len(self.names))
 
     @property

@@ -27,17 +27,17 @@ class Partition(Protocol):
 
     @property
     def shard(self) -> Shard:
-        """Record of the part in a ledger."""
+        """Shard under which a ledger records the partition."""
 
     def content(self, client: Client) -> Future[Any]:
-        """Documents of the part as `Encoded`, or the `ShardError` of a bad partition."""
+        """Future of the documents as `Encoded`, or of the `ShardError` of a bad partition."""
 
 
 @dataclass(frozen=True)
 class BringingClient:
     """Client that sends the contents of partitions to the process of each task that reads them.
 
-    `partitions` are by the URL of the shard; `client` does everything else.
+    `partitions` maps the URL of a shard to its partition. All other calls go to `client`.
     """
 
     client: Client
@@ -47,7 +47,7 @@ class BringingClient:
         return getattr(self.client, name)
 
     def submit(self, function: Callable[..., Any], *args: Any, **how: Any) -> Future[Any]:
-        """Submit a task, as `distributed.Client.submit`."""
+        """Submit a task, together with the contents of the partitions that it reads."""
         urls = dict.fromkeys(shard.url for arg in args for shard in _shards_in(arg))
         contents = {
             url: self.partitions[url].content(self.client) for url in urls if url in self.partitions
@@ -60,7 +60,7 @@ class BringingClient:
 def with_contents(
     contents: Mapping[str, Encoded | ShardError], function: Callable[..., Any], *args: Any
 ) -> Any:
-    """Call a function that reads shards from the memory of this process."""
+    """Put contents into the memory of this process, and call a function that reads them."""
     held: dict[str, bytes] = {}
     for url, content in contents.items():
         if isinstance(content, ShardError):
@@ -99,7 +99,7 @@ def _shards_in(arg: Any) -> Sequence[Shard]:
 
 
 def _placed(arg: Any, places: Mapping[str, Shard]) -> Any:
-    """Argument of a task, whose partitions are read from the memory of the worker."""
+    """Return the argument of a task, with shards that are read from the memory of the worker."""
     if isinstance(arg, Shard):
         return places.get(arg.url, arg)
     if isinstance(arg, Bundle):

@@ -1,6 +1,7 @@
 """Partitions: documents given as Python values, as shards with a name and a content hash.
 
-The caller cuts an iterable, one window at a time; a Dask collection stays where it is.
+The process of the caller cuts an iterable into partitions, a few (a window) at a time. The
+partitions of a Dask collection stay on the workers.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.shards import PARTITIONS, Shard
 
-_CUT_BYTES = 4 << 20  # bytes of a partition of an iterable; Dask warns of larger messages
-_WINDOW = 32  # partitions of an iterable that the caller holds at a time
-_KEPT_SHARE = 4  # share of the memory of the workers for encoded content
+# An iterable is cut into partitions of about this many bytes, because Dask warns of larger
+# messages.
+_CUT_BYTES = 4 << 20
+_WINDOW = 32  # most partitions of an iterable in memory at a time
+_KEPT_SHARE = 4  # the memory of the workers, divided by this, may hold encoded content
 _PERIOD = re.compile(r"/(\d{4}-\d{2}-\d{2})-\d{5}\.jsonl$")
-# bytes assumed for a partition of unknown size; large, because a task then gets only one
+# Bytes assumed for a partition of unknown size. A task then gets only one such partition.
 _UNKNOWN_BYTES = 32 << 20
 
 
@@ -47,7 +50,7 @@ _UNKNOWN_BYTES = 32 << 20
 class Held:
     """Partition of an iterable, with its content in the process of the caller.
 
-    shard : record in a ledger
+    shard : shard under which a ledger records the partition
     called : name of each document, if the caller gave names
     """
 
@@ -61,7 +64,7 @@ class Held:
         return self.documents.mark
 
     def content(self, client: Client) -> Future[Any]:
-        """Content as a task, which Dask can run again if its worker dies."""
+        """Return the content as the result of a task, which Dask repeats if its worker dies."""
         return client.submit(
             _itself, self.documents, pure=False, key=task_key("holding partitions")
         )
@@ -69,12 +72,12 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class Lazy:
-    """Partition of a Dask collection, computed where Dask computes it.
+    """Partition of a Dask collection, which is computed on a worker.
 
-    shard : record in a ledger; its size is 32 MiB until it is known
+    shard : shard under which a ledger records it; its size is 32 MiB until it is known
     fields : fields of the documents to read
     mark : fingerprint of the content, once it is known
-    kept : content, if the workers have room for it until it is read
+    kept : content, if it stays in the memory of a worker until it is read
     """
 
     shard: Shard
@@ -84,7 +87,7 @@ class Lazy:
     kept: Future[Any] | None = field(default=None, repr=False)
 
     def content(self, client: Client) -> Future[Any]:
-        """Content: from memory, or computed once more."""
+        """Return the content, from the memory of a worker or computed again."""
         if self.kept is not None and self.kept.status != "cancelled":
             return self.kept
         part = client.compute(self.part) if isinstance(self.part, Delayed) else self.part
@@ -107,7 +110,7 @@ def is_collection(documents: object) -> bool:
 
 
 def collected(documents: Any, source: str, fields: Fields) -> list[Lazy]:
-    """Return the partitions of a Dask collection, in order, before any computation.
+    """Return the partitions of a Dask collection, in order, without computing them.
 
     Raises InvalidInput for a collection without partitions, such as an array.
     """
@@ -128,9 +131,10 @@ def collected(documents: Any, source: str, fields: Fields) -> list[Lazy]:
 def windows(
     documents: Any, source: str, fields: Fields, by: Period | None = None
 ) -> Iterator[list[Held]]:
-    """Yield partitions of an iterable, some at a time; the same documents give the same bounds.
+    """Yield partitions of an iterable, some at a time; equal documents are cut at the same places.
 
-    With `by`, a partition has documents of one day, week or month, and its URL the first day of it.
+    With `by`, a partition has documents of one day, week or month. Its URL contains the first day
+    of this period.
 
     Raises InvalidInput for anything but an iterable of documents. Raises ShardError as `lines_of`
     does, or for an id that occurs twice.
@@ -163,10 +167,10 @@ def windows(
 def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[Lazy]:
     """Return the partitions that are not empty, each with the mark (hash) of its content.
 
-    Each is encoded once, where it is. The encoded content stays there if it fits into a quarter of
-    the memory of the workers. The rest is encoded again when it is counted. With `keep_going` a bad
-    partition is no error here, but where it is read. Raises InvalidInput for an id that occurs
-    twice.
+    A worker encodes each partition once. Encoded contents stay on the workers as long as they fit
+    into a quarter of the memory of the workers. Other partitions are encoded again when they are
+    counted. With `keep_going`, a bad partition raises its error only when it is read. Raises
+    InvalidInput for an id that occurs twice.
     """
     cluster = run.cluster
     room = cluster.memory * cluster.workers // _KEPT_SHARE
@@ -226,7 +230,7 @@ def _itself(documents: Encoded) -> Encoded:
 
 
 def _encoded(documents: Any, fields: Fields, url: str) -> Encoded | ShardError:
-    # returned and not raised, because the caller decides whether it is an error
+    # return the error, because the caller decides whether to raise it
     try:
         return encoded(documents, fields, url)
     except ShardError as error:
@@ -252,7 +256,7 @@ def _cut(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 def _cut_by(lines: Iterable[Line], by: Period, url: str) -> Iterator[tuple[str, list[Line]]]:
-    """Cut lines into partitions of one period each; yield the place and the lines of each.
+    """Cut lines into partitions of one period each; yield the name and the lines of each.
 
     Large partitions are yielded early, so that memory never holds all lines.
     """
@@ -315,7 +319,7 @@ def source_url(source: str) -> str:
 
 
 def period_of(url: str) -> date | None:
-    """First day of the period of a partition, by its URL; None if it was not cut by periods.
+    """Return the first day of the period in the URL of a partition; None if it names no period.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
 
     Every model calls its number of topics or states `n_topics`.
 
-    Raises InvalidInput for an unknown, missing or refused option; the message lists the options.
+    Raises InvalidInput for an unknown, missing or invalid option; the message lists the options.
     """
     known = {argument_of(one.name): one for one in fields(model.Options)}
     unknown = [name for name in given if name not in known]
@@ -61,7 +61,7 @@ def argument_of(option: str) -> str:
 
 
 def require_idle(model: Model, given: Mapping[str, object]) -> None:
-    """Refuse arguments that apply to documents only; the InvalidInput names them."""
+    """Raise InvalidInput if arguments are given that apply to documents only."""
     if idle := [name for name, value in given.items() if value]:
         raise InvalidInput(f"the model is of type {model.name}; leave out {', '.join(idle)}")
 
@@ -75,9 +75,9 @@ def read_by(
     name: str,
     replace: bool,
 ) -> Written | TransformResult:
-    """Write the output of a model without topics for shards; errors as in its job.
+    """Write what a model without topics finds in shards; errors as in its job.
 
-    `name` is that of the model. Raises InvalidInput for shards that such a model cannot read.
+    `name` is the name of the model. Raises InvalidInput for shards that this model cannot read.
     """
     made = output_of(model.name)
     method = next(iter(made.methods), "")

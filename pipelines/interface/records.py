@@ -26,10 +26,10 @@ _TAKEN_AS_LISTS = "a list, an (id, list) pair, or a mapping with the list"
 class Fields:
     """Fields of a record to read; each is a column or a key.
 
-    id : identifies the record within a call; it is the first of an (id, text) pair
-    columns : columns that a store of another kind or of a table counts, instead of a text
-    named : whether the line contains the id, under `id_key`. Without `id`, frames and series of
-        pandas use their index
+    id : field that identifies the record within a call; in an (id, text) pair, the first item
+    columns : columns that are counted instead of a text, by a store of another kind or of a table
+    named : whether the line contains the id, under `id_key`. If `id` is None, the index of a frame
+        or series of pandas is the id
     """
 
     text: str = "text"
@@ -127,8 +127,9 @@ def lines_of(documents: Any, fields: Fields, name: str) -> Iterator[Line]:
     r"""Yield the lines of documents, one after the other.
 
     Documents are texts, (id, text) pairs or mappings, a frame of pandas, or a table or record batch
-    of Arrow. `name` is that of the partition or source. Raises ShardError with the place, from 1,
-    for a bad record, text or date, a missing column, or no documents at all.
+    of Arrow. `name` is the name of the partition or source. Raises ShardError for a bad record,
+    text or date, a missing column, or no documents at all. The error gives the place of the
+    document, counted from 1.
 
     Examples
     --------
@@ -208,7 +209,7 @@ def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
 
 
 def _columns(documents: Any) -> list[str] | None:
-    """Names of the columns of a table or frame; None for other types."""
+    """Return the names of the columns of a table or frame; None for other types."""
     if isinstance(documents, _TABLES):
         return list(documents.column_names)
     if hasattr(documents, "columns") and hasattr(documents, "itertuples"):
@@ -271,7 +272,7 @@ def _line(
 
 
 def _plain(value: Any, column: str, name: str, where: str) -> Any:
-    """Value of a column in JSON; None for a missing one."""
+    """Return the value of a column for JSON; None if it is missing."""
     if isinstance(value, np.datetime64) and not np.isnat(value):
         value = _time(value)
     elif isinstance(value, np.ndarray) and value.dtype.kind == "M" and value.ndim:
@@ -298,7 +299,7 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is missing, also by pandas.NA, for which pandas is not imported."""
+    """Whether a value is missing; this recognises pandas.NA without importing pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(value != value)
@@ -313,7 +314,7 @@ def _time(value: np.datetime64) -> Any:
 
 
 def _hash_of(known: Any) -> int:
-    # with the type, because 1 and "1" are different ids
+    # hash the type, too, because 1 and "1" are different ids
     digest = hashlib.blake2b(f"{type(known).__name__} {known}".encode(errors="replace"))
     return int.from_bytes(digest.digest()[:8], "little")
 

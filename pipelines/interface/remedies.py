@@ -1,4 +1,4 @@
-"""Remedies of stores in Python: arguments and methods in place of options and commands."""
+"""Remedies in Python: messages name arguments and methods instead of options and commands."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from streaming_moments.pipelines.interface.reading import argument_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.printing.remedies import ANY, of_commands
 
-# Arguments of the methods of a store, for which commands have options. A remedy gives those of
-# `_SWITCHES` the value True.
+# Arguments of the methods of a store, for which commands have options. In a remedy, arguments of
+# `_SWITCHES` have the value True.
 METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "update": (
@@ -87,9 +87,9 @@ def _named() -> Mapping[str, str]:
         for one in arguments:
             value = "True" if one in _SWITCHES else "{}"
             named[f"{name}.{one}"] = f"{name}({argument_of(one)}={value})"
-    # the remedy gives a name, because without one the model is returned and not saved in the store
+    # give a name in the remedy, because without a name the model is not saved in the store
     named["refit"] = "store.refit(..., name='first')"
-    # `update` returns a new store; without it the caller still has the empty one
+    # assign the new store that `update` returns, because the old variable still has the empty one
     named["update"] = "store = store.update(...)"
     return named
 

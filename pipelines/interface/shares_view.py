@@ -1,4 +1,4 @@
-"""SharesOverTime: shares of topics by day, week or month, as table and plot."""
+"""SharesOverTime: shares of topics by day, week or month, as a table or a plot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SharesOverTime:
     Parameters
     ----------
     periods : tuple of PeriodShares
-        The earliest first.
+        Shares of each period, the earliest first.
     names : tuple of str
         The label of each of k topics, or its two top words.
     """
@@ -44,7 +44,7 @@ class SharesOverTime:
         by: Period,
         origin: str | None = None,
     ) -> SharesOverTime:
-        """Compute shares of topics of a stored model; arguments and errors as in `Store`."""
+        """Compute the shares of topics of a stored model; arguments and errors as in `Store`."""
         counted = store_counting(store, model_called(store.commit, name), topics.model)
         counted = counted if origin is None else only_of(counted, origin)
         return cls(shares_over_time(counted, topics.model, by), tuple(topics.names))
@@ -61,7 +61,7 @@ class SharesOverTime:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """(periods, k) float64 shares of the tokens of each period."""
+        """(periods, k) float64 share of each topic among the tokens of each period."""
         return np.array([one.shares for one in self.periods]).reshape(-1, len(self.names))
 
     @property

@@ -1,4 +1,4 @@
-"""Store: statistics in one place; its methods are the jobs."""
+"""Store: counted statistics in one place; its methods run the jobs on them."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ class Store:
     one; frames and series of pandas; tables, record batches and readers of Arrow; a `dask.bag`, a
     `dask.dataframe`, or a list of delayed objects or futures. A collection is counted by partition.
     Each partition counts once, by the name of the source, its number and the hash of its content.
-    The same call continues after a stop. A Dask collection stays on its workers, and may be
-    computed twice if it is not persisted.
+    After an interruption, the same call continues. A Dask collection stays on its workers, and may
+    be computed twice if it is not persisted.
 
     Parameters
     ----------
@@ -125,12 +125,12 @@ class Store:
 
     @property
     def outside_share(self) -> float | None:
-        """Share of all read tokens outside the vocabulary; None without tokens."""
+        """Share of the tokens of counted documents outside the vocabulary; None without tokens."""
         return share_outside(self.snapshot)
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Languages of documents whose stop words are not counted; InvalidInput for other kinds."""
+        """Languages whose stop words are not counted; InvalidInput for a store of another kind."""
         _ = self.snapshot.counts
         policy = self.snapshot.policy
         return () if policy is None else policy.languages
@@ -139,7 +139,8 @@ class Store:
     def advice(self) -> tuple[str, ...]:
         """Sentences on what would improve models: more documents, or a lower `outside_share`.
 
-        Empty from 1,000 effective documents on, with a share below 5%.
+        Empty if the effective number of documents is at least 1,000 and `outside_share` is below
+        5%.
         """
         return warnings_on(self.snapshot, self.outside_share, of_stores)
 
@@ -166,11 +167,11 @@ class Store:
         Parameters
         ----------
         documents, source
-            As in the class. An iterable above 128 MiB needs several commits.
+            As described for the class. An iterable above 128 MiB needs several commits.
         by : {"day", "week", "month"}, optional
-            Cut an iterable with dates into these periods, each with a partition of its own, so that
-            shares over time and ranges of days have them. Later calls with more periods count
-            these only.
+            Cut an iterable with dates into partitions of one such period each, so that shares over
+            time and ranges of days can use these periods. A later call with more periods counts
+            only the new periods.
         client : distributed.Client, optional
             Where to count; by default threads of this process.
         id_column : str, optional
@@ -182,18 +183,19 @@ class Store:
         verbose : int
             1 prints a line for each step, with its seconds; 0 prints none.
         compact_after : int
-            Merge segments when this many have about one size, so that a refit reads few; 0: never.
+            Merge segments once this many have about the same size, so that a refit reads fewer
+            files; 0: never.
 
         Raises
         ------
         InvalidInput
             `compact_after` is negative, documents have another type or no source, partitions or
-            shards were counted with other content, or an id occurs twice. Missing partitions that
-            were counted before raise it after all others are counted.
+            shards were counted with other content, or an id occurs twice. If partitions are missing
+            that were counted before, it is raised after all others are counted.
         ShardError
             A document is not a text, or a shard is unreadable; the message names the place.
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
-            As `pipelines.update`.
+            As in `pipelines.update`.
         """
         if compact_after < 0:
             raise InvalidInput(f"compact_after is {compact_after}; give at least 0")
@@ -237,7 +239,7 @@ class Store:
     ) -> Store:
         """Subtract counted documents in one commit; give the documents as they were counted.
 
-        Updates and nights skip them from then on, by name and by content.
+        Later updates and nightly jobs skip these documents, by name and by content.
 
         Parameters
         ----------
@@ -246,7 +248,8 @@ class Store:
         origin : str, optional
             Subtract all that `merge` copied from this origin, instead of documents.
         allow_again : bool
-            Let updates count them again; also accepts documents that are forgotten already.
+            Let updates count the documents again; also accepts documents that are forgotten
+            already.
 
         Raises
         ------
@@ -276,7 +279,7 @@ class Store:
         memory: int | None = None,
         verbose: int | bool = 0,
     ) -> Store:
-        """Tell the store that counted shards have moved; updates then know their new names.
+        """Record that counted shards have moved, so that updates do not count them again.
 
         Reads no shard, and changes no statistics.
 
@@ -285,14 +288,14 @@ class Store:
         old, new : str
             Path or URL of a file, or of a folder, before and after the move.
         copies : bool
-            Rename shards as well whose file is still at the old place.
+            Also rename shards whose files are still at the old place.
         client, memory, verbose
             As in `update`.
 
         Raises
         ------
         InvalidInput, BoundExceeded, StoreError
-            As `pipelines.rename`.
+            As in `pipelines.rename`.
         """
         at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         with self._running(client, memory, verbose) as run:
@@ -311,23 +314,25 @@ class Store:
         memory: int | None = None,
         verbose: int | bool = 0,
     ) -> Store:
-        """Add the statistics of other stores on the same foundation, without their documents.
+        """Add the statistics of other stores with the same foundation, without their documents.
 
-        The sum is bit for bit that of one store that counted all their documents. A later call
-        adds only later changes.
+        The sum equals, bit for bit, that of a single store that counted all the documents. A later
+        call adds only what has changed in the other stores since.
 
         Parameters
         ----------
         others : str or Store
-            Stores, or their URLs, made by `create_store(like=...)`; they are only read.
+            Stores, or their URLs, made by `create_store(like=...)`; they do not change.
         name : str, optional
-            Name of the origin of a single store; by default as before, or by its URL.
+            Name of the origin, if one store is merged; by default its earlier name, or one from its
+            URL.
         unique : bool
-            Leave out segments of others whose documents are all counted here, by content.
+            Leave out a segment of another store if this store counts the contents of all its shards
+            already.
         least_documents : int
-            Refuse a new store of fewer documents, and new segments of fewer.
+            Refuse a new store, or a new segment, with fewer documents than this.
         include_forgotten : bool
-            Also count documents that were forgotten or purged here, and a store that was purged.
+            Also count shards and origins that were forgotten in this store or purged from it.
         compact_after, client, memory, verbose
             As in `update`.
 
@@ -336,9 +341,9 @@ class Store:
         ForeignStatistics
             A store has another foundation. The error says what differs.
         InvalidInput
-            A store is this one or holds this one, or a shard would count twice.
+            One of `others` is this store or contains it, or a shard would count twice.
         StoreError
-            A store cannot be read or written. Stores before it are merged.
+            A store cannot be read or written. The stores before it in `others` are merged.
 
         Examples
         --------
@@ -371,26 +376,26 @@ class Store:
     def pull_model(
         self, hub: str | Store, *, model: str | None = None, name: str | None = None
     ) -> Store:
-        """Copy a model that another store on the same foundation has fitted.
+        """Copy a model that another store with the same foundation has fitted.
 
         `transform`, `topics`, `page` and a service then use it like a model of this store.
 
         Parameters
         ----------
         hub : str or Store
-            The store that fitted the model, or its URL; it is only read.
+            The store that fitted the model, or its URL; it does not change.
         model : str, optional
-            Name or tag there; by default the tag "published", or the latest model without it. A tag
-            moves to the model here, too.
+            Name or tag in the hub; by default the tag "published", or the latest model if there is
+            no such tag. If it is a tag, the tag of this name in this store moves to the copy.
         name : str, optional
-            Name of the model here; by default as there.
+            Name of the copy; by default the name in the hub.
 
         Raises
         ------
         ForeignStatistics
             The store has another foundation. The error says what differs.
         InvalidInput
-            The name is that of another model here, or the model has other words.
+            Another model of this store has the name, or the model has other words.
         StoreError
             There is no such model, or a store cannot be read or written.
 
@@ -435,15 +440,15 @@ class Store:
         Parameters
         ----------
         n_topics : int, "auto" or "predict"
-            Number of topics. "auto" chooses the fewest after which one more improves the held-out
-            score little, and "predict" the fewest that predict best. Without halves "auto" chooses
-            the most coherent number, as in `select`.
+            Number of topics. "auto" chooses the smallest number after which another topic improves
+            the held-out score little. "predict" chooses the smallest number that predicts best.
+            Without halves, "auto" chooses the most coherent number, as in `select`.
         alpha0 : float or "auto"
-            Sum of the Dirichlet parameters; 0 is one topic for each document. "auto" chooses the
-            best held-out log-likelihood, without halves 0.1.
+            Sum of the Dirichlet parameters; 0 means one topic for each document. "auto" chooses the
+            value with the best held-out log-likelihood, or 0.1 without halves.
         method, seed
-            As in `fit_by`. A model by a function of your own is stored with the name of the
-            function.
+            As in `fit_by`. If `method` is a function of your own, the stored model has the name of
+            the function.
         refine : int or "auto"
             Rounds of refinement; "auto" stops when the held-out log-likelihood no longer rises.
         alpha : {"given", "auto"}
@@ -452,13 +457,14 @@ class Store:
         client, memory, verbose
             As in `update`.
         name : str, optional
-            Save the model in the store under this new name. Without a name it is not saved, unlike
-            by the command `refit`.
+            Save the model in the store under this new name. Without a name, the model is not saved,
+            although the command `refit` always saves it.
 
         Raises
         ------
         NotIdentifiable, BoundExceeded
-            As in `pipelines.refit`; "auto" without co-document counts in the store.
+            As in `pipelines.refit`. NotIdentifiable also for "auto" if the store has neither halves
+            nor co-document counts.
         InvalidInput, StoreError
             `n_topics` is not a number, `refine` is "auto" without halves, or the name exists, as in
             `MomentStore.save_model`.
@@ -466,7 +472,7 @@ class Store:
         told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
         require_fitting(Store.refit, n_topics=n_topics, alpha0=alpha0, **told)
         self._require_documents("refit_as")
-        # options of commands can only be names of a method; a fit also accepts a function
+        # for the type checker: the options have the name of a method, but a function works, too
         called = cast("str", method)
         with self._running(client, memory, verbose) as run:
             if n_topics == "auto" and refine != "auto" and not self.snapshot.halves:
@@ -531,8 +537,8 @@ class Store:
         Parameters
         ----------
         documents, source
-            As in `forget`; by default the shards that were counted, of the days of the model. A
-            collection is in no file, so it must be given.
+            As in `forget`; by default the counted shards of the days that the model covers. A
+            collection must be given, because it is in no file.
         model : str, optional
             Name or tag of the model to start from; by default the latest.
         passes, alpha, skip_bad_shards
@@ -545,7 +551,7 @@ class Store:
         Returns
         -------
         Topics or Model
-            Topics of documents; a model of any other kind as it is.
+            `Topics` for a store of documents; the model itself for other kinds.
 
         Raises
         ------
@@ -593,7 +599,7 @@ class Store:
     ) -> M:
         """Fit a model of any class, such as `HiddenMarkovModel`, to this version.
 
-        The records are not needed.
+        No record is read.
 
         Parameters
         ----------
@@ -604,13 +610,14 @@ class Store:
         name : str, optional
             Save the model in the store under this new name.
         **options : object
-            `n_topics`, the number of states, and other fields of `model.Options`. If numbers of the
-            model are compared, `n_topics` may be "auto" or "predict", as in the command `refit`.
+            `n_topics`, the number of states, and other fields of `model.Options`. For models whose
+            numbers of states can be compared, `n_topics` may be "auto" or "predict", as in the
+            command `refit`.
 
         Raises
         ------
         InvalidInput
-            The model is of another kind, or an option is unknown, missing or refused.
+            The model is of another kind, or an option is unknown, missing or invalid.
         NotIdentifiable, BoundExceeded, StoreError
             As in `refit`.
         """
@@ -647,7 +654,7 @@ class Store:
         Parameters
         ----------
         model, client, memory, verbose, **options
-            As in `refit_as`; `n_topics` are numbers of states.
+            As in `refit_as`; `n_topics` lists the numbers of states to compare.
 
         Raises
         ------
@@ -680,8 +687,8 @@ class Store:
     ) -> TransformResult | Written:
         """Write topic proportions as Parquet: a file for each shard, with a row for each document.
 
-        Records in three views get their states, sequences the states of all symbols, and rows of a
-        table are completed. `id_column` and the options after it apply to documents.
+        For records in three views, write their states; for sequences, the states of all symbols;
+        for tables, completed rows. `id_column` and the options after it apply to documents only.
 
         To read a list of texts at once without files, use `topics().transform`.
 
@@ -694,8 +701,8 @@ class Store:
         model : str, optional
             Name or tag of a stored model; by default the latest.
         id_column : str, optional
-            Column or key of the ids in tables, mappings and shards. Without one the id is the first
-            of a pair, or the index in pandas.
+            Column or key of the ids in tables, mappings and shards. Without it, the id is the first
+            item of a pair, or the index in pandas.
         passages, top_documents, foreign_below, replace
             As in `pipelines.transform`.
 
@@ -704,7 +711,7 @@ class Store:
         StoreError
             There is no such model, or the output cannot be written.
         InvalidInput, ShardError, BoundExceeded
-            As `pipelines.transform`.
+            As in `pipelines.transform`.
         """
         told: dict[str, object] = {"output": output, "source": source, "model": model}
         told |= {"id_column": id_column, "passages": passages, "top_documents": top_documents}
@@ -758,7 +765,7 @@ class Store:
     ) -> SharesOverTime:
         """Return shares of the topics of a stored model over time, with error bars.
 
-        They come from the counts of the store, without its documents.
+        They are computed from the counts of the store, without its documents.
 
         Parameters
         ----------
@@ -767,7 +774,8 @@ class Store:
         name : str, optional
             Name or tag of the model; by default the latest.
         origin : str, optional
-            Only the documents that a hub has from this origin; its own ones for "".
+            Use only documents from this origin of a hub. "" stands for the documents that the hub
+            counted itself.
 
         Raises
         ------
@@ -779,14 +787,14 @@ class Store:
         """
         require_fitting(Store.shares_over_time, by=by, name=name, origin=origin)
         latest = self.snapshot.latest()
-        # missing dates are reported before a missing model, because a fit would not help
+        # report missing dates before a missing model, because a fit would not help
         dated_segments(latest if origin is None else only_of(latest, origin))
         return SharesOverTime.of(latest, self.topics(name), name, by, origin)
 
     def shares_by_origin(self, name: str | None = None) -> SharesByOrigin:
         """Return shares of the topics of a stored model in each origin of a hub, with error bars.
 
-        They come from the counts of the store, without its documents.
+        They are computed from the counts of the store, without its documents.
 
         Parameters
         ----------
@@ -840,7 +848,7 @@ class Store:
         return headline_of(page)
 
     def label(self, topic: int, text: str, model: str | None = None) -> Store:
-        """Name a topic of a stored model; later models use the name, too.
+        """Name a topic of a stored model; models that are fitted later use the name, too.
 
         Parameters
         ----------
@@ -896,7 +904,7 @@ class Store:
         return running(client, memory, self.storage_options, reporter("Store", verbose, PACKAGE))
 
     def _kept(self, name: str | None, model: Model) -> Mapping[int, str]:
-        """Labels of a model that is saved under a name; empty without a name."""
+        """Save a model and return its labels; without a name, do not save it and return {}."""
         if name is None:
             return {}
         after = succession(self.snapshot.latest(), model)
@@ -904,7 +912,7 @@ class Store:
         return kept.models[name].labels
 
     def _require_documents(self, instead: str) -> None:
-        """Refuse calls that need topics."""
+        """Raise InvalidInput if models of this kind have no topics; `instead` names a method."""
         own = models_of(self.snapshot.kind)
         if not any(one.finds_topics for one in own):
             names = " or ".join(one.__name__ for one in own)

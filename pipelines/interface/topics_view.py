@@ -136,7 +136,8 @@ class Topics:
         Parameters
         ----------
         texts : iterable of str
-            Whole documents; errors as in `transform`. A frame has the index of a series of pandas.
+            Whole documents; errors as in `transform`. If they are a series of pandas, the result
+            has its index.
 
         Examples
         --------
@@ -152,7 +153,7 @@ class Topics:
 
     def _counted(self, texts: Iterable[str]) -> CountBatch:
         batch, _ = count_column(encoded(_require_texts(texts)), self._index)
-        # a model from arrays names no vocabulary
+        # a model that was made from arrays names no vocabulary, so the batch must not name one
         if not self.model.vocabulary:
             batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
         return batch
@@ -160,7 +161,8 @@ class Topics:
     def known_shares(self, texts: Iterable[str]) -> NDArray[np.float64]:
         """Return (documents,) float64 shares of known words of texts; 1 for texts without words.
 
-        Texts in another language have few known words. Below a fifth, a topic means little.
+        Texts in another language have few known words. If fewer than a fifth of the words are
+        known, the topics of a text mean little.
 
         Parameters
         ----------
@@ -265,8 +267,8 @@ class Topics:
         Returns
         -------
         dict
-            `topic_term_dists` (k, n), `doc_topic_dists` (d, k), `doc_lengths` (d,), `vocab` and
-            `term_frequency` (n,), the expected one in these documents.
+            `topic_term_dists` (k, n), `doc_topic_dists` (d, k), `doc_lengths` (d,), `vocab`, and
+            `term_frequency` (n,), which is the expected frequency of each word in these documents.
 
         Raises
         ------

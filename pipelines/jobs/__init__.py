@@ -1,1 +1,1 @@
-"""Jobs: one verb in each file; `streaming_moments.pipelines` exports them."""
+"""Jobs, such as `update`: one in each file; `streaming_moments.pipelines` exports them."""

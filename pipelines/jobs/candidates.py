@@ -29,7 +29,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import Whitening
 
-# columns of frames besides number, alpha0 and held-out log-likelihood
+# fields of a candidate that are columns of frames, after the number, alpha0 and held-out score
 _LISTED = (
     "apart",
     "npmi",
@@ -48,13 +48,13 @@ class Candidate:
 
     alpha0 : sum of the Dirichlet parameters
     npmi, umass : mean coherence over the top 10 words; None without co-document counts
-    umass_20 : mean UMass over the top 20 words, as in the paper
+    umass_20 : mean UMass over the top 20 words, as in the paper of the method
     captured : smallest share of an eigenvalue that the basis captures
-    smallest_weight : share of the corpus of the smallest topic
-    seconds : seconds of the tasks for this candidate alone, with the elapsed time of its refinement
+    smallest_weight : share of the corpus that belongs to the smallest topic
+    seconds : seconds of the tasks that only this candidate needed, and of its refinement
     refusal : reason if it cannot be fitted; all numbers are None then
-    held_out : log-likelihood of a pair of each half of the documents under topics of the other
-        half, if the store has halves
+    held_out : log-likelihood of a word pair of each half of the documents, under the topics of the
+        other half, if the store has halves
     refined : rounds of refinement
     apart : as in `Trial`, if each half is fitted alone
     coherences : means of other coherences, by column
@@ -81,7 +81,7 @@ class Candidate:
 
 
 def larger_numbers(most: int, limit: int) -> tuple[int, int] | None:
-    """First and last number to try after `most`; None if `most` has reached `limit`."""
+    """Return the first and last number to try after `most`; None if `most` has reached `limit`."""
     return (most, min(2 * most, limit)) if limit > most else None
 
 
@@ -99,7 +99,7 @@ def larger_basis(most: int, limit: int | None, core: int | None) -> str:
 
 
 def needs_single(numbers: Sequence[int], alphas: Sequence[object]) -> bool:
-    """Whether the score of one topic is needed as well, to say how many topics are separable.
+    """Whether one topic must be scored, too, to find out how many topics are separable.
 
     Examples
     --------
@@ -111,14 +111,14 @@ def needs_single(numbers: Sequence[int], alphas: Sequence[object]) -> bool:
 
 @dataclass(frozen=True)
 class Selection:
-    """Candidates by alpha0 and increasing number of topics; at least one could be fitted.
+    """Candidates by alpha0 and increasing number of topics; at least one of them could be fitted.
 
     seconds : elapsed time of the whole sweep
     held : kind of held-out data, such as pairs of words
     number : what the numbers count, such as topics
     limit : most topics that basis and second moment of the store allow; None if unknown
-    core : number of core words, the most that a rebase allows; None if it does not raise `limit`
-    single : held-out score of one topic, which gains are compared with, if it is not a candidate
+    core : number of core words, up to which a rebase can raise `limit`; None if it cannot raise it
+    single : held-out score of one topic, from which gains are measured, if it is not a candidate
     """
 
     candidates: tuple[Candidate, ...]
@@ -186,7 +186,7 @@ class Selection:
 
     @property
     def marks(self) -> dict[str, int]:
-        """The numbers to choose, by their labels in plots."""
+        """Recommended numbers, by their labels in plots."""
         if self.search.curve:
             return self.search.marks
         label = "predict best" if self.likely else "most coherent"
@@ -197,18 +197,18 @@ class Selection:
 
     @property
     def edge(self) -> int:
-        """Largest of several numbers that could be fitted; else 0."""
+        """Largest number that could be fitted; 0 if fewer than two numbers could be fitted."""
         fitted = {one.n_topics for one in self.candidates if not one.refusal}
         return self._most if len(fitted) > 1 else 0
 
     @property
     def _most(self) -> int:
-        """Largest number that could be fitted; else 0."""
+        """Largest number that could be fitted; 0 if no number could be fitted."""
         return max((one.n_topics for one in self.candidates if not one.refusal), default=0)
 
     @property
     def larger(self) -> tuple[int, int] | None:
-        """First and last number to try after the largest that could be fitted; None if none fits.
+        """First and last number to try above the largest fitted number; None if no larger one fits.
 
         Examples
         --------
@@ -221,7 +221,7 @@ class Selection:
 
     @property
     def more(self) -> str:
-        """Advice on numbers above the largest that could be fitted; empty if none fits.
+        """Advice on numbers above the largest fitted number; empty if no larger number fits.
 
         Examples
         --------
@@ -265,7 +265,10 @@ class Selection:
 
     @property
     def noise(self) -> float | None:
-        """Noise in the held-out log-likelihood: smaller differences do not count; may be None."""
+        """Noise of the held-out log-likelihood: smaller differences do not count.
+
+        None if no candidate has such a score.
+        """
         known = [one.held_out for one in self.candidates if one.held_out is not None]
         return noise(known) if known else None
 
@@ -279,7 +282,7 @@ class Selection:
 
     @property
     def search(self) -> NumberSearch:
-        """Scores of the numbers by halves; no scores with several values of alpha0."""
+        """Held-out scores of the numbers; empty if there are several values of alpha0."""
         if len({one.alpha0 for one in self.candidates}) > 1:
             return NumberSearch({}, of=self.number)
         known = {one.n_topics: one for one in self.candidates}
@@ -289,7 +292,7 @@ class Selection:
 
     @property
     def separable(self) -> Candidate | None:
-        """Number of topics that `NumberSearch` separates; None if no scores exist."""
+        """Candidate with the number of separable topics, by `NumberSearch`; None without scores."""
         number = self.search.separable
         return next((one for one in self.candidates if one.n_topics == number), None)
 
@@ -368,8 +371,8 @@ is within the noise of 0.062). It is the most tried: try 8 to 16
 class Fitted:
     """Part of a fitted model from which the scores of its candidate are computed.
 
-    words : (m,) int64, core words among the top words of any topic, as many as a coherence needs,
-        increasing
+    words : (m,) int64, increasing: core words that are among the top words of a topic, as far as
+        coherences need them
     topics : (m, k) float64, the topics at these words
 
     The other fields are those of `Candidate`.
@@ -402,7 +405,7 @@ class Fitted:
         )
 
     def candidate(self, n_topics: int, alpha0: float, pairs: WordPairs | None) -> Candidate:
-        """Return the candidate with coherence from the counts of its words."""
+        """Return the candidate, with coherences from the counts of its words in `pairs`."""
         means = {} if pairs is None else self._coherences(pairs)
         return Candidate(
             n_topics,
@@ -419,7 +422,7 @@ class Fitted:
         )
 
     def _coherences(self, pairs: WordPairs) -> dict[str, float]:
-        """Return means over the topics, by column."""
+        """Return the mean of each coherence over the topics, by its column."""
         means: dict[str, float] = {}
         for one in COHERENCES.values():
             for number, (key, _) in one.columns.items():
@@ -443,12 +446,12 @@ class Solved:
 def leading_evidence(
     statistics: Statistics, whitening: Whitening, n_topics: int, method: str
 ) -> Evidence:
-    """Return the evidence of a block for the leading columns of a whitening."""
+    """Return the evidence of a block for the first `n_topics` columns of a whitening."""
     return slice_evidence(statistics, whitening.leading(n_topics), method)
 
 
 def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed: int) -> Solved:
-    """Compute the directions of topics from evidence for at least that many topics."""
+    """Compute the directions of topics from evidence for at least `n_topics` topics."""
     started = time.perf_counter()
     if evidence.n_topics > n_topics:
         evidence = evidence.leading(n_topics)
@@ -462,7 +465,7 @@ def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed:
 def leading_rows(
     statistics: Statistics, whitening: Whitening, solved: Sequence[Solved]
 ) -> list[tuple[TopicRows, float]]:
-    """Compute the topic rows of a block for each candidate with directions, with the seconds."""
+    """Compute the topic rows of a block for each candidate with directions, and the seconds."""
     found = []
     for directions, _ in _with_directions(solved):
         started = time.perf_counter()
@@ -500,7 +503,7 @@ def _with_directions(solved: Sequence[Solved]) -> list[tuple[Directions, float]]
 
 
 def refusal_of(solved: Solved) -> str:
-    """Reason for missing directions; empty if there are some."""
+    """Return why a candidate has no directions; empty if it has some."""
     return solved.refusal
 
 

@@ -39,17 +39,18 @@ from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 from streaming_moments.storage.store.store import MomentStore
 
 COMPACT_AFTER = 8
-# copies held: the sum, one segment, and the encoded and written bytes
+# A task holds a row block this many times: its sum, the block of one segment, and the bytes that it
+# writes.
 _COPIES = 3
 
 
 def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
     """Replace the segments of the latest version by their sums.
 
-    Segments of different days stay separate, so that a refit can choose among them, and so do those
-    of different vocabularies. Segments without dates become one. Each sum is a commit of its own.
-    Segments that other writers append meanwhile stay as they are. Older versions keep their
-    segments.
+    Segments of different days stay separate, so that a refit can choose among them. Segments of
+    different vocabularies stay separate, too. Segments without dates are merged into one. Each sum
+    is a commit of its own. Segments that other writers append meanwhile stay as they are. Older
+    versions keep their segments.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
     run : Run
         Cluster and options.
     by : {"day", "month", "year", "all"}
-        Period whose days are added up.
+        Segments whose days are in the same period are added up.
 
     Returns
     -------
@@ -80,14 +81,14 @@ def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
 
 
 def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "day") -> MomentStore:
-    """Merge segments of about the same size if there are many, so that a refit reads few.
+    """Merge segments of about the same size if there are many, so that a refit reads fewer files.
 
     The sum replaces segments of the same days. Segments of different days stay beside their sum.
     Each merge is a commit. Segments that another writer has merged or subtracted meanwhile are left
     out. Raises BoundExceeded, StoreError as `compact`.
 
-    after : number of segments of about the same size at which they are merged; 0: never; 1: all of
-        the same days, as in `compact`
+    after : merge segments once this many have about the same size; 0: never; 1: merge all segments
+        of the same days, as in `compact`
     """
     if after == 0:
         return store
@@ -126,7 +127,8 @@ def summed(
 ) -> Segment:
     """Write the sum of segments of one vocabulary, without a commit; errors as in `compact`.
 
-    Each source has a sign. `ledger` has their records, and possibly others.
+    Each source has a sign, by which it is added or subtracted. `ledger` has the records of the
+    shards of all sources, and possibly of others.
     """
     writer, files = _written(store, sources, run)
     return seal_sum(store, writer, files, sources, ledger)

@@ -61,13 +61,14 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.creation import require_absent
 from streaming_moments.storage.store.store import MomentStore
 
-# A pilot reads whole shards, so this number, spread over the corpus, bounds its cost.
+# The first sample of a pilot comes from at most this many shards, spread over the corpus. This
+# bounds its cost, because it reads whole shards.
 PILOT_SHARDS = 64
 # Most entries of a pilot: each passage has an entry for each of its different words. With all
-# derived arrays and the process this takes 744 MiB, measured.
+# derived arrays and the process, a pilot of this size took 744 MiB when measured.
 MOST_ENTRIES = 4_000_000
-_UNMET_TIMES = 4.0  # factor of the next sample if there are too few words
-# A further sample is worth the reading only if it is larger by at least this factor.
+_UNMET_TIMES = 4.0  # if a sample has too few words, the next one is this many times as large
+# Draw a further sample only if it is at least this many times as large.
 _WORTH = 1.1
 CHOSEN = "--pilot-documents sets this number"
 
@@ -77,12 +78,12 @@ class Pilot:
     """Result of a pilot sample.
 
     vocabulary : its terms by decreasing frequency
-    basis : Q from the same passages
+    basis : matrix Q from the same passages
     documents, shards : number of sampled passages, and of their shards
-    room : number of such documents that the store can hold
+    room : number of documents like these that the store can hold
     rare : number of categories of a table that are too rare to count
     outside : shares of its tokens outside the vocabulary, by reason
-    stopped : reason for no further passages
+    stopped : why no further passages were sampled
     policy : how its texts became tokens, with the languages that were found
     sought : whether languages were looked for
     told : further findings about the words of the sample, see `words_told`
@@ -151,8 +152,9 @@ def create(
     shards : sequence of Shard
         Shards of the corpus from `list_shards`; they are sampled, not counted.
     form, policy : ShardFormat, TokenPolicy or None
-        How shards are read; the store records it. None for shards of token ids. A policy for the
-        languages `["auto"]` gets the stop words of the languages that the sample shows.
+        How shards are read, and how texts become tokens; the store records both. Give no policy for
+        shards of token ids. A policy for the languages `["auto"]` gets the stop words of the
+        languages that the sample shows.
     options : PilotOptions
         Sizes and bounds.
     run : Run
@@ -210,7 +212,8 @@ def draw_pilot(
     except InvalidInput as error:
         if "better_tokeniser" not in told:
             raise
-        # a tokeniser that does not suit the language makes words of whole sentences
+        # advise another tokeniser: one that does not suit the language makes words of whole
+        # sentences, which are all rare
         advice = tokeniser_advice(told["better_tokeniser"])
         said = remedy("{advice}. As is, {error}", advice=advice, error=error)
         raise InvalidInput(said) from None
@@ -227,9 +230,9 @@ def draw_pilot(
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Passages of a pilot, the number of their shards, and why there are no more.
+    """Passages of a pilot, the number of their shards, and why no more passages were sampled.
 
-    policy : how they became tokens, with the languages that were found
+    policy : how the passages became tokens, with the languages that were found
     """
 
     sample: TermSample
@@ -247,8 +250,8 @@ def draw_words(
 ) -> Drawn:
     """Sample passages on the cluster until they have enough words, or a bound is reached.
 
-    Each larger sample starts again, so that all passages have the same chance. Arguments as in
-    `create`.
+    A larger sample is drawn from the start again, so that all passages have the same chance to be
+    in it. Arguments as in `create`.
     """
     most, asked = min(PILOT_SHARDS, len(shards)), options.pilot_documents
     while True:
@@ -259,7 +262,7 @@ def draw_words(
         chosen = policy
         if policy is not None:
             sample, chosen = settled(sample, policy, options.min_documents)
-            # phrases are looked for again in a larger sample
+            # in a larger sample, look for phrases again
             sought = policy.phrases, policy.phrase_words
             policy = replace(chosen, phrases=sought[0], phrase_words=sought[1])
         following = next_draw(sample, options, asked, (most, len(shards)), cut)
@@ -282,10 +285,10 @@ def next_draw(
     shards: tuple[int, int],
     cut: bool = False,
 ) -> tuple[int, int] | str:
-    """Sizes in passages and shards of the next sample, or the reason for none.
+    """Return the numbers of passages and shards of the next sample, or why sampling ends.
 
     `asked` passages were requested. `shards` are the numbers of shards read and of all shards.
-    `cut` means that memory held fewer passages.
+    `cut` means that memory was too small for these passages.
 
     Examples
     --------
@@ -297,7 +300,7 @@ def next_draw(
     '--pilot-documents sets this number'
     """
     if sample.columns:
-        return ""  # all categories of a table that are frequent enough
+        return ""  # one sample is enough for a table, which counts all frequent categories
     (read, there), documents = shards, sample.batch.documents
     size, least = options.vocabulary_size, max(options.min_documents, 1)
     found = frequencies_of(sample).document_frequencies
@@ -307,15 +310,15 @@ def next_draw(
     whole = sample.documents_seen <= documents
     if whole and read == there:
         return "there are no more passages"
-    # the user chose this number, because it is not the default
+    # a number other than the default is the choice of the user
     if options.pilot_documents != PILOT_DOCUMENTS:
         return CHOSEN
     if cut:
         return "--memory holds no more passages"
     if not np.count_nonzero(found < max(least, 2)):
         return "no rarer words appeared, so more passages would add none"
-    # enlarge until the rarest requested word is frequent enough; an unseen word gives no
-    # estimate
+    # Enlarge the sample until the rarest requested word is frequent enough. If there are fewer
+    # words than requested, its frequency is unknown, so use a fixed factor.
     rarest = int(found[size - 1]) if found.size >= size else 0
     times = max(2.0, (least + 1) / rarest) if rarest else _UNMET_TIMES
     if whole:
@@ -362,7 +365,7 @@ def draw_samples(
 ) -> list[Any]:
     """Call `read` for each of at most `most` shards of a pilot, on the cluster.
 
-    `what` names the samples in messages. Other arguments as in `create`.
+    `what` is the third argument of `read`, such as a policy. Other arguments as in `create`.
     """
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = pilot_limits(run.limits, plan, run.cluster.memory)
@@ -429,7 +432,7 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
             f"but models need at least {FEWEST_COLUMNS}",
             "name more with {create.categories}",
         )
-    # check before rare categories are dropped: all categories of a column of names are rare
+    # Check this before rare categories are dropped, because a column of names has only rare ones.
     require_countable(found, [len(own) for own in found.values()])
     kept = {
         name: [term for term, rows in own if rows >= options.min_documents]
@@ -452,7 +455,7 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
 
 
 def pilot_limits(limits: ReadLimits, plan: ReadingPlan, memory: int) -> ReadLimits:
-    """Bounds of reading and of the whole pilot within a memory budget."""
+    """Return the limits of reading, with a limit of the whole pilot, within a memory budget."""
     return replace(
         limits,
         batch_bytes=plan.batch_bytes,
@@ -462,7 +465,7 @@ def pilot_limits(limits: ReadLimits, plan: ReadingPlan, memory: int) -> ReadLimi
 
 
 def of_share(limits: ReadLimits, quota: int, options: PilotOptions) -> ReadLimits:
-    """Bounds of a shard with this many documents of the pilot."""
+    """Return the limits of reading a shard from which `quota` documents are sampled."""
     share = limits.pilot_bytes * quota // options.pilot_documents
     return replace(limits, pilot_bytes=max(1, share))
 
@@ -477,7 +480,7 @@ def cut_to_room(held: int, limits: ReadLimits) -> str:
 def quotas(
     shards: Sequence[Shard], options: PilotOptions, most: int = PILOT_SHARDS
 ) -> list[tuple[Shard, int]]:
-    """Choose at most `most` shards, and their numbers of passages in proportion to their bytes.
+    """Choose at most `most` shards, and for each a number of passages in proportion to its bytes.
 
     Raises InvalidInput without shards or passages, or for a seed below 0.
     """

@@ -1,4 +1,4 @@
-"""Draw records at random from the shards of a pass, so that passes can start again from them."""
+"""Draw records at random from the shards of a pass, for a second start of a polish."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def drawn_records(
     """Return some 8,000 records of at most 64 shards as a batch; None without records.
 
     They depend on the shards and their order alone. `reading` is the future of a `ReadingContext`,
-    `joined` makes a batch of several. With `keep_going` unreadable shards are left out, otherwise
-    they raise ShardError.
+    and `joined` joins several batches into one. With `keep_going`, unreadable shards are left out;
+    otherwise they raise ShardError.
     """
     mark_of, options = dict(marked), PilotOptions(pilot_documents=2 * ROWS)
     calls = [

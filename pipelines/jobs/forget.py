@@ -37,8 +37,8 @@ from streaming_moments.storage.store.changes import (
 )
 from streaming_moments.storage.store.store import MomentStore
 
-_COPIES = 2  # copies held: the sum and one segment
-_AT_ONCE = 64  # segments whose records are read together
+_COPIES = 2  # a task holds a row block this many times: the sum, and the block of one segment
+_AT_ONCE = 64  # read the records of this many segments together
 _SHOWN = 5
 
 
@@ -65,7 +65,7 @@ def forget(
 ) -> MomentStore:
     """Subtract counted shards in one commit; their documents are read once more.
 
-    Updates and nights skip them from then on, by name and by content.
+    Later updates and nightly jobs skip these shards, by name and by content.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def forget(
     message : str
         Message for the log.
     allow_again : bool
-        Let updates count them again; this also accepts shards that are forgotten already.
+        Let updates count the shards again; this also accepts shards that are forgotten already.
 
     Raises
     ------
@@ -130,12 +130,12 @@ def replace_changed(
 ) -> MomentStore:
     """Subtract the old counts of changed shards and count their current content, in one commit.
 
-    changed : records of shards with new content
-    old : copies of the old content at any URLs, matched by fingerprint; not needed if the store can
-        find its counts (see `_taken`)
+    changed : shards with new content, each with its record in the ledger
+    old : copies of the old content at any URLs, matched by fingerprint; not needed for content
+        whose counts are found in the store (see `_taken`)
     unique : whether to refuse new content that is counted under other names (CopiesCounted)
     again : whether to count new content that was forgotten
-    others_again : whether to recount all other shards of a segment if there is no other way
+    others_again : whether to count all other shards of a segment again if there is no other way
 
     Raises InvalidInput with the name of a shard whose counts cannot be found. Other errors as in
     `forget`.
@@ -143,7 +143,8 @@ def replace_changed(
     records = _with_parts(gathering.store, [record for _, record in changed])
     copies = dict(zip(_fingerprints(gathering.run, old), old, strict=True))
     missing = [record for record in records if record.fingerprint not in copies]
-    # if the last part of a file has only become longer, the file still begins with the old content
+    # A file that has only become longer still begins with the old content: use this beginning as a
+    # copy.
     copies |= {mark: shard for shard, mark in _beginnings(gathering.run, changed, missing)}
     gathering, taken = _taken(gathering, records, copies, others_again)
     new = [shard for shard, _ in changed]
@@ -186,7 +187,7 @@ def forget_counted(
 
 
 def _with_parts(store: MomentStore, records: Sequence[ShardRecord]) -> list[ShardRecord]:
-    """Records of files, and of the parts that were appended to these files later."""
+    """Return records of files, and of the parts that were appended to these files later."""
     parts = store.ledger().parts
     return [one for record in records for one in (record, *parts.get(record.url, ()))]
 
@@ -199,8 +200,8 @@ def _taken(
 ) -> tuple[Gathering, _Taken]:
     """Find how to remove counted shards: from their content, or from counts in the store.
 
-    A segment with these shards alone is dropped. Otherwise the counts of a shard are subtracted, if
-    another version has it alone in a segment. Otherwise the segment is dropped and its other shards
+    A segment that holds only these shards is dropped. Otherwise, if a segment of any version holds
+    a shard alone, its counts are subtracted. Otherwise the segment is dropped and its other shards
     are counted again, if requested.
     """
     missing = [record for record in records if record.fingerprint not in copies]
@@ -230,7 +231,7 @@ def _taken(
             "two changed shards had the same content before; replace them in two updates"
         )
     copied = [copies[record.fingerprint] for record in given]
-    # a copy of old content gets the days of the original
+    # give a copy of old content the days of the original
     formerly, _ = with_days(replace(gathering, names=names), copied)
     removed += gather_counted(formerly, copied)
     return gathering, _Taken(tuple(removed), dropped, again)
@@ -251,7 +252,8 @@ def _sums_of(
 ) -> tuple[Gathering, tuple[SegmentReference, ...]]:
     """Find the segments that hold these records.
 
-    Groups in which a segment subtracts shards of another are first replaced by their sum.
+    Segments that subtract shards of one another form a group. A group that holds records is first
+    replaced by its sum.
     """
     store, urls = gathering.store, [record.url for record in records]
     mine = [part for part in store.commit.segments if part.origin is None]
@@ -269,7 +271,7 @@ def _sums_of(
 def _counted_again(
     gathering: Gathering, missing: Sequence[ShardRecord], others: Sequence[ShardRecord]
 ) -> tuple[Segment, ...]:
-    """Count shards again, into new segments; each must still exist unchanged."""
+    """Count `others` again, into new segments; each shard must still exist unchanged."""
     found = looked_for(others, gathering.run)
     gone = [one.url for one, (shard, _) in zip(others, found, strict=True) if shard is None]
     if gone:
@@ -282,7 +284,7 @@ def _counted_again(
 
 
 def gather_as_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
-    """Segments of counted shards; each shard must give the same counts as before."""
+    """Count shards again, and return their segments; the counts must be the same as before."""
     gathering, _ = with_days(gathering, shards)
     segments = gather_counted(gathering, shards)
     for segment in segments:
@@ -292,7 +294,7 @@ def gather_as_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Se
 
 
 def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
-    """Segments of all shards, separated by days; errors as in `gather_group`."""
+    """Count shards, and return their segments, separated by days; errors as in `gather_group`."""
     waiting = gathering.bundles(by_days(shards, gathering.dates))
     segments: list[Segment] = []
     while waiting:
@@ -304,7 +306,10 @@ def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, 
 
 
 def gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
-    """Segments of counted shards, separated by vocabulary; errors as in `gather_all`."""
+    """Count shards again, each with its earlier vocabulary, and return their segments.
+
+    Errors as in `gather_all`.
+    """
     segments: list[Segment] = []
     for own, part in as_counted(gathering, shards):
         segments += gather_all(own, part)
@@ -312,7 +317,7 @@ def gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segme
 
 
 def _forgotten_before(store: MomentStore, shards: Sequence[Shard]) -> list[str]:
-    """Shards that are not counted because they are forgotten."""
+    """Return the URLs of shards that are not counted because they are forgotten."""
     forgotten, ledger = store.commit.forgotten, store.ledger()
     return [
         shard.url
@@ -328,7 +333,7 @@ def _fingerprints(run: Run, shards: Sequence[Shard]) -> list[str]:
 def _beginnings(
     run: Run, changed: Sequence[tuple[Shard, ShardRecord]], missing: Sequence[ShardRecord]
 ) -> Iterator[tuple[Shard, str]]:
-    """Counted beginnings of files that have grown, as shards with their fingerprints.
+    """Return the counted beginnings of files that have grown: shards and their fingerprints.
 
     Leaves out files whose beginning has changed.
     """
@@ -343,7 +348,7 @@ def _beginnings(
 
 
 def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
-    """Commit after the cluster has checked every row block."""
+    """Commit a recount, after the cluster has checked that no count falls below zero."""
     store, run = gathering.store, gathering.run
     recount = recount.under(store.commit.lineage)
     for segment in recount.removed:
@@ -367,7 +372,7 @@ def _recovered(
     After a rollback a version may count content that was replaced or deleted since. Subtracting it
     needs no copy of that content, because the earlier subtraction stored its statistics.
 
-    Searches all stored versions, the latest first. `records` are those of the latest version.
+    Searches all stored versions, the latest first. `records` are from the latest version.
     Shards that no segment of the same vocabulary holds alone are left out.
     """
     wanted = {record: _words_of(store, record) for record in records}
@@ -385,7 +390,7 @@ def _recovered(
 
 
 def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]:
-    """Vocabulary sizes of the eras in which a shard was counted."""
+    """Return the sizes of the vocabularies with which a shard was counted: `words` of segments."""
     ledger, parts = store.ledger(), store.commit.segments
     return tuple(
         words
@@ -395,7 +400,7 @@ def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]
 
 
 def _alone(store: MomentStore) -> Iterator[SegmentReference]:
-    """Segments of one shard in any version, named as in the latest version."""
+    """Yield segments of any version that hold one shard, with `words` as in the latest version."""
     head = store.commit.lineage
     words = {head.basis: None, **{era.basis: era.words for era in head.eras}}
     seen = set[str]()
@@ -407,12 +412,12 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
             basis = lineage.basis if part.words is None else lineage.era(part.words).basis
             if part.shards == 1 and part.id not in seen and basis in words:
                 seen.add(part.id)
-                # segments copied from an origin are included, too: statistics do not depend on the
-                # store that counted them
+                # Include segments that were copied from an origin, because statistics do not depend
+                # on the store that counted them.
                 yield replace(part, sign=1, words=words[basis], origin=None)
 
 
 def _cut(lineage: Lineage) -> tuple[object, ...]:
-    """Identity that two lineages share if their segments can be added up."""
+    """Return what two lineages must have in common so that their segments can be added up."""
     halves = lineage.halves, lineage.halves_by_content
     return lineage.kind, lineage.row_blocks, lineage.codocuments, halves

@@ -24,7 +24,7 @@ WORDS = 500  # most words to add, by default
 class GrowthResult:
     """Words that a growth added, the most frequent first.
 
-    `store` is at the commit that added them, or at the latest version without new words.
+    `store` is at the commit that added them; without new words, it is at the latest version.
     `documents` and `shards` are the numbers of sampled passages and their shards.
     """
 
@@ -37,10 +37,10 @@ class GrowthResult:
 def grow(
     store: MomentStore, shards: Sequence[Shard], run: Run, words: int = WORDS, message: str = ""
 ) -> GrowthResult:
-    """Add the words that a new pilot of some shards would choose and the vocabulary lacks.
+    """Add words that the vocabulary lacks, but that a new pilot of some shards would choose.
 
-    They are outside the core. Documents count them from this commit on, and no shard is counted
-    again. Without such words there is no commit.
+    These words are outside the core. They are counted in documents from this commit on, and no
+    shard is counted again. Without such words there is no commit.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def grow(
 
 
 def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
-    """Return the latest counted shards that still exist, as many as a pilot reads.
+    """Return the latest counted shards that still exist, at most as many as a pilot reads.
 
     Leaves out shards of origins, which other stores counted.
 

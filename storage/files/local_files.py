@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 PARTIAL = ".partial"
 
-# errors of a link: another disk, a missing permission, a disk without links, too many names, or a
-# missing file
+# errors that mean that no link is possible: another disk, a missing permission, a disk without
+# links, too many names, or a missing file
 _UNLINKABLE = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EMLINK, errno.ENOENT)
 
 
@@ -46,7 +46,7 @@ def copy_whole(source: str, path: str) -> None:
     aside = _aside(path)
     try:
         shutil.copyfile(source, aside)
-        # otherwise a power cut may leave the name without the content
+        # sync the content first, as a power cut may otherwise leave the name without the content
         _sync_file(aside)
         os.replace(aside, path)
     finally:
@@ -54,7 +54,7 @@ def copy_whole(source: str, path: str) -> None:
 
 
 def link_whole(source: str, path: str) -> bool:
-    """Try to give a file that never changes a second name, and return whether that was possible.
+    """Try to give an unchanging file a second name, and return whether that was possible.
 
     It is impossible for a missing file and for a file on another disk. It is also impossible if a
     new file at `path` would have another user, group or permissions. The name is durable after a
@@ -75,7 +75,7 @@ def link_whole(source: str, path: str) -> bool:
     os.makedirs(folder, exist_ok=True)
     try:
         found = os.lstat(source)
-        # only the owner can change such a file, and all readers of the store can read it
+        # a link keeps the owner and permissions of its file, so they must be those of the folder
         if not stat.S_ISREG(found.st_mode) or _rights(found) != _rights(os.stat(folder)):
             return False
         os.link(source, path)
@@ -101,24 +101,25 @@ def create_whole(path: str, content: bytes) -> None:
 
 
 def sync(path: str) -> None:
-    """Make all names in a folder, below it and on the way to it survive a power cut.
+    """Make the names of all files and folders in, below and above a folder survive a power cut.
 
-    Its files must come from `write_whole` or `create_whole`. After an OSError a power cut may lose
+    The files must come from `write_whole` or `create_whole`. After an OSError a power cut may lose
     written files: sync again.
     """
     for folder, _, _ in os.walk(path, onerror=_raise):
         _sync_folder(folder)
-    # a killed writer may have created any of the folders above; only writable ones can be new
+    # Also sync the folders above, as a killed writer may have created any of them. Only writable
+    # folders can be new.
     while not os.path.ismount(path) and os.access(os.path.dirname(path), os.W_OK):
         path = os.path.dirname(path)
         _sync_folder(path)
 
 
 def files_below(path: str) -> dict[str, dict[str, float]]:
-    """Map every file in a folder and below, by path, to its size in bytes and time of last change.
+    """Map the path of every file below a folder to its size in bytes and its time of last change.
 
-    A file with several names may have received a name after its content; the later time counts.
-    Missing folders and files deleted meanwhile are skipped.
+    A file with several names may have received a name after its content. Then the later of the two
+    times counts. Missing folders and files deleted meanwhile are skipped.
     """
     found = {}
     for folder, _, names in os.walk(path, onerror=_raise_unless_missing):
@@ -166,7 +167,7 @@ def _tried(path: str, content: bytes) -> float:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:
-        # not synced, as the file is deleted at once
+        # do not sync the file, as it is deleted at once
         with open(aside, "xb") as file:
             if content:
                 file.write(content)

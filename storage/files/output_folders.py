@@ -32,8 +32,9 @@ class OutputOfAnother(StoreError):
 class WrittenBy:
     """The model and the options that wrote all files of an output folder.
 
-    store, model, version : for people: URL of the store, which may move; name of the model, empty
-        if it is not stored; version of the store to which it was fitted
+    store : URL of the store; only for people, as a store may move
+    model : name of the model, for people; empty if it is not stored
+    version : version of the store to which the model was fitted, for people
     birth : transaction of the first commit of that store
     kind : name of the model's class in the registry
     digest : SHA-256 of the parameters of the model
@@ -95,8 +96,8 @@ _NOTE = TypeAdapter(OutputNote)
 class OutputFolder:
     """Folder for output files.
 
-    `claim_output` returns one for the files of a model. `by` is the model that has claimed it.
-    Without a claim any file may be written.
+    `claim_output` returns one for the files of a model. `by` describes the model that has claimed
+    the folder. Without such a model, any file may be written.
     """
 
     folder: Folder
@@ -110,8 +111,8 @@ class OutputFolder:
     def require_own(self) -> None:
         """Raise OutputOfAnother if another model has claimed the folder meanwhile.
 
-        Writes the note of a folder without one. This happens only here, so that a run that fails
-        before its first file leaves no note.
+        If the folder has no note, this method writes one. No earlier step does, so that a run that
+        fails before its first file leaves no note.
         """
         if self.by is None:
             return

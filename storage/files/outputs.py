@@ -47,7 +47,7 @@ def put_whole(local: str, folder: OutputFolder, name: str) -> None:
         if isinstance(fs, LocalFileSystem):
             copy_whole(local, path)
         else:
-            # an object only becomes visible as a whole
+            # no temporary name is needed, as an object becomes visible only when it is complete
             fs.put_file(local, path)
     except storage_errors() as error:
         remedy = remedy_of(error) or "check the path and the connection, then run this again"
@@ -58,8 +58,8 @@ def put_whole(local: str, folder: OutputFolder, name: str) -> None:
     try:
         folder.require_own()
     except OutputOfAnother:
-        # If another process replaced the files of the folder meanwhile, it did not know this file,
-        # so delete it here.
+        # Another model has claimed the folder. Its process did not know of this file, so delete the
+        # file here.
         with suppress(FileNotFoundError, *storage_errors()):
             if fs.cat_file(path) == Path(local).read_bytes():
                 fs.rm_file(path)

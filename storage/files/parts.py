@@ -16,7 +16,7 @@ import fsspec
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-# Beginning of the names of content from standard input, which end with a hash.
+# The name of a shard from standard input is this prefix, followed by a hash of its content.
 STANDARD_INPUT = "stdin://"
 DOCUMENT = "#document"
 FROM_BYTE = "#bytes="
@@ -48,19 +48,19 @@ def given_name(url: str) -> str:
 
 
 def first_byte(url: str) -> int | None:
-    """Return the first byte of a part of a file; None for other URLs."""
+    """Return the byte of the file at which an appended part begins; None for other URLs."""
     found = _PART.search(url)
     return int(found[1]) if found and found[1] else None
 
 
 def part_from(url: str, first: int) -> str:
-    """Return the URL of the part of a file from a byte on."""
+    """Return the URL of the part of a file that begins at byte `first`."""
     return f"{url}{FROM_BYTE}{first}"
 
 
 @dataclass(frozen=True)
 class PartOfFile:
-    """A file system that shows `size` bytes of a file from `first` on."""
+    """A file system that shows only `size` bytes of a file, from byte `first` on."""
 
     fs: fsspec.AbstractFileSystem
     first: int
@@ -71,9 +71,9 @@ class PartOfFile:
         return io.BufferedReader(_Part(self.fs.open(path, mode), self.first, self.size))
 
     def info(self, path: str) -> dict[str, Any]:
-        """Return the present size of the part, without the ETag and time of its file.
+        """Return information with the present size of the part, without ETag and time of the file.
 
-        Additions to the file change these, but not the part.
+        Additions to the file change its ETag and time, but not the part.
         """
         found = self.fs.info(path)
         size = max(0, min(self.size, int(found.get("size") or 0) - self.first))
@@ -81,7 +81,7 @@ class PartOfFile:
 
 
 class _Part(io.RawIOBase):
-    """Some bytes of a seekable stream."""
+    """The `size` bytes of a seekable stream from byte `first` on."""
 
     def __init__(self, stored: IO[bytes], first: int, size: int) -> None:
         self._stored, self._first, self._size = stored, first, size

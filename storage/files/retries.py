@@ -1,6 +1,6 @@
 """Retries: number of attempts, waits between them, and errors that are not retried.
 
-They apply to files that must be created exactly once, although a reply may be lost. Clients of
+They are for files that must be created exactly once even if the storage's reply is lost. Clients of
 object stores also retry each request: s3fs 5 times (set by `config_kwargs` of the storage options),
 gcsfs 6 times, and adlfs as Azure's client does.
 """
@@ -15,7 +15,7 @@ from streaming_moments.storage.lazy_libraries import tenacity
 
 CREATE_ATTEMPTS = 4  # attempts to create a file
 COMMIT_ATTEMPTS = 6  # attempts to create the file of a version
-# most conflicts before a writer gives up; in each conflict another writer succeeded
+# a writer gives up after this many conflicts; in each conflict another writer succeeded
 CONFLICT_ATTEMPTS = 200
 DELAY = 0.05  # scale of the waits in seconds
 _LONGEST = 2.0
@@ -27,8 +27,8 @@ def retrying(
 ) -> tenacity.Retrying:
     """Make a caller that repeats a function while `again` accepts its outcome.
 
-    The outcome is the returned value or the raised error; the last attempt passes it on. Waits are
-    random and grow, up to 2 seconds.
+    The outcome is the value that the function returns, or the error that it raises. The outcome of
+    the last attempt is passed on. Waits are random and grow, up to 2 seconds.
     """
 
     def is_asked(state: tenacity.RetryCallState) -> bool:

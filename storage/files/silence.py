@@ -1,4 +1,4 @@
-"""Silence of an object store: logged after two seconds, and bounded until the first answer."""
+"""Silence of an object store: log it after two seconds, and limit the wait for a first answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 import fsspec
 
-SILENCE = "streaming_moments.storage.silence"  # name of the log of lines about a silent storage
+SILENCE = "streaming_moments.storage.silence"  # name of the logger of warnings of silent storage
 SAID_AFTER = 2.0  # seconds without an answer after which a line is logged
 FIRST_ANSWER = 6.0  # seconds to wait for a first answer; later the client decides how long it waits
 _ATTEMPTS = 5  # attempts of botocore to connect, unless the user sets another number
-# reasons in various versions of OpenSSL
+# reasons that versions of OpenSSL give if a server answers without TLS
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 _NAME = "streaming-moments"
 _DEFAULT = {"mode": "legacy"}  # how botocore retries if the user has not configured it
@@ -37,11 +37,11 @@ class UntrustedCertificate(NoAnswer):
 
 @dataclass
 class _Watch:
-    """Record of the answers of an endpoint to one client of S3; only the client's loop uses it.
+    """Record of an endpoint's answers to one client of S3; used only by the client's event loop.
 
     endpoint : URL of the endpoint, or what to call it
     attempts : how often the client tries to connect
-    limit : most seconds to the first answer; None where options or the environment set their own
+    limit : seconds to wait for a first answer; None if options or the environment set other limits
     """
 
     endpoint: str
@@ -53,12 +53,12 @@ class _Watch:
     due: asyncio.TimerHandle | None = None
 
     def sent(self, **_: Any) -> None:
-        """Wait for the first answer; an upload may take long later."""
+        """Start the wait for a first answer; later do nothing, as an upload may take long."""
         if not self.answered:
             self._wait()
 
     def received(self, exception: Exception | None, **_: Any) -> None:
-        """Note an answer."""
+        """Record an answer."""
         if exception is None:
             self.answered, self.since, self.reason = True, None, ""
             if self.due is not None:
@@ -66,7 +66,7 @@ class _Watch:
                 self.due = None
 
     def failed(self, caught_exception: Exception | None, **_: Any) -> float | None:
-        """Note a failed request; return the seconds to wait before it is sent again.
+        """Record a failed request; return the seconds to wait before it is sent again.
 
         None if the client decides how long to wait.
 
@@ -83,7 +83,7 @@ class _Watch:
         waited = monotonic() - self.since
         if waited >= FIRST_ANSWER:
             raise NoAnswer(f"no answer from {self.endpoint} for {waited:.0f} s{self.reason}")
-        # the last attempt is made when the time is over
+        # spread the attempts so that the last one is made after FIRST_ANSWER seconds
         return min(FIRST_ANSWER / (_ATTEMPTS - 1), FIRST_ANSWER - waited)
 
     def _require_handshake(self, error: Exception) -> None:
@@ -106,7 +106,7 @@ class _Watch:
         if self.limit is not None and not self.answered:
             most = f"{self.limit - SAID_AFTER:.0f} s more"
         logging.getLogger(SILENCE).warning(
-            "no answer %s from %s%s; trying again, for up to %s",
+            "no answer %s from %s%s; trying again, at most %s",
             "any more" if self.answered else "yet",
             self.endpoint,
             self.reason,
@@ -115,7 +115,7 @@ class _Watch:
 
 
 def watched(fs: fsspec.AbstractFileSystem) -> fsspec.AbstractFileSystem:
-    """Log when the endpoint of S3 is silent, and limit the time to its first answer.
+    """Let a client of S3 log when its endpoint is silent, and limit the wait for a first answer.
 
     File systems other than S3 stay unchanged.
 
@@ -166,7 +166,7 @@ def _unreachable() -> tuple[type[Exception], ...]:
 
 
 def _of_system(error: Exception) -> Any:
-    """Return the error of the system within an error of botocore."""
+    """Return the error of the operating system inside an error of botocore."""
     inner = getattr(error, "kwargs", {}).get("error")
     return getattr(inner, "os_error", None) or inner
 

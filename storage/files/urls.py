@@ -8,13 +8,14 @@ from streaming_moments.errors import InvalidInput
 
 OF_ORIGIN = "origin://"  # beginning of the names of shards that other stores counted
 
-# Parameters of signed requests, by a parameter that each request of this family has.
+# Parameters of signed requests, for each method of signing. A key is a parameter that every request
+# signed by the method has. Its value matches all parameters of the method.
 _SIGNATURES = {
     # Azure's shared access signatures, of an account, a container or a user
     "sig": re.compile(
         "sig|se|sp|sv|sr|st|ss|srt|spr|sip|ses|sdd|si|skoid|sktid|skt|ske|sks|skv|saoid|suoid|scid"
     ),
-    # version 2 of S3 and Google, CloudFront, Alibaba
+    # version 2 of the signatures of S3 and Google, and signatures of CloudFront and Alibaba
     "Signature": re.compile(
         "Signature|Expires|AWSAccessKeyId|GoogleAccessId|OSSAccessKeyId|Key-Pair-Id|Policy|"
         "Hash-Algorithm|security-token"
@@ -44,9 +45,9 @@ _USER_IN_TEXT = re.compile(r"://[^/?#\s]*@")
 def shard_name(url: str) -> str:
     r"""Return the name of a URL's shard for the ledger, which does not depend on signatures.
 
-    For http URLs the host is in lower case, without the default port, the fragment and parameters
-    of signatures. Bytes of a local name that are not UTF-8 are written as `\xe9`. A local
-    file is given by its absolute path.
+    In an http URL, the host becomes lower case; the default port, the fragment and the parameters
+    of signatures are left out. Bytes of a local name that are not UTF-8 are written as `\xe9`. A
+    local file is given by its absolute path.
 
     Examples
     --------
@@ -66,8 +67,8 @@ def shard_name(url: str) -> str:
 def single_slashed(url: str) -> str:
     """Return a URL of an object store without repeated slashes; other URLs stay unchanged.
 
-    Keys of objects may have repeated slashes, so callers try this name only if the first is
-    missing.
+    Keys of objects may have repeated slashes, so callers try the result only if no object has the
+    given URL.
 
     Examples
     --------
@@ -106,7 +107,7 @@ invalid port; give credentials in the storage options
     """
     scheme = url.partition("://")[0]
     if scheme.lower() in _DEFAULT_PORTS and not _HTTP.fullmatch(url):
-        # the text after the colon may be half of a password instead of a port
+        # show no host, as the text after the colon may be part of a password instead of a port
         where = f"{scheme}://***"
     elif _USER.search(url) and not _CONTAINER.fullmatch(url):
         where = without_secrets(_USER.sub("://***@", url))
@@ -119,7 +120,7 @@ invalid port; give credentials in the storage options
 
 
 def require_no_secret(url: str) -> str:
-    """Return the URL of a folder for writing; InvalidInput if it holds credentials.
+    """Return the URL of a folder to write to; InvalidInput if it holds credentials.
 
     Credentials are a user name or password, or a signature or key in the query.
 
@@ -160,7 +161,7 @@ def is_signed(url: str) -> bool:
 
 
 def check_the(place: str) -> str:
-    """Return what to check about a place: its path, or its URL."""
+    """Return the advice "check the URL" or "check the path", as fits a place."""
     return f"check the {'URL' if '://' in place else 'path'}"
 
 
@@ -176,7 +177,7 @@ def without_secrets(text: str) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """Escape a byte of a name as Python does, or half of a surrogate pair."""
+    """Escape a byte that is not UTF-8, or half of a surrogate pair, as Python would write it."""
     point = ord(found[0])
     return f"\\x{point - 0xDC00:02x}" if 0xDC80 <= point <= 0xDCFF else f"\\u{point:04x}"
 

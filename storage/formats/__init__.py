@@ -1,4 +1,4 @@
-"""Formats: how shards store documents, with one file and one line of the `registry` for each.
+"""Formats: how shards store documents. Each format has a file here and a line in `registry`.
 
 `base` defines a format. `compressions` lists the files that are decompressed while they are read.
 """

@@ -64,7 +64,7 @@ class ReadLimits:
         count. A larger row group of texts must have pages below the bound, which are decoded one
         by one. By default 64 MiB; pipelines use the bound of their memory plan.
     pilot_bytes : int
-        Size of the documents or rows of a shard's sample in bytes; it holds at least one.
+        Size of the documents or rows of a shard's sample in bytes; a sample holds at least one.
 
     Raises
     ------
@@ -170,7 +170,7 @@ class Format(Protocol):
     grows: bool = False
 
     def holds(self, columns: Columns) -> Holds:
-        """Type of the documents: strings, lists of token ids, rows of categories, or nothing."""
+        """Return what a record holds: a text, token ids, categories, or a vector of numbers."""
         return "texts"
 
     def chunks(
@@ -178,8 +178,9 @@ class Format(Protocol):
     ) -> Iterator[tuple[Any, Position]]:
         """Read documents from a position on, in chunks, each with the position after it.
 
-        Texts are arrays for `count_column`, ids an `IdChunk`, rows a table. The documents of a
-        chunk depend only on the documents after `start` and the limits.
+        A chunk of texts is an array for `count_column`, one of token ids an `IdChunk`, and one of
+        categories a table. Which documents a chunk holds depends only on the limits and on the
+        documents after `start`.
 
         Raises
         ------
@@ -202,7 +203,7 @@ class Format(Protocol):
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
-        """Read rows of some columns from a position on, as `chunks`; in CSV all are strings.
+        """Read some columns from a position on, in chunks as `chunks` does; in CSV all are strings.
 
         Raises
         ------
@@ -234,9 +235,10 @@ class Format(Protocol):
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
     ) -> Iterator[pa.Array] | None:
-        """Names of documents in the order of `chunks`, as arrays of texts; null means no name.
+        """Return names of documents as arrays of texts, in the order of `chunks`; null is no name.
 
-        Names are the values of a column. Without a column they are the format's own, or None.
+        Names are the values of a column. Without a column they are the format's own names, or the
+        function returns None.
 
         Raises
         ------
@@ -313,7 +315,7 @@ def decoded(content: bytes, place: str, url: str) -> str:
 def table_chunks(
     tables: Iterator[tuple[pa.Table, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.Table, Position]]:
-    """Join tables to chunks within the limits."""
+    """Join consecutive tables to chunks within the limits; a larger table stays whole."""
     from pyarrow import concat_tables
 
     held: list[pa.Table] = []
@@ -334,7 +336,7 @@ def table_chunks(
 
 
 def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:
-    """Position of a column among all; ShardError unless exactly one column has the name.
+    """Return the index of a column; ShardError unless exactly one column has the name.
 
     `option` is the option that chooses a column, as `remedy` names it.
 

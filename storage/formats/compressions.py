@@ -1,4 +1,4 @@
-"""Compressions: files decompressed by their suffix, in bounded memory."""
+"""Compressions: decompress files, as their suffixes say, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import fsspec
 from streaming_moments.storage.lazy_libraries import pa
 
 _BLOCK_BYTES = 1 << 16
-_LONGEST = 6  # number of first bytes by which a compression is recognised
-# memory limit in bytes, enough for files of `xz -9`; other files may need up to 4 GiB
+_LONGEST = 6  # at most this many first bytes show the compression of a file
+# bytes of memory that xz may use: enough for files of `xz -9`, while others may need up to 4 GiB
 _XZ_BYTES = 66 << 20
 
 
@@ -50,7 +50,7 @@ class _XzContent(io.RawIOBase):
         while not content:
             more = b""
             if self._decoder.eof:
-                # after a stream, zeros or another stream may follow
+                # skip zeros after a stream; another stream may follow
                 more = self._decoder.unused_data.lstrip(b"\0")
                 while not more and (block := self._stored.read(_BLOCK_BYTES)):
                     more = block.lstrip(b"\0")
@@ -65,7 +65,7 @@ class _XzContent(io.RawIOBase):
                 content = self._decoder.decompress(more, len(into))
             except lzma.LZMAError as error:
                 raise OSError(
-                    f"xz: {error}; use a dictionary of at most 64 MiB, as `xz -9`"
+                    f"xz: {error}; use a dictionary of at most 64 MiB, as `xz -9` does"
                 ) from error
         into[: len(content)] = content
         return len(content)
@@ -135,7 +135,7 @@ def uncompressed_name(url: str) -> str:
 
 @contextmanager
 def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
-    """Open the content of a file, decompressed by its suffix; OSError if it is not compressed."""
+    """Open the content of a file, decompressed as its suffix says; OSError if this fails."""
     compression = compression_of(path)
     with fs.open(path, "rb") as stored:
         if compression is None:
@@ -153,7 +153,7 @@ def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
 
 
 def stored_before_line(fs: fsspec.AbstractFileSystem, path: str, passed: int) -> int:
-    """Stored bytes of a compressed file up to the end of line `passed`, or slightly more."""
+    """Return how many bytes of a file store its first `passed` lines, or slightly more."""
     compression = compression_of(path)
     with fs.open(path, "rb") as stored:
         stream = stored if compression is None else compression.decompressed(stored)

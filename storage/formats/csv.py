@@ -1,4 +1,4 @@
-"""CSV: records with fields under a header, one of them the document; blank lines are skipped.
+"""CSV: a header, then records, each with the document in one field; blank lines are skipped.
 
 Arrow's incremental reader reads 32 blocks ahead, accepts no record longer than a block, and does
 not return the place of a record. Therefore this module finds blocks of whole records, and Arrow's
@@ -117,9 +117,8 @@ class Csv(Format):
     def _texts(self, source: Source, limits: ReadLimits, start: Position) -> Iterator[TextPiece]:
         column = source.columns.text_column
         for records, values in self._column(source, column, "create.text_column", limits, start):
-            light = replace(
-                records, content=b""
-            )  # drop the content of the records, because many pieces may be in memory
+            # drop the content of the records, because many pieces may be in memory
+            light = replace(records, content=b"")
             yield TextPiece(values.view(pa.large_string()), light.place, light.after, source.url)
 
     def _column(
@@ -228,11 +227,11 @@ class _Records:
         return self.content[begin:end]
 
     def place(self, number: int) -> str:
-        """Line where a record begins, for errors."""
+        """Return the line where a record begins, for errors."""
         return f"line {self.before.passed + self.found[number, kernels.LINE] + 1}"
 
     def after(self, number: int) -> Position:
-        """Position after a record."""
+        """Return the position after a record."""
         _, end, _, lines, _ = self.found[number].tolist()
         offset = 0 if self.compressed else self.before.offset + end
         return Position(self.before.passed + lines, offset)
@@ -241,7 +240,7 @@ class _Records:
 def _blocks(
     source: Source, delimiter: int, document_bytes: int, start: Position = START
 ) -> Iterator[_Records]:
-    """Read records after a position, at least one at a time."""
+    """Yield the records after a position, one or more at a time."""
     compressed, url = source.compressed, source.url
     before, rest = START if compressed else start, b""
     found = np.empty((_RECORDS, 5), dtype=np.int64)
@@ -254,7 +253,7 @@ def _blocks(
                 room = min(len(rest), document_bytes - len(rest))
                 block = stream.read(max(_BLOCK_BYTES, room))
                 more = bool(block)
-                # the last record may lack an end of line
+                # add the end of line that the last record may lack
                 rest += block or b"\n" * bool(rest)
             if before == START and rest.startswith(BYTE_ORDER_MARK):
                 before = Position(0, len(BYTE_ORDER_MARK))

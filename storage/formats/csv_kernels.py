@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Fields of a record: first byte, end, first line, lines up to its end, number of fields.
+# Columns of `found`: first byte of a record, its end, first line, lines up to its end, and number
+# of fields.
 BEGIN, END, LINE, LINES, FIELDS = range(5)
 _QUOTE, _LF, _CR = ord('"'), ord("\n"), ord("\r")
 
@@ -16,11 +17,11 @@ _QUOTE, _LF, _CR = ord('"'), ord("\n"), ord("\r")
 def find_records(
     content: NDArray[np.uint8], delimiter: int, found: NDArray[np.int64]
 ) -> tuple[int, int, int, bool]:
-    """Find the whole records of a content that begins with one, as Arrow's parser does.
+    """Find the complete records in content that begins with a record, as Arrow's parser does.
 
     A field is quoted if it begins with a quote. A doubled quote in it means one quote. A record
     ends with CR, LF or both outside of quotes. If the content ends with a CR, an LF may follow, so
-    its record is not whole. A blank line is not a record.
+    the last record is not complete. A blank line is not a record.
 
     `content` is (bytes,) uint8 of UTF-8. Fills `found`, (most, 5) int64, with the records in order.
     Returns the number of records, the bytes and lines up to their end, and whether the content

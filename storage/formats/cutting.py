@@ -17,10 +17,11 @@ _Document = TypeVar("_Document")
 def cut(
     pieces: Iterable[tuple[_Piece, NDArray[np.int64]]], chunk_bytes: int, chunk_documents: int
 ) -> Iterator[list[tuple[_Piece, int, int]]]:
-    """Yield for each chunk its pieces, with the first document and the one after the last.
+    """Yield each chunk as a list of its pieces, with the first and end document of each.
 
-    A piece comes with the (documents,) int64 sizes of its documents in bytes. Order is preserved,
-    and no chunk is empty. A document above the bound on bytes is a chunk of its own.
+    The end document is the one after the last. A piece comes with the (documents,) int64 sizes of
+    its documents in bytes. Order is preserved, and no chunk is empty. A document above the bound on
+    bytes is a chunk of its own.
 
     Examples
     --------
@@ -50,7 +51,7 @@ def cut(
 def bounded(
     documents: Iterable[tuple[_Document, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[list[_Document], Position]]:
-    """Join documents to chunks; each comes with its bytes and the position after it.
+    """Join documents to chunks; each document comes with its bytes and the position after it.
 
     Examples
     --------

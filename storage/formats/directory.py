@@ -1,4 +1,4 @@
-"""Directory: a folder of texts with one document in each file, or a single file of it."""
+"""Directory: a folder of texts with one document in each file, or one file of such a folder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Directory(Format):
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
     ) -> Iterator[pa.Array] | None:
-        """Paths of the files within the folder."""
+        """Return the paths of the files within the folder."""
         if column is not None:
             return super().ids(source, column, limits)
         names = [_name_of(source, state.path) for state in _states(source)]

@@ -19,7 +19,7 @@ _LARGEST_COUNT = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False)
 class IdChunk:
-    """Documents of token ids, each with its ids and their counts or None, sharing memory.
+    """Documents given as token ids and optional counts, which share three arrays.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class IdChunk:
         return one.ids, one.counts
 
     def part(self, first: int, end: int) -> IdChunk:
-        """Documents `first` to `end`, excluding the last, sharing memory with the chunk.
+        """Return the documents from `first` to before `end`, which share memory with the chunk.
 
         Examples
         --------
@@ -62,7 +62,7 @@ class IdChunk:
 
 
 def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
-    """Join documents, each given by its ids and their counts or None, to one chunk.
+    """Join documents to one chunk; a document is given by its ids, and their counts or None.
 
     Examples
     --------
@@ -102,9 +102,9 @@ def require_sound(
     url: str,
     document_bytes: int,
 ) -> None:
-    """Raise ShardError for a row above the bound, or with different numbers of counts and ids.
+    """Raise ShardError for a row that is too large, or whose ids or counts are invalid.
 
-    `lists` are the offsets and numbers of the rows' ids, and of their counts if any.
+    `lists` holds the offsets and values of the ids, then those of the counts if there are any.
     """
     if not _are_sound(lists, sizes, document_bytes):
         _refuse_first(lists, passed, url, document_bytes)
@@ -129,10 +129,10 @@ def without_zeros(chunk: IdChunk) -> IdChunk:
 def in_chunks(
     pieces: Iterable[tuple[IdChunk, NDArray[np.int64], Position]], limits: ReadLimits
 ) -> Iterator[tuple[IdChunk, Position]]:
-    """Join and cut pieces to the largest chunks within the limits, with the position after each.
+    """Join and cut pieces to the largest chunks within limits; yield each with the position after.
 
-    A piece is documents, their (documents,) int64 stored sizes in bytes, and the position before
-    the first. A document above the bound on bytes is a chunk of its own.
+    A piece consists of documents, their (documents,) int64 stored sizes in bytes, and the position
+    before the first. A document above the bound on bytes is a chunk of its own.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def _are_sound(
             return False
         if counts.min(initial=0) < 0 or counts.max(initial=0) > _LARGEST_COUNT:
             return False
-        # if all documents together are below the bound, each is
+        # if all documents together are below the bound, each of them is
         if counts.sum() > _LARGEST_COUNT:
             tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[offsets])
             if tokens.max(initial=0) > _LARGEST_COUNT:

@@ -75,7 +75,7 @@ class JsonLines(Format):
         return table_chunks(_tables(source, columns, limits, start), limits)
 
     def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
-        # every version used the day in UTC for JSON Lines
+        # ignore `zones`, because every version used the day in UTC for JSON Lines
         for after, _, record in _records(source, DEFAULT_LIMITS.document_bytes, START):
             value = record.get(column) if isinstance(record, dict) else None
             if value is None:
@@ -117,7 +117,7 @@ def _id_of(after: Position, record: Any, field: str, url: str) -> str | None:
         raise ShardError(
             url, f"{place}: field {field!r} is {kind}, expected a string or a whole number"
         )
-    # half of a surrogate pair is not a character, and becomes a ?
+    # write ? for half of a surrogate pair, which is not a character
     return None if value is None else str(value).encode(errors="replace").decode()
 
 
@@ -131,7 +131,7 @@ def _records(
         try:
             record = json.loads(decoded(line, place, source.url))
         except json.JSONDecodeError as error:
-            # a line is parsed alone, so the number in the error is always 1
+            # leave out the error's line number: it is always 1, as each line is parsed alone
             reason = f"{error.msg.removesuffix(' starting at')} at column {error.colno}"
             raise ShardError(
                 source.url, f"{place} is not JSON ({reason}); correct or delete it"
@@ -183,7 +183,7 @@ def _tables(
 ) -> Iterator[tuple[pa.Table, Position]]:
     """Read fields of the records as texts or lists of texts; null means missing."""
     held: list[list[Any]] = [[] for _ in columns]
-    kinds: dict[str, bool] = {}  # whether each field has lists, judged by its first value
+    kinds: dict[str, bool] = {}  # for each field, whether its first value is a list
     size, after = 0, start
     for after, line, record in _records(source, limits.document_bytes, start):
         place = f"line {after.passed}"
@@ -239,7 +239,7 @@ def _table(held: list[list[Any]], columns: Sequence[str]) -> pa.Table:
     arrays = []
     for own in held:
         kinds = {type(value) for value in own if value is not None}
-        # a column of nulls has no type yet; it gets the type of other tables
+        # leave a column of nulls without a type; it gets the one it has in other tables
         kind = pa.large_string() if kinds else pa.null()
         arrays.append(pa.array(own, pa.list_(kind) if kinds == {list} else kind))
     return pa.table(arrays, list(columns))

@@ -1,4 +1,4 @@
-"""Pages of Parquet: the memory that a reader needs to decode them, from their headers alone.
+"""Pages of Parquet: read from their headers alone how much memory it takes to decode them.
 
 A page is decoded as a whole. The metadata of a file has the sizes of row groups, not of pages.
 """
@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 _HEADER_BYTES = 1 << 12
 _LONGEST_HEADER = 1 << 24
 _DICTIONARY_PAGE = 2
-# Numbers of fields of a header: its type, the sizes before and after compression, and the structs
-# whose first field is the number of values.
+# A header identifies its fields by these numbers: the type of page, its size before and after
+# compression, and the structs whose first field is the number of values.
 _TYPE, _DECOMPRESSED, _STORED, _COUNTED = 1, 2, 3, (5, 7, 8)
 # Types of Thrift's compact protocol.
 _TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 6, 7, 8, 12

@@ -39,13 +39,14 @@ from streaming_moments.storage.formats.pages import pages_of
 _BLOCK_BYTES = 1 << 20
 _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
-# Most rows at a time of columns with only numbers, which take 8 bytes each in every encoding.
+# Rows read at a time if the columns hold only numbers, which take 8 bytes each in every encoding.
 _NUMBER_ROWS = 1 << 15
 _NUMBERS = frozenset({"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"})
 _LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
 _TAIL_BYTES = 8  # bytes after the footer: its length, and the magic number
-# Measured: a parsed footer takes 16 times its bytes; a row group takes up to 3 times its bytes.
+# Measured: a parsed footer takes 16 times its size in memory. A row group takes up to 3 times the
+# bytes that its limit bounds. So the size of a footer counts 16 / 3 times, rounded up.
 _FOOTER_FACTOR = 6
 _LEAST_FOOTER = 4 << 20
 _DATE_ROWS = 65_536
@@ -105,7 +106,7 @@ class Parquet(Format):
         return (names_of(batch.column(0), column, source.url) for _, batch in found)
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Share of the rows before a place."""
+        """Return the share of the rows that are before a place."""
         with source.fs.open(source.path, "rb") as stored:
             return place.passed / max(int(pq.ParquetFile(stored).metadata.num_rows), 1)
 
@@ -183,7 +184,7 @@ def read_columns(
             raise ShardError(
                 url,
                 f"is not Parquet, or is truncated ({one_line(error)})",
-                "write it again, or give another format to {create.format}",
+                "write it again, or give its real format to {create.format}",
             ) from error
         columns = [_required_column(file.schema_arrow, column, url) for column in columns]
         names, passed = [column.name for column in columns], 0
@@ -203,9 +204,9 @@ def read_columns(
 
 
 def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
-    """Raise ShardError if the footer, with the metadata of row groups, exceeds their limit.
+    """Raise ShardError if the footer takes more memory than the limit of a row group allows.
 
-    The reader of Parquet reports a file without a footer.
+    This function accepts a file without a footer; the reader of Parquet reports it.
     """
     end = stored.seek(0, os.SEEK_END)
     stored.seek(max(0, end - _TAIL_BYTES))
@@ -217,7 +218,7 @@ def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
 
 
 def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:
-    # may be invalid UTF-8, as readers of Parquet do not check
+    # these texts may be invalid UTF-8, as readers of Parquet do not check them
     columns = [ParquetColumn(source.columns.text_column, "create.text_column", False)]
     for passed, batch in read_columns(source, columns, limits.decoded_bytes, start):
         texts = pc.fill_null(batch.column(0).cast(pa.large_string()), "")
@@ -283,8 +284,8 @@ def _rows_at_a_time(
     place: str,
     url: str,
 ) -> int:
-    """Number of rows that take about `_BATCH_BYTES` decoded, estimated from mean sizes."""
-    # decoded lists also have offsets and marks of nulls
+    """Return how many rows decode to about `_BATCH_BYTES`, estimated from mean sizes."""
+    # leave room below the limit, because decoded lists also have offsets and marks of nulls
     most = min(_BATCH_BYTES, limit // 4)
     asked = {column.name: column for column in columns}
     numbers, rows = True, _NUMBER_ROWS
@@ -298,7 +299,7 @@ def _rows_at_a_time(
         where = f"{place}, column {name!r}"
         if asked[name].of_lists:
             # Stored sizes show little: repeated ids are compressed to almost nothing, and one row
-            # may take as much memory as a row group. So the size in memory counts.
+            # may take as much memory as a row group. So use the size in memory.
             size = max(chunk.total_uncompressed_size, _ID_BYTES * chunk.num_values)
             rows_at_once = group.num_rows if asked[name].even else 1
             _refuse_large(size // rows_at_once, f"{where} takes", limit, url)
@@ -313,7 +314,7 @@ def _rows_at_a_time(
 def _require_even(
     batch: pa.RecordBatch, columns: Sequence[ParquetColumn], limit: int, place: str, url: str
 ) -> None:
-    """Refuse lists far above the mean length in their row group, by which batches are sized."""
+    """Refuse lists much longer than the mean of their row group, which sets the size of batches."""
     for column in columns:
         if column.even:
             rows = f"{place}, column {column.name!r} has rows that take"
@@ -323,7 +324,7 @@ def _require_even(
 def _fitting_texts(
     stored: IO[bytes], chunk: pq.ColumnChunkMetaData, rows: int, limit: int, where: str, url: str
 ) -> int:
-    """Number of rows of texts to decode at a time, so that pages and rows are within the limit."""
+    """Return how many texts to decode at a time, so that pages and texts are within the limit."""
     largest = int(chunk.total_uncompressed_size)
     whole = largest <= limit
     try:
@@ -340,7 +341,8 @@ def _fitting_texts(
     fitting = _BATCH_BYTES // max(1, *means)
     if chunk.physical_type in _NUMBERS:
         return _NUMBER_ROWS
-    # a text that repeats a dictionary entry or the previous text takes no bytes of a page
+    # Each text may repeat the largest entry of a dictionary, or the text before it. It then takes
+    # no bytes of a page, but is decoded again.
     repeated = max((page.nbytes for page in pages if page.is_dictionary), default=0)
     if "DELTA_BYTE_ARRAY" in chunk.encodings:
         repeated = largest
@@ -353,7 +355,7 @@ def _refuse_large(
     if nbytes > limit:
         raise ShardError(
             url,
-            f"{takes} {nbytes} bytes, which are decoded at once, above the limit of {limit}",
+            f"{takes} {nbytes} bytes, which are decoded together, above the limit of {limit}",
             remedy(
                 "write the file again with {fewer}, or raise {option.max_row_group_bytes}",
                 fewer=fewer,
@@ -362,7 +364,7 @@ def _refuse_large(
 
 
 def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> ParquetColumn:
-    """Set `of_lists` and `even` of a column by the schema; ShardError for another type."""
+    """Set `of_lists` and `even` of a column by its type; ShardError if it cannot have this type."""
     kind = schema.field(place_of_column(schema.names, column.name, column.option, url)).type
     if not column.takes(kind):
         raise ShardError(

@@ -46,5 +46,5 @@ def format_of(url: str) -> Format | None:
     """
     name, folder = uncompressed_name(url.rstrip("/")), url.endswith("/")
     known = (form for form in _ALL if form.of_folder == folder)
-    # any other folder holds texts
+    # the format without suffixes fits every name: a folder of no other format holds texts
     return next((form for form in known if name.endswith(form.suffixes or "")), None)

@@ -19,8 +19,8 @@ class TextPiece:
     """Consecutive texts of a shard.
 
     texts : without nulls, and not checked to be UTF-8
-    place : returns the name of a text's place in the shard by its number from 0, for errors
-    after : returns the position after the text of a number
+    place : function that names the place of a text in the shard, for errors, given its number
+    after : function that returns the position after a text, given its number from 0
     url : URL of the shard, for errors
     """
 
@@ -33,7 +33,7 @@ class TextPiece:
 def in_chunks(
     pieces: Iterable[TextPiece], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeStringArray, Position]]:
-    """Join and cut pieces to the largest chunks within the limits, with the position after each.
+    """Join and cut pieces to the largest chunks within limits; yield each with the position after.
 
     A text above the bound on bytes is a chunk of its own. Raises ShardError for a text that is not
     UTF-8, or above the bound on a document.
@@ -56,7 +56,7 @@ def in_chunks(
 def encoded_in_chunks(
     texts: Iterable[tuple[str, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeBinaryArray, Position]]:
-    """Join texts to encoded chunks; each comes with its bytes and the position after it."""
+    """Join texts to encoded chunks; each text comes with its bytes and the position after it."""
     return ((encoded(chunk), after) for chunk, after in bounded(texts, limits))
 
 
@@ -82,7 +82,7 @@ def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
-    """Return the size of each text in bytes after checking all; raises as `in_chunks`."""
+    """Check all texts of a piece, and return their sizes in bytes; raises as `in_chunks`."""
     sizes = np.asarray(pc.binary_length(piece.texts), dtype=np.int64)
     try:
         piece.texts.validate(full=True)

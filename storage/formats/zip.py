@@ -31,7 +31,7 @@ _OF_SHARDS = (
     *(".arrow", ".feather", ".ipc", ".npy"),
 )
 _PACKED = (".zip", ".gz", ".zst", ".bz2", ".xz", ".7z", ".tar", ".rar")
-# errors of the decompressors of members; errors of the system are handled elsewhere
+# errors of the decompressors of members; errors of the operating system are handled elsewhere
 _BROKEN = (BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, lzma.LZMAError)
 
 
@@ -73,7 +73,7 @@ def _listed(archive: ZipFile, url: str) -> list[ZipInfo]:
     found = archive.infolist()
     if len(found) > _MEMBERS:
         raise ShardError(
-            url, f"holds {len(found)} files, above {_MEMBERS}; split it into several archives"
+            url, f"holds {len(found)} files, more than {_MEMBERS}; split it into several archives"
         )
     kept = [
         one
@@ -88,7 +88,7 @@ def _listed(archive: ZipFile, url: str) -> list[ZipInfo]:
                 url, f"holds {name}, which is not a text; unpack the archive and give its files"
             )
         if one.flag_bits & _ENCRYPTED:
-            raise ShardError(url, f"holds {name}, which is encrypted; unpack the archive")
+            raise ShardError(url, f"holds {name}, which is encrypted; unpack it and give its files")
     return sorted(kept, key=lambda one: one.filename)
 
 

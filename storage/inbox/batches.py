@@ -16,7 +16,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, checked
 
-_LINES = 2  # number of lines in a header, with its checksum
+_LINES = 2  # number of lines in a header, including its checksum
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
 
 
 def receipts_of_batch(data: bytes, where: str) -> dict[str, str]:
-    """Read the receipts of a batch and the digest of each, without its documents."""
+    """Map each receipt in a batch to the digest of its request, without reading documents."""
     header, _ = _header(data, where)
     return {one.receipt: one.digest for one in header.submissions}
 

@@ -2,7 +2,7 @@
 
 One file records the request. A second file, created once, holds the plan: the lines to remove from
 each shard, and hashes of the old and new content. If a process dies, the next one continues the
-plan. The old content stays in the folder `aside` while the statistics are recounted without it.
+plan. The old content stays in the folder `aside` until the statistics no longer contain its lines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from streaming_moments.storage.inbox.set_aside import set_aside_file
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 ASKED, PLANS, DONE, ASIDE = "deletions", "deletion-plans", "deleted", "aside"
-_MOST = 1000  # most receipts or ids in one deletion
+_MOST = 1000  # a deletion names at most this many receipts or ids
 
 Beat: TypeAlias = Callable[[int, int], None]
 
@@ -90,7 +90,7 @@ class Plan:
 class Deleted:
     """Result of a deletion: the number of deleted documents.
 
-    `version` is the first version of the store without them; None if there were no documents.
+    `version` is the first version of the store without them; None if nothing had to be deleted.
     """
 
     documents: Count
@@ -134,7 +134,7 @@ class Deletions:
         identity = uuid.uuid4().hex
         content = seal(_DELETION.dump_python(deletion, mode="json"))
         create_once(self._inbox.folder, f"{ASKED}/{identity}.json", content)
-        self._inbox.folder.sync(ASKED)  # synced, as the folder may be new
+        self._inbox.folder.sync(ASKED)  # sync it, as it may be new
         return identity
 
     def waiting(self) -> dict[str, Deletion]:
@@ -173,8 +173,8 @@ class Deletions:
 
         Seal all pending batches first, as a plan only covers shards. `identity` and `deletion` are
         from `waiting`. `beat` is called after each shard searched for ids, with the number of its
-        seal and of the last seal. A StoreError is raised if an unfinished deletion changes the same
-        shard. The next call resumes the search.
+        seal and of the last seal. If the search is interrupted, the next call resumes it. Raises
+        StoreError if an unfinished deletion changes one of the shards.
         """
         plan = self._planned(identity)
         if plan is None:
@@ -182,13 +182,13 @@ class Deletions:
             self._require_free(plan)
             content = seal(_PLAN.dump_python(plan, mode="json"))
             create_once(self._inbox.folder, f"{PLANS}/{identity}.json", content)
-            # if the plan is lost after shards change, another plan would miss the deleted lines
+            # make the plan durable, as a new plan after changes of shards would miss deleted lines
             self._inbox.folder.sync(PLANS)
             plan = self._planned(identity) or plan  # another process may have planned it first
         return Plan(tuple(one for one in plan.shards if not self._is_purged(one.path)))
 
     def begun(self) -> dict[str, str]:
-        """Map the paths of shards in plans of pending deletions to the deletion."""
+        """Map the path of each shard that a pending deletion plans to change to this deletion."""
         plans = {identity: self._planned(identity) for identity in self.waiting()}
         return {
             one.path: identity
@@ -198,7 +198,7 @@ class Deletions:
         }
 
     def unplanned(self) -> list[str]:
-        """Identities of pending deletions without a plan, which may change any shard."""
+        """Return identities of pending deletions without a plan, which may change any shard."""
         return [identity for identity in self.waiting() if self._planned(identity) is None]
 
     def _require_free(self, plan: Plan) -> None:
@@ -224,7 +224,8 @@ class Deletions:
 
         Returns the path of the copy, and the path of the shard. If no line remains,
         the second path is missing (None): the shard is unchanged, and the caller forgets it.
-        Content that does not match the plan raises a StoreError. May run again after a crash.
+        Content that does not match the plan raises a StoreError. After a crash, a caller can
+        repeat the call.
         """
         folder = self._inbox.folder
         old = f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"
@@ -257,7 +258,8 @@ class Deletions:
             self._drop_begun(one)
             self._is_purged(one.path)
             beat(place, len(plan.shards))
-        # documents reported as deleted must not reappear after a power cut
+        # sync before the report, as documents reported as deleted must not reappear after a power
+        # cut
         for name in sorted({GONE, ASIDE, *(one.path.rpartition("/")[0] for one in plan.shards)}):
             if plan.shards:
                 folder.sync_nearest(name)
@@ -301,7 +303,7 @@ class Deletions:
         self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
     def left_of(self, receipt: str, sealed: Seal) -> dict[SealedShard, int]:
-        """Return the shards of a seal with documents of a receipt, and how many documents."""
+        """Map each shard of a seal that holds documents of a receipt to the number of these."""
         left = {
             shard: len(_lines_of([receipt], sealed, shard.path, self._gone(shard.path)))
             for shard in sealed.shards_of(receipt)
@@ -348,7 +350,7 @@ class Deletions:
         last = self.seals.latest()
         found = {name: seal_before(name) for name in deletion.names}
         claims = self._inbox.claims_of([name for name, after in found.items() if after is None])
-        # a key may have expired although its documents are still stored
+        # without a claim search all seals: a key may expire while its documents are still stored
         found |= {name: claim.after if claim else 0 for name, claim in claims.items()}
         behind = {name: after for name, after in found.items() if after is not None}
         sealed = {one.number: one for one in self.seals.find_all(behind, last).values()}
@@ -359,7 +361,7 @@ class Deletions:
 
 
 def _lines_of(names: Sequence[str], sealed: Seal, path: str, gone: Sequence[int]) -> list[int]:
-    """Find the lines of some receipts; return their numbers among the remaining lines."""
+    """Return the numbers of the lines of some receipts, in the shard without the lines `gone`."""
     wanted, at, found = set(names), 0, set[int]()
     for batch in sealed.batches:
         for kept in batch.kept:
@@ -398,20 +400,21 @@ def note_gone(
 ) -> None:
     """Record which lines a deletion removed from a shard; repeating a call changes nothing.
 
-    lines : numbers among the lines that remained before the deletion
-    left : SHA-256 of the lines that remain now
+    lines : numbers of the removed lines in the shard as it was before this deletion
+    left : SHA-256 of the lines that remain after it
     identity : identity of the deletion
     """
     noted = read_gone(folder, path)
     if noted.by == identity:
-        # `lines` are numbers before the noted deletion, so they must not be shifted a second time
+        # A call with this deletion was made before. `lines` are numbers from before the deletion,
+        # so they must not be shifted a second time.
         return
     gone = sorted({*noted.lines, *(as_sealed(line, noted.lines) for line in lines)})
     folder.write(gone_file(path), seal({"lines": gone, "by": identity, "left": left}))
 
 
 def documents_left(folder: Folder, shard: SealedShard) -> int:
-    """Number of documents that remain in a shard; raises as `read_gone`."""
+    """Return the number of documents that remain in a shard; raises as `read_gone`."""
     return shard.documents - len(read_gone(folder, shard.path).lines)
 
 
@@ -433,7 +436,7 @@ def cut_shards(folder: Folder) -> list[str]:
 
 
 def as_sealed(line: int, gone: Sequence[int]) -> int:
-    """Convert the number of a line among the remaining lines to its number when sealed.
+    """Convert the number of a line in a shard without the lines `gone` to its number when sealed.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Expiry: deletes counted files of an inbox after a time, without reusing the numbers of seals.
 
 Shards are deleted first, if the caller says that they are counted. Then a note records the last
-expired seal, and all seals up to it are deleted. If a process dies in between, the next one
-continues.
+expired seal, and all seals up to and including it are deleted. If a process dies in between, the
+next one continues.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streaming_moments.storage.inbox.rejected import LEFT_OUT
 from streaming_moments.storage.inbox.sealing import EXPIRED, SealLog
 from streaming_moments.storage.inbox.seals import GONE, SEALED, SEALS, seal_file
 
-MOST = 2000  # most files that one call deletes
+MOST = 2000  # one call deletes at most this many files
 _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
 
 
@@ -28,9 +28,9 @@ _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
 class Retention:
     """How long counted data is stored; None means without limit.
 
-    keys : idempotency keys and receipts. A key that is sent after this time counts again. A seal is
-        stored as long as any of its shards
-    documents : shards. After this time their documents cannot be deleted by receipt or id, nor
+    keys : time for idempotency keys and receipts. After it, a repeated request with the same key
+        counts again. A seal is stored as long as any of its shards
+    documents : time for shards. After it, their documents cannot be deleted by receipt or id, nor
         recounted
     """
 
@@ -166,7 +166,7 @@ def _seals(
 
 
 def _number(path: str) -> int:
-    """Number of the seal that a file belongs to; 0 for other files.
+    """Return the number of the seal that a file belongs to; 0 for other files.
 
     Examples
     --------

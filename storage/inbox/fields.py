@@ -22,11 +22,12 @@ _VALUE: Mapping[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 class RecordField:
     """A field of a document. The reader of the store counts the written values.
 
-    name, column : the name of the field as it is sent, and as it is read
-    written : converts a JSON value to the written value. an InvalidInput describes a refused value
+    name, column : the name of the field as clients send it, and as the store reads it
+    written : converts a JSON value to the written value. An InvalidInput describes a refused value
         and the expected one
     schema : JSON Schema of the values
-    counts_of : the field of ids that these counts belong to, one each; missing counts are ones
+    counts_of : for a field of counts, the field of ids; it has one count for each id, or is left
+        out if all counts are 1
     """
 
     name: str
@@ -61,13 +62,13 @@ def value_field(column: str) -> RecordField:
     >>> value_field("year").written([1789])
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: it is a list, expected a value
+    streaming_moments.errors.InvalidInput: it is a list, expected a single value
     """
     return RecordField(column, column, _value, _VALUE)
 
 
 def values_field(column: str) -> RecordField:
-    """Return the field of a value or a list of values, each a word; always written as a list.
+    """Return the field of one or several values, which are words; they are written as a list.
 
     Examples
     --------
@@ -198,7 +199,7 @@ def _text(value: object) -> object:
 
 def _value(value: object) -> object:
     if isinstance(value, list | Mapping):
-        raise InvalidInput(f"{said(value)}, expected a value")
+        raise InvalidInput(f"{said(value)}, expected a single value")
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidInput(f"it is {value}, expected a finite number")
     return value

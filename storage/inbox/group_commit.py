@@ -15,7 +15,7 @@ from streaming_moments.storage.inbox.inbox import Inbox
 
 WINDOW = 0.05
 MOST_BYTES = 32 << 20
-_CLAIMING = 8  # number of threads
+_CLAIMING = 8  # number of threads that claim keys
 
 
 class InboxClosed(StoreError):
@@ -69,9 +69,9 @@ class GroupCommit:
     def submit(self, submission: Submission, after: int) -> Future[str]:
         """Add a submission to the next batch.
 
-        The future holds its receipt, once the batch is durable. Otherwise `KeyReused`, or the
-        errors of `Inbox.put` and `Inbox.claim`: then the submission is not acknowledged. `after` is
-        the number of an existing seal. Raises InboxClosed after `close`.
+        Once the batch is durable, the future holds the receipt of the submission. If the future
+        raises `KeyReused`, or an error of `Inbox.put` or `Inbox.claim`, the submission is not
+        acknowledged. `after` is the number of an existing seal. Raises InboxClosed after `close`.
         """
         with self._changed:
             if self._closed:
@@ -82,7 +82,7 @@ class GroupCommit:
                     self._inbox.claim, submission.receipt, submission.digest, after
                 )
             one = _Waiting(submission, claim, Future())
-            # the write is not cancelled, although the client may disconnect before it ends
+            # mark the future as running, so that a client that disconnects cannot cancel the write
             one.done.set_running_or_notify_cancel()
             self._waiting.append(one)
             self._nbytes += len(submission.content)

@@ -21,7 +21,7 @@ from streaming_moments.storage.log.schema import Count, Digest, checked
 
 CLAIMS = "claims"
 _ENDING = ".json"
-_NOTHING = "0" * 64  # replaces a digest; no content has this digest
+_NOTHING = "0" * 64  # stands for a removed digest, as no content has this one
 
 
 class KeyReused(InvalidInput):
@@ -103,7 +103,7 @@ class Claims:
 
 
 def claim_file(receipt: str) -> str:
-    """Name of the file of a key's claim."""
+    """Return the name of the file of a key's claim."""
     return f"{CLAIMS}/{receipt}{_ENDING}"
 
 
@@ -121,10 +121,10 @@ def is_refused(one: Submission, claims: Mapping[str, Claim]) -> bool:
 def come_first(
     submissions: Sequence[Submission], claims: Mapping[str, Claim], seen: set[str]
 ) -> tuple[list[tuple[int, Submission]], list[str]]:
-    """Select the new submissions of a batch, with their places, and the refused receipts.
+    """Return the new submissions of a batch with their places, and the receipts that were refused.
 
-    A submission whose receipt is in `seen` is a repetition. Receipts of new ones are added to
-    `seen`.
+    A submission whose receipt is in `seen` is a repetition. The function adds the receipts of new
+    submissions to `seen`.
     """
     kept, refused = list[tuple[int, Submission]](), list[str]()
     for place, one in enumerate(submissions):

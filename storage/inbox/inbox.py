@@ -130,7 +130,7 @@ class Inbox(Claims):
         documents = sum(one.documents for one in submissions)
         name = f"{identity or uuid.uuid4().hex}-{documents}.batch"
         if create_once(self.folder, f"{BATCHES}/{name}", batch_to_bytes(submissions)) is not None:
-            raise StoreError(f"{self.folder.url}/{BATCHES}/{name} is another batch; try again")
+            raise StoreError(f"{self.folder.url}/{BATCHES}/{name} holds another batch; try again")
         return name
 
     def pending(self) -> list[PendingBatch]:
@@ -150,7 +150,7 @@ class Inbox(Claims):
         found = self.pending()
         if not found:
             return Backlog()
-        # a clock that was set back must not make batches look new
+        # take the absolute value, so that a clock that was set back does not make batches look new
         age = abs(self.folder.clock() - found[0].arrived)
         documents = sum(batch.documents for batch in found)
         return Backlog(len(found), documents, sum(batch.nbytes for batch in found), age)
@@ -163,7 +163,7 @@ class Inbox(Claims):
         return self.read_all([name])[0]
 
     def read_all(self, names: Sequence[str]) -> list[tuple[Submission, ...]]:
-        """Read several batches as `read`, at the same time if the storage can."""
+        """Read several batches as `read` does, at the same time if the storage allows that."""
         places = [f"{BATCHES}/{name}" for name in names]
         contents = self.folder.read_all(places)
         return [

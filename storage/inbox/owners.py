@@ -40,11 +40,11 @@ class Owner:
 
     @classmethod
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Owner:
-        """Return the identity of the store at a URL; a StoreError without a store."""
+        """Return the identity of the store at a URL; StoreError if the URL holds no store."""
         folder = Folder.at(url, storage_options)
         read_format(folder)
         first = commit_file(0)
-        # when the first version expires, its commit file still has the transaction
+        # the commit file of the first version keeps the transaction after the version has expired
         where = f"{folder.url}/{first}"
         birth = unseal(folder.read(first), where).get("transaction")
         return cls(folder.url, checked(_BIRTH, birth, f"{where} has no valid transaction"))
@@ -67,7 +67,7 @@ def owner_of(folder: Folder) -> Owner | None:
 def require_owner(folder: Folder, owner: Owner) -> None:
     """Refuse a store that an inbox does not belong to; an inbox without an owner adopts the store.
 
-    The InboxOfAnother names both stores.
+    Raises InboxOfAnother, which names both stores.
     """
     found = owner_of(folder) or _adopted(folder, owner)
     if found == owner:
@@ -103,7 +103,7 @@ def assign(folder: Folder, owner: Owner) -> Owner | None:
 
 
 def _adopted(folder: Folder, owner: Owner) -> Owner:
-    """Return the first store that opened an inbox without an owner, and record it."""
+    """Return the first store that opened an inbox without an owner, and record it as the owner."""
     mine = seal(named(owner))
     first = create_once(folder, _ADOPTED, mine) or mine
     found = _owner_in(unseal(first, f"{folder.url}/{_ADOPTED}"), folder)
@@ -122,5 +122,5 @@ def _content(folder: Folder) -> dict[str, Any]:
 
 def _owner_in(content: Mapping[str, Any], folder: Folder) -> Owner | None:
     said = content.get(_STORE)
-    problem = f"{folder.url}/{FORMAT_FILE} has no valid store"
+    problem = f"{folder.url}/{FORMAT_FILE} does not name a valid store"
     return None if said is None else checked(_OWNER, said, problem)

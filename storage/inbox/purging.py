@@ -36,7 +36,7 @@ def purge_inboxes(
 
     `names` are names in the ledger; names of shards outside of inboxes are ignored. Pending
     documents are sealed first, as they may be the same documents sent again. An inbox of another
-    store than `owner` is not changed. A second call finishes the purge of a dead process.
+    store than `owner` is not changed. If a process dies during a purge, a second call finishes it.
     """
     erased = []
     for log, paths in _inboxes(names, storage_options):
@@ -57,7 +57,7 @@ def purge_inboxes(
 def inboxes_of_others(
     names: Iterable[str], owner: Owner, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """Return the inboxes of some shards that belong to other stores, each with its store's URL."""
+    """Return which inboxes of some shards belong to other stores, each with its store's URL."""
     found = [
         (log.inbox.folder.url, owner_of(log.inbox.folder))
         for log, _ in _inboxes(names, storage_options)
@@ -161,12 +161,11 @@ def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]
 
 
 def _forget_content(log: SealLog, path: str) -> None:
-    """Remove a shard from its seal, its claims and the notes of rejected documents."""
+    """Remove a shard from its seal, and its documents from claims and from notes of rejection."""
     sealed, folder = _seal_of(log, path), log.inbox.folder
     if sealed is None:
         return
-    # the seal changes first, so that a slow process that restores files does not find the shard in
-    # it
+    # change the seal first: a slow process that restores files then finds no such shard in the seal
     left = tuple(shard for shard in sealed.shards if shard.path != path)
     folder.write(seal_file(sealed.number), replace(sealed, shards=left).sealed())
     for receipt, claim in _claims(log, sealed, path):

@@ -52,10 +52,10 @@ def new_receipt(after: int) -> str:
 
 
 def receipt_of_key(key: str, principal: str = "") -> str:
-    """Return the receipt of an idempotency key, the same each time.
+    """Return the receipt of an idempotency key; it depends only on the arguments.
 
     `key` has 1 to 255 printable ASCII characters. Each principal (sender) has its own keys: the
-    same key of another gives another receipt.
+    same key of another principal gives another receipt.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def receipt_of_key(key: str, principal: str = "") -> str:
 
 
 def seal_before(receipt: str) -> int | None:
-    """Number of a seal that is earlier than the seal of a receipt.
+    """Return the number of a seal that is earlier than the seal of a receipt.
 
     None if the receipt comes from an idempotency key; then `Claim.after` has the number.
     """

@@ -18,9 +18,9 @@ from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.inbox.batches import Piece, Submission
 from streaming_moments.storage.inbox.fields import RecordField, said, text_field
 
-_LONGEST_ID = 1000  # most characters of an id
-_MOST_DAYS = 31  # most days in a request, as each day makes a shard and a commit
-LIGHT = 1 << 15  # lines of fewer bytes and documents of fewer tokens are not checked by `judge`
+_LONGEST_ID = 1000  # an id has at most this many characters
+_MOST_DAYS = 31  # a request has at most this many days, as each day makes a shard and a commit
+LIGHT = 1 << 15  # `judge` checks only lines of more bytes, or documents of more tokens, than this
 _SHOWN = 60
 _ID, _DATE = "id", "date"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -182,7 +182,7 @@ class RecordShape:
                 bad.append(RecordRefused(refused.place, refused.field, refused.reason, name))
                 continue
             days.setdefault(day, []).append(line)
-            # the digest does not include the day of arrival
+            # leave the day of arrival out of the digest, as a request may be repeated a day later
             given = record.get(_DATE) if isinstance(record, Mapping) else None
             digest.update(b"%d %d\n" % (place, day.toordinal() if given is not None else 0))
             digest.update(line if given is not None or self.date_column is None else _undated(line))
@@ -191,9 +191,9 @@ class RecordShape:
             raise InvalidInput(f"there are no valid documents{told}; send at least one")
         if len(days) > _MOST_DAYS:
             raise InvalidInput(
-                f"the documents are of {len(days)} days, and each day is counted separately; send "
-                f"at most {_MOST_DAYS} days at once, or count old ones with `streaming-moments "
-                "update`"
+                f"the documents have {len(days)} dates, and each day is counted separately; send "
+                f"at most {_MOST_DAYS} days at once, or count old documents with "
+                "`streaming-moments update`"
             )
         pieces = tuple(
             Piece(day, len(lines), sum(map(len, lines))) for day, lines in sorted(days.items())
@@ -245,7 +245,7 @@ class RecordShape:
 
 
 def _sent_under(record: object) -> str | None:
-    """Return the id of a document of any form; None without one."""
+    """Return the id of a document, even of an invalid one; None if it has no id."""
     found = record.get(_ID) if isinstance(record, Mapping) else None
     return str(found)[:_LONGEST_ID] if isinstance(found, str | int) else None
 
@@ -273,5 +273,5 @@ def _day(value: object, place: int) -> date:
                 place, _DATE, f"the calendar has no {value[:_SHOWN]!r}; correct it"
             ) from None
     raise RecordRefused(
-        place, _DATE, f"{said(value)}, expected a text that begins with a date, as 2026-11-23"
+        place, _DATE, f"{said(value)}, expected a text that begins with a date, such as 2026-11-23"
     )

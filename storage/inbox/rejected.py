@@ -35,7 +35,7 @@ _SEVERAL: TypeAdapter[tuple[LeftOut, ...]] = TypeAdapter(tuple[LeftOut, ...])
 
 
 def note_left_out(folder: Folder, receipt: str, left_out: Sequence[LeftOut]) -> None:
-    """Note which documents of a submission were rejected; repeating a call changes nothing.
+    """Record which documents of a submission were rejected; repeating a call changes nothing.
 
     Examples
     --------
@@ -94,9 +94,9 @@ def forget_left_out_ids(folder: Folder, ids: Iterable[str]) -> None:
 def _is_of(one: LeftOut, ids: set[str]) -> bool:
     if one.id is not None:
         return one.id in ids
-    return any(repr(name) in one.reason for name in ids)  # reasons quote values in this form
+    return any(repr(name) in one.reason for name in ids)  # reasons show values by repr
 
 
 def left_out_file(receipt: str) -> str:
-    """Name of the file of a receipt's note."""
+    """Return the name of the file of a receipt's note."""
     return f"{LEFT_OUT}/{receipt}.json"

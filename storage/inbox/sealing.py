@@ -42,10 +42,10 @@ from streaming_moments.storage.log.schema import Count, checked
 MOST_DOCUMENTS = 10_000
 MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
-# file with the number of an existing seal, where the search for the latest one begins
+# file with the number of an existing seal, where the search for the latest seal begins
 _REACHED = "reached.json"
-_HELD, _HELD_SUBMISSIONS = 256, 50_000  # most seals in memory, and most submissions in them
-# number of latest seals that stay in memory; they have nearly all receipts that are looked up
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # limits of the seals in memory, and of their submissions
+# this many of the latest seals stay in memory; they have nearly all receipts that are looked up
 _NEAR = 256
 _AT_ONCE = 32  # number of seals that are read at the same time
 EXPIRED = "expired.json"  # file with the number of the last expired seal
@@ -81,14 +81,14 @@ class SealLog:
     _held: dict[int, Seal] = field(default_factory=dict, repr=False, compare=False)
 
     def latest(self) -> int:
-        """Number of the latest seal; 0 without any.
+        """Return the number of the latest seal; 0 without any.
 
         Raises StoreError if the storage cannot be read, or a note is damaged.
         """
         folder = self.inbox.folder
         number = self._noted(_REACHED)
         if number not in self._held and not folder.exists(seal_file(number)):
-            # the note is lost, or a slow process wrote the number of an expired seal
+            # list all seals: the note is lost, or a slow process wrote an expired seal's number
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
         number = max([number, *self._held])
@@ -97,7 +97,7 @@ class SealLog:
         return number
 
     def expired(self) -> int:
-        """Number of the last expired seal; raises as `latest`."""
+        """Return the number of the last expired seal; raises as `latest`."""
         return self._noted(EXPIRED)
 
     def read(self, number: int) -> Seal:
@@ -142,15 +142,15 @@ class SealLog:
         found = dict[str, Seal]()
 
         def look_in(one: Seal, names: Set[str]) -> None:
-            # Only later seals count: if the key has expired and was used again, an earlier seal can
-            # have the same receipt.
+            # Accept only seals after the given number. If the key has expired and was used again,
+            # an earlier seal can have the same receipt.
             found.update({name: one for name in names if receipts[name] < one.number})
 
         near, begin = last - _NEAR, min(receipts.values(), default=last) + 1
         if begin <= last:
             begin = max(begin, self.expired() + 1)
         far = {receipt for receipt, after in receipts.items() if after < near}
-        # old seals are read without keeping them in memory
+        # read old seals, but do not keep them in memory
         for start in range(begin, near + 1, _AT_ONCE):
             for one in self._read_several(range(start, min(start + _AT_ONCE, near + 1))):
                 look_in(one, far & one.receipts)
@@ -162,10 +162,10 @@ class SealLog:
     def seal_next(
         self, most_documents: int = MOST_DOCUMENTS, most_bytes: int = MOST_BYTES
     ) -> Seal | None:
-        """Seal the oldest batches; None without batches.
+        """Seal the oldest batches, and return the seal; None without batches.
 
         Raises SealedByAnother if another process has sealed batches meanwhile. Raises StoreError if
-        a batch is damaged, or the storage fails. The next call continues.
+        a batch is damaged, or the storage fails. After an error, the next call continues.
 
         most_documents, most_bytes : upper bounds of the sealed documents and bytes. The oldest
             batch may exceed them.
@@ -186,7 +186,7 @@ class SealLog:
                 f"another process made seal {sealed.number} of {self.inbox.folder.url}; try again"
             )
         if sealed.number <= self.expired():
-            # a slow process has made a seal again that had expired
+            # this process was slow, and has made a seal again that had expired
             self.inbox.folder.delete([seal_file(sealed.number)])
             raise SealedByAnother(f"seal {sealed.number} has expired; try again")
         self._finish(sealed, contents)
@@ -208,7 +208,7 @@ class SealLog:
             try:
                 contents = dict(zip(names, self.inbox.read_all(names), strict=True))
             except StoreError:
-                # another process may finish it at the same time, and delete its batches
+                # ignore the error if another process has deleted a batch to finish the seal
                 if len(self._waiting(names)) == len(names):
                     raise
         self._finish(sealed, contents)
@@ -217,7 +217,7 @@ class SealLog:
         """Finish a seal; without `contents`, its shards all exist, because a batch was deleted."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
-        # a noted seal had all its shards; lines removed since then must not reappear
+        # write no shards of a seal that is noted as complete: deleted lines must not reappear
         if contents is not None and not ended:
             written, others = list[SealedShard](), list[SealedShard]()
             for shard, lines in _shards(sealed.number, sealed.batches, contents):
@@ -225,7 +225,7 @@ class SealLog:
                 (written if found is None else others).append(shard)
             for day in sorted({shard.day for shard in sealed.shards}):
                 folder.sync(f"{SEALED}/{day.isoformat()}")
-            # a slow process may have restored shards or lines that were purged or deleted
+            # delete what this process has restored, if it was slow: purged shards, or deleted lines
             there = self._shards_now(sealed.number)
             folder.delete(
                 [one.path for one in written if one.path not in there or self._lacks_lines(one)]
@@ -240,15 +240,15 @@ class SealLog:
             folder.write(_REACHED, seal({"seal": sealed.number}))
 
     def _lacks_lines(self, shard: SealedShard) -> bool:
-        """Whether the file of a shard still has lines that a deletion removed."""
+        """Whether a deletion removed lines from a shard that its file still (or again) has."""
         folder = self.inbox.folder
-        # deletions write the remaining lines before the note
+        # look for the note first, as a deletion writes it after the remaining lines
         noted = folder.exists(gone_file(shard.path))
         content = folder.find(shard.path) if noted else None
         return content is not None and hashlib.sha256(content).hexdigest() == shard.sha256
 
     def _noted(self, name: str) -> int:
-        """Number of a seal in a note; 0 without a note."""
+        """Return the number of a seal in a note; 0 without a note."""
         data, where = self.inbox.folder.find(name), f"{self.inbox.folder.url}/{name}"
         content = {"seal": 0} if data is None else unseal(data, where)
         return checked(_NUMBER, content.get("seal"), f"{where} has no valid number of a seal")
@@ -279,7 +279,7 @@ class SealLog:
         sealed = self.find_all(looked_for, number)
         for receipt, after in looked_for.items():
             if receipt in claims and after < number - _NEAR:
-                # a claim with a later number makes later searches shorter
+                # write a later number to the claim, which makes later searches shorter
                 behind = sealed[receipt].number - 1 if receipt in sealed else number
                 self._renew(receipt, replace(claims[receipt], after=behind))
         seen = set(sealed)
@@ -294,11 +294,11 @@ class SealLog:
         self.inbox.renew(receipt, claim)
         found = self.find(receipt, claim.after, self.latest())
         if found is not None and self.read_anew(found.number).lacks_some_of(receipt):
-            # a purge removed the claim after it was read
+            # a purge removed the hash after this process read the claim, so remove it again
             self.inbox.renew(receipt, claim.forgotten())
 
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:
-        """Read the claims of keyed submissions; writes the missing claims of dead processes."""
+        """Read the claims of keyed submissions, and write those that dead processes did not."""
         keyed = {one.receipt: one for one in reversed(submissions) if one.keyed}
         return {
             receipt: found or self.inbox.claim(receipt, keyed[receipt].digest, number)

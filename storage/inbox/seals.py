@@ -1,4 +1,4 @@
-"""Seals: assignment of submissions of batches to shards."""
+"""Seals: each assigns the submissions of some batches to shards."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Seal:
     """Content of one seal.
 
     number : numbers begin with 1 and have no gaps
-    transaction : identity of the process call that made it
+    transaction : random identity of the call that made the seal
     batches : batches that it seals
     shards : shards that it makes; empty if all submissions were repetitions
     """
@@ -82,7 +82,7 @@ class Seal:
         return frozenset(kept.receipt for batch in self.batches for kept in batch.kept)
 
     def shards_of(self, receipt: str) -> tuple[SealedShard, ...]:
-        """Shards that hold documents of a receipt."""
+        """Return the shards that hold documents of a receipt."""
         days = self.days_of(receipt)
         return tuple(shard for shard in self.shards if shard.day in days)
 
@@ -91,11 +91,11 @@ class Seal:
         return not self.days_of(receipt) <= {shard.day for shard in self.shards}
 
     def days_of(self, receipt: str) -> set[date]:
-        """Days of the documents of a receipt."""
+        """Return the days of the documents of a receipt."""
         return {piece.day for piece in self._pieces_of(receipt)}
 
     def documents_of(self, receipt: str) -> int:
-        """Number of documents sent with a receipt."""
+        """Return the number of documents sent with a receipt."""
         return sum(piece.documents for piece in self._pieces_of(receipt))
 
     def _pieces_of(self, receipt: str) -> Iterator[Piece]:
@@ -131,7 +131,7 @@ _SEAL: TypeAdapter[Seal] = TypeAdapter(Seal)
 
 
 def seal_file(number: int) -> str:
-    """Name of the file of a seal.
+    """Return the name of the file of a seal.
 
     Examples
     --------
@@ -142,12 +142,12 @@ def seal_file(number: int) -> str:
 
 
 def shard_file(number: int, day: date) -> str:
-    """Name of a seal's shard for one day; its folder is the day."""
+    """Return the path of a seal's shard for one day, in the folder of that day."""
     return f"{SEALED}/{day.isoformat()}/{number:020d}{SEALED_NAME}"
 
 
 def seal_of_shard(path: str) -> int:
-    """Number of the seal of a shard, by its path.
+    """Return the number of the seal of a shard, given the path of the shard.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def seal_of_shard(path: str) -> int:
 
 
 def place_of_shard(url: str) -> tuple[str, str] | None:
-    """Split the URL of a shard into that of its inbox and its path there; None for other shards.
+    """Split a sealed shard's URL into its inbox's URL and its path there; None for other shards.
 
     Examples
     --------
@@ -174,8 +174,8 @@ def are_of_other_batches(
 ) -> bool:
     """Whether two sealed shards certainly hold documents of different batches.
 
-    Batches have random names, which a copy of an inbox keeps, also if it was made before they were
-    sealed. So shards of equal content whose seals name different batches are no copies.
+    Batches have random names. A copy of an inbox keeps these names, even if it was made before the
+    batches were sealed. So shards whose seals name different batches are not copies of one another.
 
     False if a seal is missing or cannot be read, because then one shard may be a copy of the other.
     """
@@ -194,7 +194,7 @@ def are_of_other_batches(
 
 
 def gone_file(path: str) -> str:
-    """Name of the note about the deleted lines of a shard."""
+    """Return the name of the note about the deleted lines of a shard."""
     return f"{GONE}/{path}.json"
 
 

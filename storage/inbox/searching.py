@@ -22,10 +22,9 @@ from streaming_moments.storage.log.schema import Count, Identity, Path, checked
 
 SEARCHES = "deletion-searches.json"
 _ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
-_FEW = (
-    16  # number of ids below which a search for each one is faster than reading the id of each line
-)
-_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # most bytes of shards in memory, and most seals
+# up to this many ids, a search for each of them is faster than reading the id of each line
+_FEW = 16
+_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # limits of the bytes of shards, and of seals, in memory
 _NOTED = 64 << 20  # bytes searched between two saves
 
 
@@ -98,7 +97,7 @@ def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
             line += passed
             begin = content.rindex(b"\n", begin, place) + 1
         end = content.find(b"\n", place)
-        # text that looks like an id may be part of another field
+        # parse the line, because text that looks like an id may be part of another field
         document = json.loads(content[begin : end if end != -1 else None])
         if document.get("id") in wanted:
             lines.append(line)
@@ -106,7 +105,7 @@ def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
 
 
 def ids_in(content: bytes, ids: frozenset[bytes]) -> frozenset[bytes]:
-    """Return the ids, encoded as in the lines, that a shard may hold."""
+    """Return which of some ids, encoded as in the lines, a shard may hold."""
     if len(ids) <= _FEW:
         return frozenset(one for one in ids if b'"id":"%b"' % one in content)
     return ids.intersection(_ID.findall(content))

@@ -25,7 +25,8 @@ class SetAside:
     """A shard of an inbox that the store cannot count.
 
     documents : number of documents sealed in it
-    gone : SHA-256 of the note about its deleted documents when it was set aside; empty without one
+    gone : SHA-256 of the note about its deleted documents at the time when it was set aside; empty
+        if there was no note
     retry : whether the next cycle counts it again
     """
 
@@ -40,7 +41,7 @@ _NOTE: TypeAdapter[SetAside] = TypeAdapter(SetAside)
 
 
 def set_aside(folder: Folder, path: str, documents: int, reason: str) -> SetAside:
-    """Note that a shard is set aside; repeating a call changes nothing.
+    """Record that a shard is set aside; repeating a call changes nothing.
 
     Examples
     --------
@@ -85,7 +86,7 @@ def is_due(folder: Folder, note: SetAside) -> bool:
 
 
 def retry(folder: Folder, paths: list[str]) -> None:
-    """Mark shards for the next cycle; raises InvalidInput if one is not set aside."""
+    """Let the next cycle count shards again; raises InvalidInput if one is not set aside."""
     for path in paths:
         note = find_set_aside(folder, path)
         if note is None:
@@ -102,7 +103,7 @@ def forget_set_aside(folder: Folder, path: str) -> None:
 
 
 def set_aside_file(path: str) -> str:
-    """Name of the file of a shard's note.
+    """Return the name of the file of a shard's note.
 
     Examples
     --------

@@ -17,19 +17,19 @@ StorageOptions = Mapping[str, object] | None
 
 
 class ShardReader(Protocol):
-    """Reads shards of one store, batch by batch; it is sent to each worker once."""
+    """Reader of the shards of one store, batch by batch; each worker receives it once."""
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[Any]]:
-        """Read records of a shard from a position on; at least one batch, or a ShardError.
+        """Read records of a shard from a position on; yield a batch or more, or raise ShardError.
 
-        With `content` only that content is read; changed content is a ShardError.
+        With `content`, read only that content, and raise ShardError if it has changed.
         """
 
 
 def columns_read(store: Snapshot) -> tuple[str, ...]:
-    """Return the columns that a store counts, by its `reading`; empty if its records are texts."""
+    """Return the columns that a store counts, from its `reading`; empty if records are texts."""
     return tuple(store.reading.get("columns", ()))
 
 

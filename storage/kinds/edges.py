@@ -24,5 +24,5 @@ def _columns(store: Snapshot) -> tuple[str, ...]:
     return EdgeColumns(**store.reading).columns
 
 
-# an edge appended to a counted file may be counted already
+# Files of edges may not grow, because an appended edge may repeat one that is already counted.
 EDGES = StoredKind(EdgesFoundation, _reader, _fields, _columns, lambda store: False)

@@ -38,9 +38,10 @@ def _fields(store: Snapshot) -> tuple[RecordField, ...]:
 
 
 def _may_grow(store: Snapshot) -> bool:
-    """Whether records may be appended, which can continue the last sequence of a long table.
+    """Whether records may be appended to a counted file of a store.
 
-    Stores join such pieces, except for old stores of sequences that do not join.
+    Appended records can continue the last sequence of a long table. Stores join such pieces, except
+    old stores, which do not join sequences.
     """
     return bool(store.foundation.joins) or len(SequencesForm.from_json(store.reading).columns) < 3
 

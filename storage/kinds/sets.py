@@ -1,4 +1,4 @@
-"""Sets: records that list features, or have a column of 0 and 1 for each."""
+"""Sets: records that list features, or have a column of 0 and 1 for each feature."""
 
 from __future__ import annotations
 

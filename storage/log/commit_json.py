@@ -57,7 +57,7 @@ def lineage_from_json(content: object, where: str) -> Lineage:
 def expired_to_json(commit: Commit) -> dict[str, Any]:
     """Return the content that replaces an expired commit.
 
-    It keeps the number in use, and lets the commit's writer recognise it.
+    It keeps the number of the version in use, and lets the writer of the commit recognise its own.
     """
     return {
         "version": commit.version,
@@ -106,7 +106,7 @@ _COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
 
 
 def _flat(part: Extensible) -> dict[str, Any]:
-    # missing values are omitted, as in versions before these fields existed
+    # omit missing values, so that the result is as before these fields existed
     written = {name: value for name, value in vars(part).items() if value is not None}
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):
@@ -114,7 +114,7 @@ def _flat(part: Extensible) -> dict[str, Any]:
     if isinstance(written.get("source"), ModelSource):
         written["source"] = _flat(written["source"])
     for name in _LEFT_OUT:
-        if not written.get(name, True):  # as in commits before the field existed
+        if not written.get(name, True):  # omit it, as in commits before the field existed
             del written[name]
     if eras := written.pop("eras", ()):
         written["eras"] = [_flat(era) for era in eras]

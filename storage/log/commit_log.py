@@ -51,11 +51,11 @@ class CommitLog:
     delay: float = DELAY
 
     def latest_version(self) -> int | None:
-        """The latest version; None without a commit.
+        """Return the latest version; None without a commit.
 
         Raises StoreError if the file of a later version has disappeared.
         """
-        # read before the listing: a commit made in between would seem lost
+        # read the note before the listing, or a commit made in between would seem lost
         reached = version = self._reached()
         if reached < 0 or not self.folder.exists(commit_file(reached)):
             listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
@@ -89,7 +89,7 @@ class CommitLog:
         return self.has(commit.version, commit.transaction)
 
     def has(self, version: int, transaction: str) -> bool:
-        """Whether the commit of a version was made by this transaction; errors as `holds`."""
+        """Whether this transaction made the commit of a version; raises as `holds`."""
         name = commit_file(version)
         data = self.folder.find(name)
         if data is None:
@@ -121,11 +121,11 @@ class CommitLog:
 
         Raises StoreError if a commit is missing or damaged.
         """
-        # only the latest commit lists all versions that have expired
+        # read the latest commit, because only it lists all versions that have expired
         latest = self.latest()
         versions = [number for number in range(version, first - 1, -1) if latest.keeps(number)]
         contents = self.folder.read_all([commit_file(number) for number in versions])
-        # some may have expired after the latest commit was read
+        # leave out versions that have expired since the latest commit was read
         return tuple(commit for commit in map(self._parse, versions, contents) if commit)
 
     def probe(self) -> None:
@@ -154,9 +154,9 @@ class CommitLog:
     def put(self, commit: Commit) -> None:
         """Write a commit unless its version exists.
 
-        Raises CommitConflict if another writer has committed the version. Raises CreationUnknown as
-        `create_once`, or the existing file is damaged. Raises StoreError if all attempts failed,
-        and nothing was written.
+        Raises CommitConflict if another writer has committed the version. Raises CreationUnknown if
+        `create_once` does, or if the existing file is damaged. Raises StoreError if all attempts
+        failed, and nothing was written.
         """
         self._require_writer()
         name, content = commit_file(commit.version), seal(commit_to_json(commit))
@@ -171,22 +171,21 @@ class CommitLog:
                 writer = unseal(found, f"{self.folder.url}/{name}").get("transaction")
             except StoreError as damaged:
                 raise CreationUnknown(f"{damaged}; nothing was deleted") from damaged
-            if (
-                writer != commit.transaction
-            ):  # the stored commit is this one, which may have expired
+            # if the transactions are equal, the stored commit is this one; it may have expired
+            if writer != commit.transaction:
                 raise CommitConflict(
                     f"another writer committed version {commit.version} of {self.folder.url}; open "
                     "the latest version and run the command again"
                 )
-        # the commit is valid without the note, and the next commit writes the note again
+        # ignore an error: the commit is valid without the note, and the next commit writes it again
         with contextlib.suppress(StoreError):
             self.folder.write(reached_file(), seal({"version": commit.version}))
 
     def extend(self, head: Commit, change: Callable[[Commit], Commit]) -> Commit:
         """Commit the result of `change` on the latest version; repeats it after a conflict.
 
-        Raises CommitConflict if too many other writers committed first. Raises StoreError as `put`
-        and `change`.
+        Raises CommitConflict if too many other writers committed first. Raises StoreError if `put`
+        or `change` does.
 
         head : the latest version that the caller has read
         change : makes the successor of a commit, or raises an error
@@ -204,9 +203,10 @@ class CommitLog:
         return again(attempt)
 
     def latest(self) -> Commit:
-        """The latest commit.
+        """Return the latest commit.
 
-        Raises StoreError if there are no commits, as the creation was interrupted.
+        Raises StoreError if there are no commits, because the creation of the store was
+        interrupted.
         """
         version = self.latest_version()
         if version is None:
@@ -217,7 +217,7 @@ class CommitLog:
         return self.read(version)
 
     def _reached(self) -> int:
-        """Read the version from the note that normally has the latest one; -1 without a note."""
+        """Read the version in the note, normally the latest version; -1 without a note."""
         data = self.folder.find(reached_file())
         if data is None:
             return -1
@@ -232,7 +232,7 @@ class CommitLog:
         try:
             return change(known)
         except StreamingMomentsError:
-            # the change may be allowed in the latest version, although the known version refuses it
+            # try the latest version, which may allow the change that the known version refuses
             latest = self.latest()
             if latest.transaction == known.transaction:
                 raise

@@ -23,8 +23,8 @@ from streaming_moments.storage.log.schema import (
     Path,
 )
 
-# Key in the form of a lineage. For kinds other than counts, its value describes how shards are
-# read.
+# A key of the dict `form` of a lineage. For kinds other than counts, its value describes how shards
+# are read.
 READING = "reading"
 
 
@@ -33,7 +33,7 @@ class Era(Extensible):
     """A vocabulary that was in use until a commit added words to it.
 
     words : number of words n of this vocabulary; the added words are counted from that commit on
-    vocabulary, basis : fingerprints
+    vocabulary, basis : fingerprints of this vocabulary and its basis
     version, time : version of that commit, and its time as ISO 8601 in UTC
     unknown : keys of later versions, preserved
     """
@@ -50,14 +50,14 @@ class Era(Extensible):
 class Lineage(Extensible):
     """Definition of the statistics of a version.
 
-    vocabulary, basis : fingerprints. A kind other than counts has its foundation's as `basis`, and
-        no vocabulary.
+    vocabulary, basis : fingerprints of the vocabulary and basis. For kinds other than counts,
+        `basis` is the fingerprint of the foundation, and `vocabulary` is empty.
     row_blocks : number of row blocks B
     codocuments : whether co-document counts are stored
     form : JSON of the shard format
-    dates : JSON of the place of the documents' dates
+    dates : JSON of where the dates of documents are found
     pilot : JSON of how the vocabulary and basis were made
-    eras : earlier, smaller vocabularies of the same core and matrix, the oldest first
+    eras : earlier, smaller vocabularies of the same core and basis matrix, the oldest first
     kind : kind of the statistics; None, also in old stores, means counts
     halves : whether the pair counts of half of the documents are stored separately
     halves_by_content : whether the half of a record depends on its content; otherwise on its place
@@ -111,8 +111,8 @@ class SegmentReference(Extensible):
     sign : 1 if its statistics are added, -1 if they are subtracted
     dates : days of its documents, if they have dates
     words : vocabulary size of the era in which it was counted; None means all words of the lineage
-    origin : name of the origin that counted its documents. If that store has them from an origin of
-        its own, "/" and the name there follow. None if this store counted them
+    origin : name of the origin that its documents came from. If that store has them from an origin
+        of its own, "/" and the name of that origin follow. None if this store counted them
     unknown : keys of later versions, preserved
     """
 
@@ -140,8 +140,8 @@ class Origin(Extensible):
     id : transaction of its first commit, which no other store has
     url : where it was read
     version, time : its version that was pulled, and the time of that commit, ISO 8601 in UTC
-    purged : SHA-256 of the list of shards that were purged there; empty without any
-    within : identifiers of the stores whose documents it holds itself, sorted
+    purged : SHA-256 of the list of shards that were purged in that store; empty without any
+    within : identifiers of the stores whose documents that store holds in turn, sorted
     transaction : transaction of the pulled commit, which distinguishes the store from a copy that
         has diverged; empty in stores of earlier writers
     unknown : keys of later versions, preserved
@@ -161,15 +161,15 @@ class Origin(Extensible):
 class SegmentSum(Extensible):
     """Stored sum of some segments, which is read in their place.
 
-    Its ledger has the records of its segments, which remain in the store. If it is missing or
+    Its ledger has the records of its segments, which remain in the store. If the sum is missing or
     damaged, or lacks a ledger, the segments are read instead, with the same result.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
     of : identifiers of its segments, and of earlier sums that are parts of it
-    sign : the sign of all of them
-    whole : whether it is the sum of all days except the latest, which the next such sum will
-        replace
+    sign : the sign of all these segments and sums
+    whole : whether it is the sum of all days except the latest day; the next such sum will replace
+        this one
     unknown : keys of later versions, preserved
     """
 
@@ -200,8 +200,8 @@ class ModelSource(Extensible):
 
     id : transaction of its first commit, which no other store has
     url : where it was read
-    name : name of the model there
-    version : the version there to whose statistics it was fitted
+    name : name of the model in that store
+    version : the version of that store to whose statistics it was fitted
     unknown : keys of later versions, preserved
     """
 
@@ -249,7 +249,8 @@ class Commit(Extensible):
     tags : name of the model of each tag
     skipped : URLs of shards that this commit skipped, each with the reason
     staged : a lineage that will replace this one
-    fence : fence of the latest lock under which any version so far was committed; 0 without a lock
+    fence : highest fence of the locks under which this and earlier versions were committed; 0 if
+        there was no lock
     expired : first and last of each range of expired versions, in order
     forgotten : shards that must not be counted again
     sums : sums of its segments. Old writers also leave sums of removed segments here, which
@@ -329,7 +330,7 @@ class Commit(Extensible):
         return tuple((end + 1, begin - 1) for end, begin in ranges if end + 1 < begin)
 
     def without(self, versions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-        """Return the ranges of expired versions after some more versions expire."""
+        """Return the ranges of expired versions that result when some more versions expire."""
         known = {one for first, last in self.expired for one in range(first, last + 1)}
         gone = sorted({*versions, *known})
         if not gone:

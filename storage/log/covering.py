@@ -91,7 +91,7 @@ def covered(segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]) ->
     again = list[Part]()
     for segment in segments:
         key = (segment.id, segment.sign)
-        # the segment is subtracted twice, and a sum can contain only one of the two
+        # put aside a segment that is subtracted a second time, as a sum can contain it only once
         if key in parts:
             again.append(segment)
         else:
@@ -99,7 +99,7 @@ def covered(segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]) ->
     for one in sums:
         held = [(part, one.sign) for part in one.of]
         if not held or len({*held}) < len(held) or any(part not in parts for part in held):
-            continue  # some segments of the sum are missing, or another sum covers one
+            continue  # some segments of this sum are missing, or are covered by another sum
         of = tuple(parts[part] for part in held)
         if len({reference_of(part).words for part in of}) == 1:
             for part in held:
@@ -114,7 +114,7 @@ def sums_among(
     """Return all sums of some segments, including sums that are parts of other sums."""
     segments, sums = tuple(segments), tuple(sums)
     found: dict[tuple[str, int], Summed] = {}
-    # search also without sums of all days, because such a sum would hide the later sums
+    # search again without sums of all days, as such a sum covers segments of later sums
     waiting = [*covered(segments, sums), *covered(segments, without_whole(sums))]
     while waiting:
         part = waiting.pop()

@@ -86,11 +86,11 @@ class Forgotten(Extensible):
         return {size for _, size in self._contents}
 
     def reason(self, url: str, content: tuple[str, int] | None = None) -> str | None:
-        """Why a shard must not be counted; None if it may be counted.
+        """Return why a shard must not be counted; None if it may be counted.
 
-        Documents that a service has sealed are compared by name alone. Another user may send the
-        same text, and accepted documents must not be dropped. `content` is the fingerprint
-        and size, if known.
+        Documents that a service has sealed are compared by name alone. If another user sends the
+        same text, and the service accepts it, it must be counted. `content` is the fingerprint and
+        size, if known.
         """
         if not self._names.isdisjoint(_names_of(url)) or url.startswith(self._folders):
             return "was forgotten"
@@ -121,7 +121,7 @@ class Forgotten(Extensible):
         return replace(self, shards=tuple(sorted({*self.shards, *shards})))
 
     def with_purged(self, names: Iterable[str], shards: Iterable[ForgottenShard] = ()) -> Forgotten:
-        """Return the list, in which keyed hashes replace some names and their contents."""
+        """Return a list in which keyed hashes replace some names, and the contents of these."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         wholes = {name: whole_of(name) for name in names}
         hashes = {keyed._hash(name): set[str]() for name in wholes}
@@ -138,14 +138,14 @@ class Forgotten(Extensible):
         return replace(keyed, shards=left, purged=purged)
 
     def with_withdrawn(self, origins: Iterable[str]) -> Forgotten:
-        """Return the list with the names and identifiers of purged origins as keyed hashes."""
+        """Return the list with more purged origins: keyed hashes of their names and identifiers."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         return replace(
             keyed, withdrawn=tuple(sorted({*self.withdrawn, *map(keyed._hash, origins)}))
         )
 
     def without_withdrawn(self, origins: Iterable[str]) -> Forgotten:
-        """Return the list without some purged origins, which may be merged again."""
+        """Return the list without some purged origins, so that these may be merged again."""
         gone = {self._hash(one) for one in origins} if self.withdrawn else set()
         return replace(self, withdrawn=tuple(one for one in self.withdrawn if one not in gone))
 
@@ -272,7 +272,7 @@ def _names_of(url: str) -> Iterator[str]:
     if "#" in url:
         yield whole_of(url)
         if url.endswith(DOCUMENT):
-            # an earlier version may have counted a folder of texts as one shard
+            # also yield folders, as an earlier version may have counted one as a single shard
             above = url.rpartition("/")[0]
             while above:
                 yield f"{above}/"

@@ -19,7 +19,8 @@ from streaming_moments.storage.log.schema import Count, Extensible, checked
 
 READS = 6
 WRITES = 6
-# A store gets the lowest format that it needs. What earlier versions of the package lack:
+# A store gets the lowest format that it needs. Each format has features that earlier versions of
+# the package lack (in brackets: what these versions would do):
 # 2: length weights
 # 3: halves
 # 4: tables of categorical columns
@@ -27,7 +28,7 @@ WRITES = 6
 #    days), origins (they would merge segments of several), and copied models (a purge would not
 #    delete these)
 # 6: halves by content (they would assign halves by place)
-# They may read formats 5 and 6, but must not write to them.
+# Earlier versions may read stores of formats 5 and 6, but must not write to them.
 _NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
 # first version of the package that reads and writes each format
 INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.3.0", 6: "0.3.0"}
@@ -65,11 +66,11 @@ class StoreFormat(Extensible):
 
     @classmethod
     def of(cls, foundation: Foundation, single_writer: bool = False) -> StoreFormat:
-        """Return the lowest format that has all features of a foundation."""
+        """Return the lowest format that supports all features of a foundation."""
         return cls(single_writer=single_writer).raised(foundation)
 
     def raised(self, foundation: Foundation) -> StoreFormat:
-        """Return this format, raised until it has all features of a foundation."""
+        """Return this format, raised until it supports all features of a foundation."""
         needed = max((_NEEDED[one] for one in foundation.since_first), default=1)
         raised = self
         if min(self.format, self.min_reader, self.min_writer) < needed:
@@ -125,7 +126,7 @@ def write_format(folder: Folder, form: StoreFormat) -> None:
 
 
 def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
-    """Raise the format of a store for a foundation, which excludes older versions."""
+    """Raise the format of a store as a foundation needs it, which excludes older versions."""
     before = read_format(folder)
     raised = before.raised(foundation)
     if raised != before:
@@ -151,7 +152,7 @@ def raise_writer(folder: Folder) -> None:
 def read_format(folder: Folder) -> StoreFormat:
     """Read `format.json`; raises FormatError, with the version to install, for an unknown format.
 
-    A missing bucket is a StoreError.
+    Raises StoreError if the bucket is missing.
     """
     where = f"{folder.url}/{FORMAT_FILE}"
     data = folder.find(FORMAT_FILE)
@@ -163,7 +164,7 @@ def read_format(folder: Folder) -> StoreFormat:
         )
     content = json_object(data, where)
     needed = content.get("min_reader")
-    # checked before the checksum, as a later format may compute that differently
+    # check this before the checksum, as a later format may compute the checksum differently
     if isinstance(needed, int) and needed > READS:
         raise FormatError(
             f"{where}: reading the store needs a version of streaming-moments that supports store "
@@ -182,7 +183,7 @@ def _upgrade(install: object) -> str:
 
 
 def _doubt(data: bytes, where: str) -> str:
-    """Return a hint that a file of a later format may be damaged; empty if it is not."""
+    """Return a hint that a file of a later format may be damaged; empty if its checksum fits."""
     try:
         unseal(data, where)
     except StoreError:

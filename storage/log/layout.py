@@ -12,23 +12,22 @@ from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.arrays import ArraySpec, chunk_path
 
-LARGEST_CHUNK = 32 << 20  # most bytes of a chunk before compression
-LARGEST_BLOCK = (
-    56 << 20
-)  # most bytes of all arrays of a block, so that a worker can hold a few blocks
-FEWEST_BLOCKS = 8  # fewest row blocks, so that several workers can share a small store
+LARGEST_CHUNK = 32 << 20  # limit of a chunk before compression, in bytes
+# limit of all arrays of a row block together, in bytes, so that a worker can hold a few blocks
+LARGEST_BLOCK = 56 << 20
+FEWEST_BLOCKS = 8  # a store has at least this many row blocks, so that several workers can share it
 COMMITS = "commits"
 SEGMENTS = "segments"
 MODELS = "models"
-POLISHING = "polishing"  # folder of the sums of passes for a model that is not committed yet
+POLISHING = "polishing"  # folder of sums that passes add up for a model that is not committed yet
 SHARDS = "shards.parquet"
 FORMAT_FILE = "format.json"
-_LABEL = 100  # most characters of a label
+_LABEL = 100  # a label has at most this many characters
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 def commit_file(version: int) -> str:
-    """Name of the file of a commit.
+    """Return the name of the file of a commit.
 
     Examples
     --------
@@ -39,32 +38,32 @@ def commit_file(version: int) -> str:
 
 
 def reached_file() -> str:
-    """Name of the note that holds an existing version, normally the latest."""
+    """Return the name of the note that holds an existing version, normally the latest."""
     return "reached.json"
 
 
 def segment_folder(segment: str) -> str:
-    """Folder of a segment."""
+    """Return the folder of a segment."""
     return f"{SEGMENTS}/{segment}"
 
 
 def model_folder(name: str, identity: str) -> str:
-    """Folder of a model; the identity separates two writers that use the same name."""
+    """Return the folder of a model; the identity separates two writers that use the same name."""
     return f"{MODELS}/{name}/{identity}"
 
 
 def pass_folder(polishing: str, number: int, part: str) -> str:
-    """Folder of the sums that one pass of a polishing adds up over a part of the documents."""
+    """Return the folder of the sums of one pass over a part of the documents, during a polish."""
     return f"{POLISHING}/{polishing}/{number}-{part}"
 
 
 def vocabulary_file(fingerprint: str) -> str:
-    """Name of the file of a vocabulary."""
+    """Return the name of the file of a vocabulary."""
     return f"vocabulary/{fingerprint}.json"
 
 
 def basis_folder(fingerprint: str) -> str:
-    """Folder of a basis."""
+    """Return the folder of a basis."""
     return f"basis/{fingerprint}"
 
 
@@ -88,9 +87,9 @@ def require_label(text: str) -> str:
 
 
 def row_blocks_for(foundation: Foundation) -> int:
-    """Number of row blocks of a new store, at least min(8, n).
+    """Return the number of row blocks of a new store, at least min(8, n).
 
-    No chunk is above 32 MiB, and no block of all arrays above 56 MiB.
+    A chunk then has at most 32 MiB, and all arrays of a block together have at most 56 MiB.
 
     Examples
     --------
@@ -119,16 +118,17 @@ class SegmentLayout:
     rows: int | None = None
 
     def of_first(self, rows: int | None) -> SegmentLayout:
-        """Layout of the first `rows` rows only; None means all rows.
+        """Return the layout of the first `rows` rows only; None means all rows.
 
-        Interleaved blocks of fewer rows are the leading rows of blocks of more rows.
+        As blocks are interleaved, a block of fewer rows holds the leading rows of the same block of
+        more rows.
         """
         return replace(self, rows=None if rows == self.foundation.rows else rows)
 
     @property
     def specs(self) -> Mapping[str, ArraySpec]:
         """Specification of each row array: (B, ceil(n / B), ...), a chunk for each row block."""
-        # block 0 is the longest; the other blocks are padded with zeros
+        # take the shapes of block 0, which is the longest; the other blocks are padded with zeros
         shapes = self.foundation.shapes(self.block(0), self.rows)
         longest = max(shape[0] for shape in shapes.values())
         return {
@@ -152,16 +152,16 @@ class SegmentLayout:
         return 8 * sum(prod(shape) for shape in self.foundation.shapes(RowBlock()).values())
 
     def chunks(self, index: int) -> list[str]:
-        """Paths of the files of row block `index`, one for each array."""
+        """Return the paths of the files of row block `index`, one for each array."""
         place = self.block(index).index
         return [chunk_path(name, spec, place) for name, spec in self.specs.items()]
 
     def block(self, index: int) -> RowBlock:
-        """Row block `index`; InvalidInput if it does not exist."""
+        """Return row block `index`; InvalidInput if it does not exist."""
         return RowBlock(index, self.row_blocks)
 
 
 def _dimensions(name: str, shape: tuple[int, ...], longest: int) -> tuple[str, ...]:
-    """Names of the axes of an array. As in xarray, a name has one size within a segment."""
+    """Return names of the axes of an array. As in xarray, a name has one size within a segment."""
     rows = "row" if shape[0] == longest else f"{name}_row"
     return ("block", rows, *(f"{name}_{axis}" for axis in range(2, len(shape) + 1)))

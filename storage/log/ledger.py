@@ -36,7 +36,7 @@ from streaming_moments.storage.log.record_files import (
 _SHOWN = 5
 _ROWS = 1 << 14  # number of records that are converted to objects at a time
 
-# A list of a few URLs, or a column of a table of many.
+# A list of a few URLs, or an Arrow column of many URLs.
 Urls: TypeAlias = "Sequence[str] | pa.ChunkedArray"
 
 
@@ -82,8 +82,8 @@ def copy_of(other: str) -> Remedy:
 class ShardRecord:
     """A counted shard.
 
-    Raises InvalidInput if the fingerprint has another form, a number is negative, or the URL holds
-    a password.
+    Raises InvalidInput if the fingerprint has none of the two forms below, a number is negative, or
+    the URL holds a password.
 
     size : stored size in bytes
     fingerprint : fingerprint of the content: "etag:..." or "sha256:..."
@@ -114,7 +114,7 @@ class ShardRecord:
 
     @property
     def unnamed(self) -> ShardRecord:
-        """Return the record without its name, because a renaming changes only the name."""
+        """Record without the name, which is all that a renaming changes."""
         return replace(self, url="")
 
 
@@ -170,7 +170,7 @@ class Ledger:
         return bool(pc.any(pc.is_in(column, pa.array(list(urls), pa.string()))).as_py())
 
     def held(self, segment: str, urls: Iterable[str]) -> set[str]:
-        """Return the URLs with a record in the segment with this identifier."""
+        """Return those of some URLs that have a record in the segment with this identifier."""
         column = self.tables[segment]["url"]
         return set(column.filter(pc.is_in(column, pa.array(list(urls), pa.string()))).to_pylist())
 
@@ -212,7 +212,7 @@ class Ledger:
         }
 
     def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
-        """Return the URLs that are counted already, in their order."""
+        """Return those of some URLs that are counted already, in the given order."""
         given = pa.array(urls, pa.string())
         counted = self.table["url"]
         found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
@@ -226,7 +226,7 @@ class Ledger:
     def copies(
         self, records: Sequence[ShardRecord], away: Set[str] = frozenset()
     ) -> tuple[tuple[str, str], ...]:
-        """Return records whose content is counted under another name, with that name.
+        """Pair the URLs of records whose content is counted under another name with that name.
 
         Compares sizes, and fingerprints that identify content. Among several records of the same
         content, all but the first are copies. Counted shards in `away` are ignored.
@@ -250,7 +250,8 @@ class Ledger:
     def contents(self, sizes: NDArray[np.int64] | None = None) -> dict[tuple[str, int], str]:
         """Map each content (fingerprint and size) to the URL of the first shard that has it.
 
-        Only fingerprints that identify content are used. `sizes` limits the sizes of the contents.
+        Only fingerprints that identify content are used. With `sizes`, only contents of these sizes
+        are returned.
         """
         table = self.table
         if sizes is not None:
@@ -275,7 +276,7 @@ class Ledger:
         >>> ledger.same_content(table_of(news)).to_pylist()
         ['a.txt', None]
         """
-        # compares the fingerprints first, as most of them occur once
+        # compare the fingerprints first, because most of them occur only once
         marks = records["fingerprint"]
         marks = marks.filter(pc.match_substring_regex(marks, OF_CONTENT))
         alike = self.table.filter(pc.is_in(self.table["fingerprint"], marks))
@@ -285,7 +286,8 @@ class Ledger:
         """Pair URLs with counted shards that hold the same documents.
 
         A counted folder may contain a URL, or a given folder may contain counted shards. A file may
-        also be given as a whole, but counted as one document or in parts, and the reverse.
+        also be given as a whole, but counted as one document or in parts. Or it may be given as one
+        document, but counted as a whole.
         """
         given, counted = _column(urls), self.table["url"]
         folders, above = set(_folders(counted)), set(_folders(given))
@@ -328,7 +330,7 @@ class Ledger:
             )
         net = self._net
         counted = net.filter(pc.greater(net["sign_sum"], 0))
-        # a record counted twice stays twice, so that `repeated` finds it
+        # repeat a record that is counted twice, so that `repeated` finds it
         times = np.repeat(np.arange(counted.num_rows), counted["sign_sum"].to_numpy())
         return counted.select([*COLUMNS]).take(pa.array(times))
 
@@ -342,7 +344,7 @@ class Ledger:
             for name, table in self.tables.items()
         ]
         empty = record_schema().append(pa.field("sign", pa.int64())).empty_table()
-        # without threads the records keep their order
+        # use no threads, so that the records keep their order
         grouped = pa.concat_tables([empty, *signed]).group_by([*COLUMNS], use_threads=False)
         return grouped.aggregate([("sign", "sum")])
 
@@ -352,7 +354,7 @@ class Ledger:
 
 
 def _contents(records: pa.Table) -> pa.ChunkedArray:
-    """Fingerprint and size of each record as one text."""
+    """Return the fingerprint and size of each record as one text."""
     return pc.binary_join_element_wise(
         records["fingerprint"], pc.cast(records["size"], pa.string()), " "
     )
@@ -420,7 +422,7 @@ def _lacks(part: Part, tables: Mapping[str, pa.Table]) -> TypeGuard[Summed]:
 
 
 def tables_of_sums(folder: Folder, sums: Sequence[Summed]) -> list[dict[str, pa.Table] | None]:
-    """Read the records of its segments from each sum, by identifier; None if some are missing.
+    """Read from each sum the records of its segments, by segment; None if records are missing.
 
     Earlier versions of the package wrote sums without records, and a sum may be missing or damaged.
     """
@@ -439,7 +441,7 @@ def tables_of_sums(folder: Folder, sums: Sequence[Summed]) -> list[dict[str, pa.
 def _ledger_files(
     folder: Folder, references: Sequence[SegmentReference]
 ) -> Iterator[tuple[SegmentReference, bytes | None, str]]:
-    """Yield the content of the ledger of each segment or sum, or None, and its place."""
+    """Yield for each segment or sum the content of its ledger, or None, and the ledger's place."""
     manifests = segment_manifests(folder, references)
     names = [f"{segment_folder(one.id)}/{SHARDS}" for one in references]
     there = [name for name, one in zip(names, manifests, strict=True) if SHARDS in one.files]
@@ -452,5 +454,5 @@ def _ledger_files(
 
 
 def outside_of(records: Sequence[ShardRecord]) -> float | None:
-    """Share of the tokens of some shards outside the vocabulary; None without tokens."""
+    """Return the share of the tokens of some shards outside the vocabulary; None without tokens."""
     return outside_share(sum(one.tokens for one in records), sum(one.outside for one in records))

@@ -22,11 +22,11 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
-# number of latest notes that are not deleted; a run that is further behind has lost the lock
+# this many of the latest notes are not deleted; a run whose note is older has lost the lock
 _KEPT = 100
 _LOOKS = 0.1, 1.0  # seconds between two attempts to get a lock
-_BEATS = 8  # number of times that a thread renews a lock before it would expire
-# largest difference between the clocks of the storage's machines that is tolerated
+_BEATS = 8  # a thread renews a lock this many times before the lock would expire
+# differences up to this between the clocks of the storage's machines are accepted
 _SKEW = timedelta(minutes=1)
 
 
@@ -66,10 +66,12 @@ class Lock:
         """Acquire the lock if it is free, or has expired by the storage's clock.
 
         The lock of a dead process of this machine is free at once. If the clock was set back, a
-        lock is free when it was not renewed for its expiry after the first look at it. Raises
-        InvalidInput if the expiry is not above 0, or is above a year. Raises LockHeld if another
-        run holds the lock. The error says until when. Raises StoreError if the storage cannot be
-        read or written, or the latest note is damaged.
+        lock is free once its run has not renewed it for a whole expiry time. This time begins when
+        another run first tries to acquire the lock.
+
+        Raises InvalidInput if the expiry is not above 0, or is above a year. Raises LockHeld if
+        another run holds the lock; the error says until when. Raises StoreError if the storage
+        cannot be read or written, or the latest note is damaged.
 
         expiry : time from each renewal until the lock expires
         patience : longest time to wait for another holder
@@ -80,7 +82,7 @@ class Lock:
                 f"{LONGEST_EXPIRY.days} days"
             )
         if not patience:
-            # skips tenacity, which takes a tenth of a second to load
+            # do without tenacity, which takes a tenth of a second to load
             return cls._acquired(folder, expiry)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(LockHeld),
@@ -119,7 +121,7 @@ class Lock:
         return replace(lock, fence=lock.number)
 
     def above(self, fence: int) -> Lock:
-        """Return the lock with a fence above `fence`, which is already in the log.
+        """Return the lock with a fence above `fence`, the highest one in the commits.
 
         The fence of a new lock can be too low if the notes of locks were deleted.
 
@@ -153,10 +155,10 @@ class Lock:
                     f"another run took over the lock of {self.folder.url}; run this again "
                     "after it has ended, or give the lock a longer expiry"
                 )
-            # an earlier attempt of this run created it, but the reply was lost
+            # an earlier attempt of this run created the note, but the reply was lost
             return mine._next(released)
-        # If this run was suspended, notes may have been deleted meanwhile. Then it may have created
-        # a number again that was used before.
+        # If this run was suspended, notes may have been deleted meanwhile. The new note may then
+        # have a number that was used before, so check that it is the latest note.
         self._require_latest(mine.number)
         return mine
 
@@ -175,7 +177,7 @@ def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) 
 
     def keep() -> None:
         while not over.wait(expiry.total_seconds() / _BEATS):
-            # a failed renewal is retried; the end of the block checks whether the lock was lost
+            # ignore a failed renewal: the loop repeats it, and the end of the block checks the lock
             with suppress(StoreError):
                 latest[0] = latest[0].renewed()
 
@@ -241,7 +243,7 @@ class _Note:
 
 
 def _latest(folder: Folder) -> int:
-    """Number of the latest note, 0 without any."""
+    """Return the number of the latest note, 0 without any."""
     listed = [_FILE.fullmatch(name) for name in folder.names(LOCKS)]
     return max((int(found[1]) for found in listed if found), default=0)
 
@@ -249,8 +251,8 @@ def _latest(folder: Folder) -> int:
 def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timedelta) -> bool:
     """Whether a note with a date in the future was not renewed during its whole expiry time.
 
-    If the clock was set back, the time of the note is useless. A mark beside the note records
-    when the note was first seen, by the present clock.
+    If the clock was set back, the time in the note is useless. So a mark beside the note records
+    the time when the note was first seen, by the clock after that change.
     """
     mine = seal({"seen": now.isoformat()})
     first = create_once(folder, _mark(number), mine)

@@ -18,7 +18,7 @@ from streaming_moments.storage.log.layout import segment_folder
 from streaming_moments.storage.log.schema import Count, Days, Digest, Path, checked
 
 MANIFEST = "manifest.json"
-_AT_ONCE = 8  # number of files of up to 32 MiB in memory during verification
+_AT_ONCE = 8  # verification holds at most this many files, of up to 32 MiB each, in memory
 _RESTORE = "restore it from a copy"
 _FilesJson = dict[Path, tuple[Count, Digest]]
 
@@ -146,7 +146,7 @@ def read_files(
 def read_folders(
     folder: Folder, chosen: Sequence[tuple[str, Mapping[str, FileRecord], Sequence[str]]]
 ) -> list[dict[str, bytes]]:
-    """Read some paths of the files of each folder as `read_files`, at the same time if possible."""
+    """Read some files of each folder as `read_files` does, at the same time if possible."""
     for name, files, paths in chosen:
         for path in paths:
             if path not in files:
@@ -165,7 +165,7 @@ def read_folders(
 
 
 def require_file(where: str, content: bytes, record: FileRecord) -> None:
-    """Raise StoreError for a file without the size and hash of its record."""
+    """Raise StoreError if a file does not have the size and hash of its record."""
     problem = damage(where, content, record)
     if problem:
         raise StoreError(f"{problem}; {_RESTORE}")
@@ -183,11 +183,10 @@ def damage(where: str, content: bytes, record: FileRecord) -> str:
 def misfits(
     where: str, found: Mapping[str, int], files: Mapping[str, FileRecord]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each file that differs from its record in a listing, with the remedy.
+    """Compare a listing of a folder with records of its files; yield each problem with its remedy.
 
-    `where` names the folder, `found` maps the path of each listed file to its bytes. The manifest
-    itself need not be among the records.
-    itself need not be among the records.
+    `where` names the folder. `found` maps the path of each listed file to its size in bytes. The
+    manifest itself need not be among the records.
     """
     for path in sorted((found.keys() | files.keys()) - {MANIFEST}):
         if path not in files:
@@ -219,5 +218,5 @@ def problems_with_files(
 
 
 def _limits(files: Mapping[str, FileRecord], paths: Iterable[str]) -> list[int]:
-    # one byte more than recorded, so that a file that has grown is noticed
+    # read one byte more than recorded, so that a file that has grown is noticed
     return [files[path].size + 1 for path in paths]

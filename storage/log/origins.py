@@ -1,8 +1,8 @@
 """Origins: names of shards that other stores counted.
 
-A name of an object store or of the web is one shard for all. A path on a disk or in HDFS, a server
-on the same machine, or a collection counted from Python, is a name within one site: other sites may
-use it for other documents. The ledger therefore puts the origin before such names.
+A name in an object store or on the web means the same shard at all sites. A path on a disk or in
+HDFS, a server on the same machine, or a collection counted from Python, is a name within one site:
+other sites may use it for other documents. The ledger therefore puts the origin before such names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def names_of(origin: str) -> str:
 
 
 def name_there(origin: str, url: str) -> str:
-    """Return the name at the origin of a shard in the ledger, the reverse of `name_in`.
+    """Return the name that a shard in the ledger has at its origin; the reverse of `name_in`.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def name_there(origin: str, url: str) -> str:
 
 
 def renamed(table: pa.Table, origin: str) -> pa.Table:
-    """Return records of an origin with their names in the ledger, as `name_in`."""
+    """Return records of an origin with their names in the ledger, as `name_in` gives them."""
     urls = table["url"]
     shared = pc.and_(
         pc.match_substring_regex(urls, _SHARED),

@@ -49,7 +49,7 @@ def is_gone(mark: str) -> bool:
 
 
 def _machine() -> str:
-    """Digest of the host, its boot, and the container in which numbers are unique."""
+    """Return a digest of the host, its latest boot, and the container of this process."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         numbers = os.readlink("/proc/self/ns/pid")
@@ -57,13 +57,13 @@ def _machine() -> str:
     except OSError:
         return ""
     if known_as != str(os.getpid()):
-        return ""  # this /proc shows the numbers of processes outside of the container
+        return ""  # this /proc shows the numbers that processes have outside of the container
     told = f"{socket.gethostname()} {boot.strip()} {numbers}"
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
 def _state_of(pid: int) -> tuple[str, str] | None:
-    """State of a process and its start, in ticks since boot; None if it is unknown."""
+    """Return the state of a process and its start, in ticks since boot; None if unknown."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

@@ -15,13 +15,13 @@ from streaming_moments.storage.lazy_libraries import pa, pc, pq
 
 COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
 _SEGMENT = "segment"  # name of the column with the segment of each record
-_FEW = 1 << 14  # most URLs that are compared without Arrow's compute module
+_FEW = 1 << 14  # up to this many URLs are compared without Arrow's compute module
 _HTTP = "(?i)^https?://"
 
 
 @cache
 def record_schema() -> pa.Schema:
-    """Arrow schema of a table of shard records."""
+    """Return the Arrow schema of a table of shard records."""
     texts = ("url", "fingerprint")
     return pa.schema([(name, pa.string() if name in texts else pa.int64()) for name in COLUMNS])
 
@@ -58,7 +58,7 @@ def tables_from_parquet(content: bytes, where: str) -> dict[str, pa.Table]:
 
 
 def table_from_parquet(content: bytes, where: str) -> pa.Table:
-    """Decode a Parquet file of records; converts names to the present form of `shard_name`."""
+    """Decode a Parquet file of records, and convert names to the present form of `shard_name`."""
     return _read(content, where)[0]
 
 
@@ -72,7 +72,8 @@ def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
         raise StoreError(
             f"{where} is not a table of shard records ({error}); restore it"
         ) from error
-    # earlier versions of the package stored signatures, and hosts as they were spelled
+    # convert names, as earlier versions of the package stored signatures, and hosts as they were
+    # given
     if _any_of_web(table["url"]):
         names = [shard_name(url) for url in table["url"].to_pylist()]
         table = table.set_column(0, record_schema().field("url"), pa.array(names, pa.string()))
@@ -82,5 +83,5 @@ def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
 def _any_of_web(urls: pa.ChunkedArray) -> bool:
     if len(urls) > _FEW:
         return bool(pc.any(pc.match_substring_regex(urls, _HTTP)).as_py())
-    # loading the compute module takes longer than a few comparisons
+    # do without the compute module, as loading it takes longer than a few comparisons
     return any(re.match(_HTTP, url) for url in urls.to_pylist())

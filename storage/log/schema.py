@@ -22,7 +22,7 @@ from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.layout import require_label, require_name
 
 T = TypeVar("T")
-_SHOWN = 100  # most characters of a value in an error
+_SHOWN = 100  # an error shows at most this many characters of a value
 
 
 def _all_of(pattern: str, what: str) -> AfterValidator:
@@ -59,7 +59,7 @@ class Extensible:
     def __get_pydantic_core_schema__(
         cls, source: type[Any], handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Schema of the dataclass, for pydantic."""
+        """Return the schema of the dataclass, for pydantic."""
         names = {field.name for field in fields(source)} - {"unknown"}
 
         def kept(content: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Merging: stores on one foundation, and the sum of several of them in one store."""
+"""Merging: stores that share a foundation, and how one store adds up several of them."""
 
 from typing import TYPE_CHECKING
 

@@ -22,8 +22,8 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 # number of batches that are copied at the same time; most of the time is spent waiting for the
 # storage
 AT_ONCE = 8
-_BATCH = 4 << 20  # most bytes of the files in a batch; a larger file is a batch of its own
-# most bytes of files in memory; two files may be in memory even if they are larger
+_BATCH = 4 << 20  # limit of the bytes of files in a batch; a larger file is a batch of its own
+# limit of the bytes of files in memory; two files may be in memory even if they exceed it
 _HELD = 64 << 20
 
 
@@ -69,9 +69,9 @@ def copy_segment(
 
 
 def bytes_held(nbytes: float, largest: float) -> float:
-    """Most bytes of files in memory while segments of some bytes are copied.
+    """Return how many bytes of files are in memory, at most, while some segments are copied.
 
-    `largest` is the size of the largest file.
+    `nbytes` is the size of all their files, `largest` that of the largest file.
 
     Examples
     --------

@@ -46,7 +46,7 @@ class ShardsRefused(InvalidInput):
 def fresh_records(
     ledger: Ledger, news: Sequence[SegmentReference], theirs: Sequence[SegmentReference]
 ) -> pa.Table:
-    """Return the records of shards in segments that earlier segments of the origin did not have."""
+    """Return the records of shards that an origin's segments `news` have, but `theirs` lack."""
     before, after = ({part.id for part in parts} for parts in (theirs, news))
     added = [part for part in news if part.id not in before]
     gone = [replace(part, sign=-part.sign) for part in theirs if part.id not in after]
@@ -61,7 +61,7 @@ def refusal(
     name: str,
     again: bool = False,
 ) -> tuple[str, str] | None:
-    """Return the error that refuses new shards of an origin; None if they are accepted.
+    """Return problem and remedy if new shards of an origin are refused; None if accepted.
 
     Shards are refused if another origin or this store counts them, by name or content. Shards that
     are `forgotten` here are refused unless `again` is True. `parts` are all segments of the new
@@ -95,12 +95,12 @@ def refusal(
 def counted_elsewhere(others: Ledger, records: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
     """Find records whose shards other segments count, by name or content.
 
-    Returns their places, and the names that the first few have there. Shards without documents may
-    have the same content.
+    Returns the places of these records, and the names that the first few have in the other
+    segments. Shards without documents are not compared by content.
     """
     urls = records["url"]
     overlaps = dict(others.overlaps(urls))
-    # a store with many records has few new ones
+    # first select the counted names that are among the new ones, as these are few
     counted = others.table["url"]
     same = pc.is_in(urls, counted.filter(pc.is_in(counted, urls)))
     within = pc.is_in(urls, pa.array(list(overlaps), pa.string()))
@@ -117,11 +117,12 @@ def without_copies(
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     """Find the segments of an origin whose shards are all counted elsewhere.
 
-    Returns their identifiers and the names of the shards. A segment is left out together with the
-    segments that subtract its shards. `ledger` has the records of the segments, by the names here.
+    Returns the identifiers of these segments and the names of their shards. A segment is left out
+    together with the segments that subtract its shards. `ledger` has the records of the segments,
+    with the names that the shards have in this store.
     """
     groups = linked_groups(segments, ledger)
-    # shards without documents do not decide which segments are left out
+    # ignore shards without documents, which do not decide what segments are left out
     tables = [_with_documents(ledger.of_segments(group).table) for group in groups]
     if not tables:
         return frozenset(), ()
@@ -140,7 +141,7 @@ def without_copies(
 
 
 def _copied(others: Ledger, records: pa.Table) -> NDArray[np.bool_]:
-    """Whether other segments count the content of each record.
+    """Return for each record whether other segments count its content.
 
     A shard with the same name and fingerprint has the same content, for any type of fingerprint.
     """

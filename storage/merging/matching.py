@@ -25,7 +25,7 @@ def require_adding_up(store: Snapshot, other: Snapshot) -> None:
 def differences(store: Snapshot, other: Snapshot) -> Iterator[str]:
     """Describe what differs between the foundations of two stores.
 
-    Words that one of them has added since do not count.
+    Words that only one of the stores has added later are not a difference.
     """
     mine, theirs = store.commit.lineage, other.commit.lineage
     if mine.kind != theirs.kind:
@@ -51,8 +51,8 @@ def differences(store: Snapshot, other: Snapshot) -> Iterator[str]:
 def followed(store: MomentStore, other: Snapshot) -> MomentStore:
     """Add the words that another store has added to the same vocabulary, if any.
 
-    Each addition there becomes a commit here, so that every segment has the vocabulary of its
-    count.
+    Each addition in the other store becomes a commit in this store, so that every segment keeps the
+    vocabulary with which it was counted.
     """
     theirs = other.commit.lineage
     if theirs.kind is not None:
@@ -70,7 +70,7 @@ def followed(store: MomentStore, other: Snapshot) -> MomentStore:
 
 
 def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | None:
-    """Convert the number of words of another store's segment to the number in references here.
+    """Convert `words` of a segment of another store to `words` of a reference to it in this store.
 
     Raises ForeignStatistics if this store added words in larger steps than the other store.
     """
@@ -78,8 +78,8 @@ def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | Non
     here = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
     if basis not in here:
         raise ForeignStatistics(
-            f"some documents there were counted with {words:,} words, but this store never had a "
-            "vocabulary of that size, because its words were added in other steps",
+            f"the other store counted some documents with {words:,} words, but this store never "
+            "had that vocabulary, because the two stores added their words in different steps",
             "create a new store like the other one by {create.like}, and merge both into it",
         )
     return here[basis]
@@ -118,7 +118,7 @@ def _of_words(store: Snapshot, other: Snapshot) -> Iterator[str]:
             "vocabulary comes from the other by `grow`"
         )
     elif _steps(store) != _steps(other):
-        yield "the same words were added there in other steps"
+        yield "it added the same words in other steps"
     elif mine.fingerprint == theirs.fingerprint or mine.policy == theirs.policy:
         yield "it has another basis or other length weights"
 

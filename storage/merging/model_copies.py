@@ -18,25 +18,25 @@ from streaming_moments.storage.segments.models import model_called, model_files,
 from streaming_moments.storage.store.model_changes import TagMove, model_added
 from streaming_moments.storage.store.store import MomentStore
 
-PUBLISHED = "published"  # tag of the model that a night publishes
+PUBLISHED = "published"  # tag of the model that a nightly job publishes
 
 
 @dataclass(frozen=True)
 class PulledModel:
-    """Result of a pull of a model.
+    """Result of copying a model from another store.
 
     Parameters
     ----------
     store : MomentStore
-        At its latest version.
+        The store that received the model, at its latest version.
     name : str
-        Name of the model here.
+        Name of the model in this store.
     source : ModelSource
-        The store that fitted it.
+        The store that fitted the model.
     tag : str or None
-        Tag that names it in both stores, if any.
+        Tag that names the model in both stores, if any.
     is_new : bool
-        Whether it was copied now; False if this store already had it.
+        Whether the model was copied now; False if this store already had it.
     """
 
     store: MomentStore = field(repr=False)
@@ -55,10 +55,10 @@ def pull_model(
 ) -> PulledModel:
     """Copy a model of another store on the same foundation, in one commit.
 
-    The files are identical, and labels of topics are copied, too. If `model` is a tag, the tag also
-    moves to the model here. Words that the other store has added are added here first. The commit
-    names the store that fitted the model. A purge here drops the model, because its documents are
-    unknown here.
+    The files are identical, and labels of topics are copied, too. If `model` is a tag, this tag of
+    `store` also moves to the model. Words that the other store has added are first added to
+    `store`. The commit names the store that fitted the model. A purge of `store` drops the model,
+    because `store` does not know the documents to which it was fitted.
 
     Parameters
     ----------
@@ -67,9 +67,10 @@ def pull_model(
     other : MomentStore
         The store that fitted the model; it is only read.
     model : str, optional
-        Name or tag there; by default the tag "published", or the latest model without it.
+        Name or tag in the other store; by default the tag "published", or the latest model if there
+        is no such tag.
     name : str, optional
-        Name of the model here; by default as there.
+        Name of the model in `store`; by default the name in the other store.
     message : str
         Message for the log.
 
@@ -78,8 +79,8 @@ def pull_model(
     ForeignStatistics
         The foundations differ. The error describes the differences.
     InvalidInput
-        The other store is this one, its model has other words than this store, or another model
-        here has the name.
+        The other store is this one, its model has other words than this store, or another model of
+        this store has the name.
     StoreError
         There is no such model, or a store cannot be read or written.
 
@@ -107,7 +108,7 @@ def pull_model(
     known = store.models.get(called)
     if known is not None and known.manifest != reference.manifest:
         raise InvalidInput(
-            f"{store.url} has another model {called!r}", "give another name by {pull-model.as}"
+            f"{store.url} has another model named {called!r}", "give a new name by {pull-model.as}"
         )
     if known is not None and tag in (None, *_tags_of(store.commit, called)):
         return PulledModel(store, called, source, tag, is_new=False)
@@ -133,14 +134,14 @@ def _tags_of(commit: Commit, model: str) -> list[str]:
 
 def _tagged(head: Commit, tag: str, model: str, text: str) -> Commit:
     if tag in head.models:
-        raise InvalidInput(f"{tag!r} is the name of a model here, so it cannot be a tag")
+        raise InvalidInput(f"{tag!r} is the name of a model, so it cannot be a tag")
     return head.successor("tag", text, tags={**head.tags, tag: model})
 
 
 def _version_for(store: MomentStore, other: MomentStore, model: Model, name: str) -> int:
-    """Return the latest version here that has the words of a model.
+    """Return the latest version of `store` that has the words of a model.
 
-    Raises InvalidInput without one.
+    Raises InvalidInput if there is no such version.
     """
     lineage = store.commit.lineage
     if model.vocabulary in ("", lineage.vocabulary):

@@ -27,7 +27,7 @@ class OriginShares:
 
 
 def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShares, ...]:
-    """Shares of a model's topics in the documents of each origin, first those of the store itself.
+    """Return shares of topics in the documents of each origin, first in those of the store itself.
 
     The vocabulary of `store` begins with the words of the model. Origins without a token are
     omitted. Raises InvalidInput for a store without origins.

@@ -57,15 +57,17 @@ class _Pulled(StoreError):
 class Pull:
     """Result of a pull.
 
-    store : at its latest version
+    store : the store that was extended, at its latest version
     name : name of the origin
-    origin : its version that the store holds
+    origin : the version of the origin that the store now holds
     documents : number of documents of the origin
     change : increase of that number; negative for a decrease
     added, removed : numbers of segments that were copied, and dropped
     left_out : shards that were omitted because of `unique`, as other segments count them
-    purged : shards that were purged there and now also here, with the versions that had them
-    withdrawn : number of origins of that store that were purged there and now also here
+    purged : shards that the origin has purged, and that were now purged from `store`, with the
+        versions that had them
+    withdrawn : number of stores that the origin has purged as origins of its own, and that were now
+        purged from `store`
     """
 
     store: MomentStore = field(repr=False)
@@ -101,27 +103,28 @@ def pull(
     other : MomentStore
         Store on the same foundation; it is only read.
     name : str, optional
-        Name of the origin; by default its present name here, or the last part of its URL.
+        Name of the origin; by default the name that it already has, or the last part of its URL.
     unique : bool
-        Leave out segments whose shards are all counted here, or by another origin.
+        Leave out segments whose shards are all counted by this store, or by another origin.
     least_documents : int
-        Refuse a new origin, or a new segment, with fewer documents. Shards that were purged there
-        are purged here in any case.
+        Refuse a new origin, or a new segment, with fewer documents. Shards that the other store has
+        purged are purged from this store in any case.
     message : str
         Message for the log.
     include_forgotten : bool
-        Count also shards that were forgotten or purged here, or an origin that was purged here.
+        Count also shards that this store has forgotten or purged, or an origin that it has purged.
 
     Raises
     ------
     ForeignStatistics
-        The two have another foundation. The error says what differs.
+        The foundations of the two stores differ. The error describes the differences.
     InvalidInput
-        The other store is this one, includes this one, is a copy of an origin, was purged here, or
-        has too few documents. Or its name is used, or a shard is counted twice or was forgotten
-        here; the error names it.
+        The other store is this one, includes this one, is a copy of an origin, was purged from this
+        one, or has too few documents. Or another origin has the name. Or a shard would be counted
+        twice, or was forgotten by this store; the error names the shard.
     StoreError
-        A store cannot be read or written, or the other one is at an earlier version than before.
+        A store cannot be read or written, or the other store is at an earlier version than at the
+        previous pull.
 
     Examples
     --------
@@ -152,8 +155,8 @@ def pull_together(
 ) -> tuple[Pull, ...]:
     """Copy the segments of several stores in one commit, so that shards may move between them.
 
-    Arguments and errors are as for `pull`; a name requires a single other store. A ShardsRefused
-    names the stores with shards that would count twice.
+    Arguments and errors are as for `pull`. A name may be given only for a single other store. A
+    ShardsRefused names the stores with shards that would count twice.
 
     Examples
     --------
@@ -176,9 +179,9 @@ def pull_together(
         except OriginChanged:
             store, others = store.latest(), [other.latest() for other in others]
         except StoreError:
-            # An expiry or a purge of an origin may have deleted files of the version that was read,
-            # and another pull may have added the same words here. Read the origins last, so that
-            # they are not older than the version of this store.
+            # Try the latest versions. An expiry or a purge of an origin may have deleted files of
+            # the version that was read. Another pull may have added the same words. Read the
+            # origins last, so that they are not older than the version of this store.
             here, there = store.latest(), [other.latest() for other in others]
             if _versions([here, *there]) == _versions([store, *others]):
                 raise
@@ -213,8 +216,9 @@ def _versions(stores: Iterable[MomentStore]) -> list[int]:
 class _Incoming:
     """Segments of a source as they are in the new version.
 
-    parts : all of them, with their identifiers here
-    copies : new segments, as referenced there, by their identifiers here
+    parts : references to all these segments, with their identifiers in this store
+    copies : references of the source to the segments that must be copied, by their new identifiers
+        in this store
     """
 
     source: Source
@@ -259,11 +263,11 @@ def _taken_over(
         known = _records(store, incoming)
     for one in incoming:
         require_large(head, one.source, one.copies.values())
-    # pulls are refused before anything is copied
+    # make the commit once before anything is copied, because this may refuse the pull
     purged = _merged(store, head, incoming, known, message)[1]
     if purged:
-        # Erase traces of purged shards before copying. Later this would also delete the copies,
-        # which no version names yet.
+        # Erase traces of purged shards before anything is copied. Later, this would also delete the
+        # copies, which no version names yet.
         erase_unnamed(store.folder, purged.shards)
     written = [
         copy_segment(one.source.other.folder, part, store.folder, identity)
@@ -288,7 +292,7 @@ def _taken_over(
     try:
         after = store.extended(change, written)
     except (_Pulled, OriginChanged, ForeignStatistics, InvalidInput) as error:
-        # no version names these copies, and their shards may have been purged meanwhile
+        # delete the copies: no version names them, and their shards may have been purged meanwhile
         store.folder.delete([f"{one.folder}/{path}" for one in written for path in one.sizes])
         if not isinstance(error, _Pulled):
             raise
@@ -303,14 +307,14 @@ def _taken_over(
 
 
 def _new_in(head: Commit, source: Source) -> _Incoming:
-    """Choose the segments of a source to copy, and their identifiers here."""
+    """Choose the segments of a source to copy, and draw their identifiers in this store."""
     held = {_copied(part) for part in _held(head, source)}
     news = [part for part in source.wanted if _copied(part) not in held]
     return _Incoming.at(head, source, {uuid.uuid4().hex: part for part in news})
 
 
 def _records(store: MomentStore, incoming: Sequence[_Incoming]) -> Ledger:
-    """Return the ledger of this store and of the segments to copy; names are those used here."""
+    """Return the ledger of this store and the segments to copy, with names as in this store."""
     tables = dict(store.ledger().tables)
     for one in incoming:
         there = read_ledger(one.source.other.folder, [*one.copies.values()], Ledger({})).tables
@@ -352,7 +356,7 @@ def _merged(
     rest = [part for part in head.segments if not any(map(part.is_of, names))]
     before = [_held(head, one.source) for one in incoming]
     news = [
-        # keeps the previous order of segments if there are no new ones
+        # keep the previous order of segments if there are no new ones
         theirs if _keys(one.parts) == _keys(theirs) else one.parts
         for one, theirs in zip(incoming, before, strict=True)
     ]
@@ -383,7 +387,7 @@ def _require_counted_once(
     parts: Sequence[SegmentReference],
     ledger: Ledger,
 ) -> None:
-    """Raise ShardsRefused for new shards that are counted elsewhere or forgotten here."""
+    """Raise ShardsRefused for new shards that are counted elsewhere, or that `head` forgets."""
     refused = dict[str, tuple[str, str]]()
     for one, table in zip(incoming, fresh, strict=True):
         source = one.source
@@ -442,7 +446,7 @@ def _summary(
     before: Commit,
     purged: Purged = Purged(),
 ) -> Pull:
-    """Summarise a pull by the versions before and after it."""
+    """Summarise a pull from the versions before and after it."""
     name = source.name
     old, new = _held(before, source), _held(after.commit, source)
     return Pull(
@@ -470,5 +474,5 @@ def change_text(change: int) -> str:
 
 
 def _copied(part: SegmentReference) -> _Copied:
-    """Return the manifest and the name of the origin, which are equal for a copy and its source."""
+    """Return manifest and origin's name of a segment, which are equal for a copy and its source."""
     return part.manifest, part.origin

@@ -1,4 +1,4 @@
-"""Purged there: finds shards that an origin has purged, so that a pull purges them here."""
+"""Purged there: finds shards that an origin has purged, so that a pull also purges them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Purged:
-    """Shards purged at origins since the last pull, and the changes of their purge here.
+    """What origins have purged since the last pull, and how its purge changes this store.
 
-    shards : names here
-    stores : identifiers of origins of these stores
-    changes : fields of the commit
+    shards : names that the purged shards have in this store
+    stores : identifiers of the stores that origins have purged as origins of their own
+    changes : fields of the commit that the purge changes
     """
 
     shards: frozenset[str] = frozenset()
@@ -49,10 +49,10 @@ def purge_of(
     parts: Sequence[SegmentReference],
     known: Ledger,
 ) -> Purged:
-    """Find the shards that were purged at origins since the previous pulls.
+    """Find the shards that origins have purged since the previous pulls, and plan their purge.
 
-    Like `purge`, it drops the versions with these shards, and the models that were fitted to these
-    versions. `parts` are all segments of the new version, and `known` has their records.
+    Like `purge`, the plan drops the versions with these shards, and the models that were fitted to
+    these versions. `parts` are all segments of the new version, and `known` has their records.
     """
     since = [source for source in sources if _has_purged(head, source)]
     if not since:
@@ -89,10 +89,10 @@ def _gone(
     ledger: Ledger,
     known: Ledger,
 ) -> frozenset[str]:
-    """Return the names here of shards that an origin has purged, under all its earlier names.
+    """Return the names in this store of shards that an origin has purged.
 
-    Omits shards that were counted again since, and shards that came from other stores, which purge
-    them first.
+    In earlier versions, the origin may have had other names. Omits shards that the origin has
+    counted again since, and shards that also came from other stores, which must purge them first.
     """
     forgotten = source.other.commit.forgotten
     held = {part.id: part for commit in log for part in _parts_of(commit, source.origin.id)}
@@ -112,7 +112,7 @@ def _gone(
 
 
 def _withdrawn(log: Sequence[Commit], source: Source) -> dict[str, set[int]]:
-    """Map each origin that a source has purged to versions here that got it from the source."""
+    """Map each origin that a source has purged to versions of this store with its documents."""
     forgotten, found = source.other.commit.forgotten, defaultdict[str, set[int]](set)
     for commit in log:
         for one in commit.origins.values():
@@ -123,13 +123,13 @@ def _withdrawn(log: Sequence[Commit], source: Source) -> dict[str, set[int]]:
 
 
 def _parts_of(commit: Commit, identity: str) -> list[SegmentReference]:
-    """Return the segments of another store in a version, whatever its name there is."""
+    """Return the segments in a version that came from another store, under whatever name."""
     names = [name for name, one in commit.origins.items() if one.id == identity]
     return [part for part in commit.segments if any(part.is_of(name) for name in names)]
 
 
 def _name_at(origin: str, url: str) -> str:
-    """Return the name in the ledger of the other store for a shard here."""
+    """Return the name that a shard of this store has in the ledger of the other store."""
     _, _, within = origin.partition("/")
     name = name_there(origin, url)
     return name_in(within, name) if within else name

@@ -71,7 +71,7 @@ class SharedFoundation:
         Raises
         ------
         StoreError
-            There is neither, or it is damaged.
+            The URL holds neither, or the store or file is damaged.
         """
         fs, path = open_file_system(url, storage_options)
         if not fs.isfile(path):
@@ -90,7 +90,7 @@ class SharedFoundation:
         return cls(lineage, found.files)
 
     def to_bytes(self) -> bytes:
-        """Encode it as a file."""
+        """Encode the foundation as a file."""
         files = {path: base64.b64encode(data).decode() for path, data in self.files.items()}
         lineage = lineage_to_json(self.lineage)
         return seal({"foundation": 1, "lineage": lineage, "files": files})
@@ -140,7 +140,7 @@ def create_like(
     match the lineage.
     """
     folder, foundation = Folder.at(url, storage_options), _foundation_in(shared)
-    # the first version of this store has all words
+    # let the eras end with version 0, as the first version of this store has all words
     eras = tuple(replace(era, version=0) for era in shared.lineage.eras)
     lineage = replace(shared.lineage, eras=eras, like=True)
     commit = Commit.first(lineage, message or "create like another store")
@@ -173,6 +173,6 @@ def _foundation_in(shared: SharedFoundation) -> Foundation:
 
 
 def _place(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Folder, str]:
-    """Return the folder of a file, and its name there."""
+    """Return the folder of a file, and its name in that folder."""
     above, _, name = url.rpartition("/")
     return Folder.at(above if above or "/" not in url else "/", storage_options), name

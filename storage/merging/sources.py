@@ -1,4 +1,4 @@
-"""Sources: versions of other stores that are pulled, and the checks that refuse one."""
+"""Sources: versions of other stores that are pulled, and the checks that may refuse them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 class OriginChanged(StoreError):
-    """Another writer has changed an origin here, so that its source must be read again."""
+    """Another writer has changed an origin of this store, so its source must be read again."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Version of another store that is pulled, and its name here.
+    """Version of another store that is pulled into this one, and its name in this one.
 
-    wanted : its segments, with the names of their origins here, without segments that count nothing
-        new
-    least : fewest documents of a segment that is copied
-    again : whether to count shards that were forgotten or purged here
+    wanted : its segments without those that count nothing new, with the names that their origins
+        have in this store
+    least : segments with fewer documents than this are refused
+    again : whether to count shards that this store has forgotten or purged
     left_out : shards that other segments count
     """
 
@@ -54,9 +54,9 @@ def sources_of(
     least: int,
     again: bool,
 ) -> tuple[Source, ...]:
-    """Name the versions of other stores for a pull into this one.
+    """Check and name the versions of other stores for a pull into this store.
 
-    Raises ForeignStatistics or InvalidInput for a store that cannot be an origin here.
+    Raises ForeignStatistics or InvalidInput for a store that cannot be an origin of this store.
     """
     origins, sources = dict(store.commit.origins), list[Source]()
     for other in others:
@@ -79,7 +79,7 @@ def sources_of(
 
 
 def _named(name: str, commit: Commit) -> tuple[SegmentReference, ...]:
-    """Return the segments of another store with the names of their origins here."""
+    """Return the segments of another store with the names that their origins have in this store."""
     return tuple(
         replace(part, origin=name if part.origin is None else f"{name}/{part.origin}")
         for part in commit.segments
@@ -89,7 +89,7 @@ def _named(name: str, commit: Commit) -> tuple[SegmentReference, ...]:
 def _name_here(
     store: MomentStore, origins: dict[str, Origin], origin: Origin, given: str | None
 ) -> str:
-    """Return the name of an origin here: the present one, the given one, or one from its URL."""
+    """Return the name for an origin: its present name, the given name, or one from its URL."""
     known = next((name for name, one in origins.items() if one.id == origin.id), None)
     if known is not None:
         if given not in (None, known):
@@ -173,8 +173,8 @@ def require_not_purged(head: Commit, source: Source) -> None:
             raise InvalidInput(
                 f"{source.url} includes the documents of origin "
                 f"{named.get(identity, source.name)}, which was purged here",
-                "do not merge it; if its documents may be counted again, give "
-                "{merge.include_forgotten}",
+                "do not merge this store; or, to allow that the documents of this origin count "
+                "again, give {merge.include_forgotten}",
             )
 
 
@@ -188,10 +188,10 @@ def _require_enough(other: MomentStore, least: int) -> None:
 
 
 def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]) -> None:
-    """Refuse new segments of few documents, unless the source purged some since the last pull."""
+    """Refuse new segments of few documents, unless the source has purged since the last pull."""
     before = head.origins.get(source.name)
     if before is not None and source.origin.purged != before.purged:
-        return  # documents that were purged there must be purged here in any case
+        return  # what the source has purged must be purged from this store in any case
     sizes = [part.documents for part in news if part.documents]
     if sizes and min(sizes) < source.least:
         raise InvalidInput(
@@ -203,7 +203,7 @@ def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]
 
 
 def require_later(head: Commit, source: Source) -> None:
-    """Refuse a version that is earlier than the pulled one, or of another copy of the store."""
+    """Refuse a version that is earlier than the one pulled before, or of a copy of that store."""
     before = head.origins.get(source.name)
     if before is None:
         return
@@ -216,16 +216,16 @@ def require_later(head: Commit, source: Source) -> None:
             )
         raise InvalidInput(
             f"{source.url} is at version {source.origin.version}, but its version "
-            f"{before.version} was already merged: it was restored from a copy, or is a copy",
+            f"{before.version} was already merged: it was restored from a copy, or it is a copy",
             "remove the origin by {forget.origin}, then merge it again; make the store of each "
             "site by {create.like}",
         )
-    # an expired commit keeps its transaction
+    # this also works for an expired commit, which keeps its transaction
     log = CommitLog(source.other.folder)
     if before.transaction and not log.has(before.version, before.transaction):
         raise InvalidInput(
             f"{source.url} and origin {source.name} ({before.url}) are two stores with the same "
             "first commit, so one is a copy of the other",
-            "make the store of each site by {create.like}, and count there; or, if the store "
+            "make the store of each site by {create.like}, and count into it; or, if the store "
             "replaces the other one, remove the origin by {forget.origin} and merge again",
         )

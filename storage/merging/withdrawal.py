@@ -34,12 +34,12 @@ class Withdrawal:
     name : str
         Name of the origin.
     documents : int
-        Number of documents that the latest version had from it.
+        Number of documents that the latest version had from the origin.
     purge : Purge
         Versions, models and tags that are dropped. It names no shards.
     erased : tuple of str
-        Files in the folder of the store that do not belong to it, but named shards of the origin or
-        described a dropped version.
+        Deleted files in the folder of the store that do not belong to the store. They named shards
+        of the origin, or described a dropped version.
     """
 
     store: MomentStore
@@ -50,7 +50,7 @@ class Withdrawal:
 
 
 def plan_withdrawal(store: MomentStore, name: str) -> Withdrawal:
-    """Return the versions, models and tags that `withdraw` would drop now; raises as `withdraw`."""
+    """Return what `withdraw` would drop now; raise the same errors as `withdraw`."""
     store = store.latest()
     return _planned(store, store.log(), name)
 
@@ -59,14 +59,14 @@ def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
     """Remove an origin permanently from every version, model and file of a store.
 
     One commit drops all versions with documents of the origin, under any name, and all models that
-    may have been fitted to them. Then their files are deleted. Later pulls of that store are
-    refused, unless forgotten documents are included. If the origin was purged before, its remaining
-    files are deleted.
+    may have been fitted to them. Then their files are deleted. Later pulls of the origin's store
+    are refused, unless they allow forgotten documents to be counted again. If the origin was purged
+    before, its remaining files are deleted.
 
     Parameters
     ----------
     store : MomentStore
-        Its latest version is extended.
+        Store whose latest version the new commit follows.
     name : str
         Name of the origin in any version.
     message : str
@@ -113,7 +113,7 @@ def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
 def traces_of_origin(store: MomentStore, name: str) -> tuple[Trace, ...]:
     """Find all files and models of a store that may contain documents of an origin.
 
-    A file that no version names counts, because its documents are unknown.
+    A file that no version names is included, because its documents are unknown.
     """
     folder = store.folder
     log = CommitLog(folder).history(CommitLog(folder).latest().version)
@@ -178,13 +178,16 @@ def _planned(store: MomentStore, log: Sequence[Commit], name: str) -> Withdrawal
 
 
 def _stores(log: Sequence[Commit], name: str) -> set[str]:
-    """Identifiers of all stores that ever had a name, except stores that now have another name."""
+    """Return the identifiers of the stores that were ever an origin called `name`.
+
+    A store that is now an origin of another name is left out.
+    """
     others = {one.id for key, one in log[0].origins.items() if key != name}
     return {commit.origins[name].id for commit in log if name in commit.origins} - others
 
 
 def _holding(log: Sequence[Commit], stores: set[str]) -> set[int]:
-    """Versions with documents of some stores, pulled from them directly or through other stores."""
+    """Return the versions with documents of `stores`, pulled directly or through other stores."""
     return {
         commit.version
         for commit in log
@@ -201,6 +204,6 @@ def _require_known(store: MomentStore, log: Sequence[Commit], name: str) -> None
     known = sorted({key for commit in log for key in commit.origins})
     if name not in known and not log[0].forgotten.has_withdrawn(name):
         raise InvalidInput(
-            f"no version of {store.url} has an origin {name!r}, and none of that name was purged; "
-            f"its origins are {', '.join(known) or 'none'}"
+            f"no version of {store.url} has an origin {name!r}, and no origin of that name was "
+            f"purged; its origins are {', '.join(known) or 'none'}"
         )

@@ -20,7 +20,7 @@ from streaming_moments.storage.formats.compressions import compression_of
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint, open_shard
 
-# Pattern of the last counted byte. It includes the end of its line if that was appended later.
+# Pattern of the last counted byte, and of the line end after it if that was appended later.
 _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 
 
@@ -40,9 +40,10 @@ class Longer:
 
 @dataclass(frozen=True)
 class Appended:
-    """New whole records of a file, as a part; None without any.
+    """Complete records that were appended to a file.
 
-    `waiting` is the number of bytes after them, of a record that is not complete yet.
+    part : the part of the file with these records; None without any
+    waiting : number of bytes of the incomplete record after them
     """
 
     part: Shard | None
@@ -50,7 +51,7 @@ class Appended:
 
 
 def counted_part(shard: Shard, record: ShardRecord) -> Shard:
-    """Return the counted part of a file, to read it from the present file.
+    """Return the counted part of a file as a shard that is read from the present file.
 
     Examples
     --------
@@ -63,7 +64,10 @@ def counted_part(shard: Shard, record: ShardRecord) -> Shard:
 
 
 def counted_shards(ledger: Ledger, shards: Iterable[Shard]) -> Iterator[Shard]:
-    """Yield shards under their names in the ledger; a grown file yields each counted part."""
+    """Yield shards under their names in the ledger.
+
+    For a file that has grown, yields each of its counted parts.
+    """
     for shard in shards:
         document = ledger.find(f"{shard.url}{DOCUMENT}")
         record, parts = ledger.find(shard.url), ledger.parts.get(shard.url, ())
@@ -88,8 +92,9 @@ def appended_to(
 ) -> Appended | None:
     """Find the part appended to a counted file; None if the counted part has changed.
 
-    Reads the whole counted part once and compares its fingerprints. If the last record was counted
-    before its line ended, the line must not continue. A record above the bound raises a ShardError.
+    Reads the whole counted part once and compares its fingerprints. If the last counted record had
+    no line end, the appended bytes must begin with one. Raises ShardError if an incomplete record
+    is longer than the allowed `document_bytes`.
     """
     shard, last = asked.shard, asked.records[-1]
     kind = FORMATS[asked.form.kind_of(shard.url)]
@@ -97,7 +102,7 @@ def appended_to(
     if not kind.grows or shard.size < end or compression_of(shard.source) is not None:
         return None
     if shard.url.startswith(("http://", "https://")):
-        return None  # in such a URL a # begins a fragment, so it cannot mark a part
+        return None  # a # cannot mark a part of such a URL, because it begins a fragment
     for record in asked.records:
         if fingerprint(counted_part(shard, record), storage_options) != record.fingerprint:
             return None
@@ -116,8 +121,8 @@ def appended_to(
         if waiting > asked.document_bytes:
             raise ShardError(
                 shard.url,
-                f"the record that begins at byte {first + whole} exceeds {asked.document_bytes} "
-                "bytes without an end",
+                f"the record that begins at byte {first + whole} has no end within "
+                f"{asked.document_bytes} bytes",
                 "end it, or raise {option.max_document_bytes}",
             )
     source = part_from(shard.read_at, first) if shard.read_at else ""

@@ -21,7 +21,7 @@ class SegmentsChanged(StoreError):
 
 
 def write_sum(writer: SegmentWriter, sources: Sequence[Part], index: int) -> tuple[FileRecord, ...]:
-    """Write one row block of the sum of segments, as `write_sums`."""
+    """Write one row block of the sum of segments, as `write_sums` does."""
     return write_sums(writer, sources, [index])
 
 
@@ -41,12 +41,14 @@ def write_sums(
 def compaction_groups(
     references: Sequence[SegmentReference], ledger: Ledger, by: Bucket = "day"
 ) -> tuple[tuple[SegmentReference, ...], ...]:
-    """Group the segments that a compaction replaces by their sums; groups of one are omitted.
+    """Return groups of segments; a compaction replaces each group by its sum.
 
-    Segments of the same day, month or year form a group, and segments without dates another.
-    Subtracted segments join the groups that hold their shards, whatever their days. Segments of
-    different vocabularies are never added up. Segments of origins stay unchanged, so that a later
-    pull can replace them.
+    Groups of one segment are left out.
+
+    Segments of the same day, month or year form a group. Segments without dates form another.
+    A segment that subtracts shards joins the groups that hold these shards, whatever its days.
+    Segments of different vocabularies are never added up. Segments of origins stay unchanged, so
+    that a later pull can replace them.
 
     references : segments of a version
     by : {"day", "month", "year", "all"}, period of a group; "all" makes one segment of all
@@ -116,10 +118,10 @@ def seal_sum(
     sources: Sequence[SegmentReference] | None = None,
     ledger: Ledger | None = None,
 ) -> Segment:
-    """Seal the sum of segments, by default of all segments of a version, with their ledger.
+    """Seal the sum of `sources`, by default of all segments of the version, with their ledger.
 
-    `ledger` is the ledger of the segments if the version does not hold all of them. A missing
-    row block raises a StoreError.
+    Pass `ledger`, the ledger of the segments, if the version does not hold all of them. Raises
+    StoreError if a row block is missing.
     """
     summed = store.commit.segments if sources is None else sources
     dates = days_of(summed)
@@ -134,12 +136,12 @@ def commit_compaction(
     segment: Segment | None,
     message: str = "",
 ) -> MomentStore:
-    """Replace segments by their sum; later commits of other writers stay.
+    """Replace segments by their sum in the latest version, which other writers may have made.
 
     Raises SegmentsChanged if the latest version lacks some of the segments. Raises StoreError if
     the store cannot be written.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     sources : the summed segments
     segment : their sum; None if it counts no shard
     """
@@ -155,9 +157,9 @@ def commit_compaction(
 def with_sum(
     head: Commit, sources: Sequence[SegmentReference], segment: Segment | None
 ) -> tuple[SegmentReference, ...]:
-    """Return the segments of a version with the sum of some in their place.
+    """Return the segments of a version, with `sources` replaced by their sum, `segment`.
 
-    Raises SegmentsChanged if the version lacks some of them.
+    Raises SegmentsChanged if the version lacks some of the sources.
     """
     replaced = {(part.id, part.sign) for part in sources}
     present = {(part.id, part.sign) for part in head.segments}

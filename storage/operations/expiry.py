@@ -35,7 +35,7 @@ class Expiry:
 def plan_expiry(
     store: MomentStore, keep: int, older_than: timedelta, models: bool = False
 ) -> Expiry:
-    """Return the result that `expire` would have; arguments and errors as for `expire`."""
+    """Return what `expire` would return, for the same arguments, or raise the same error."""
     log = store.latest().log()
     found = _expiry(log[0], keep, _long_past(store.folder, older_than), models)
     dropped = set(found.versions)
@@ -50,12 +50,12 @@ def expire(
 ) -> tuple[MomentStore, Expiry]:
     """Drop old versions in one commit, then delete the files that only they need.
 
-    The last `keep` versions stay (at least 1), and all versions that were the latest within
-    `older_than` by the storage's clock. `older_than` must exceed the duration of any job, as a job
-    on a dropped version fails. A version also stays if the latest model, or one with a tag, was
-    fitted to it. With `models`, untagged models are dropped with the versions they were fitted to.
-    A version number is never reused. If the process dies after the commit, the next call deletes
-    the remaining files.
+    The last `keep` versions stay (at least 1). So do all versions that were the latest version at
+    some time within the last `older_than`, by the clock of the storage. `older_than` must exceed
+    the duration of any job, as a job on a dropped version fails. A version also stays if the latest
+    model, or one with a tag, was fitted to it. With `models`, untagged models are dropped with the
+    versions they were fitted to. A version number is never reused. If the process dies after the
+    commit, the next call deletes the remaining files.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def expire(
 
 
 def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expiry:
-    """Select the versions and models to drop; `past` has the old versions."""
+    """Select the versions and models to drop. `past` are the versions that are old enough."""
     if keep < 1:
         raise InvalidInput(f"cannot keep {keep} versions; give at least 1")
     last = [version for version in range(head.version + 1) if head.keeps(version)][-keep:]
@@ -109,9 +109,9 @@ def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expir
 
 
 def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
-    """Versions that were superseded at least `older_than` ago, by the storage's clock."""
+    """Return the versions superseded at least `older_than` ago, by the clock of the storage."""
     if older_than < timedelta(0):
-        raise InvalidInput(f"the age of versions is {older_than}; give at least 0")
+        raise InvalidInput(f"the age of versions to drop is {older_than}; give at least 0")
     files = {file.path.removesuffix(".json"): file.modified for file in folder.files(COMMITS)}
     written = {int(name): time for name, time in files.items() if name.isdecimal()}
     now, past = folder.clock(), set[int]()
@@ -119,7 +119,7 @@ def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
     for version in sorted(written, reverse=True):
         if successor is not None and now - successor >= older_than:
             past.add(version)
-        # the file of an expired commit has a later time than the commit
+        # take the earliest time, because `expire` rewrites the files of expired commits later
         successor = min(written[version], successor or written[version])
     return past
 

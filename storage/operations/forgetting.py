@@ -20,7 +20,8 @@ def require_non_negative(
 ) -> None:
     """Raise InvalidInput if segments have negative sums in a row block.
 
-    The error names the arrays: the subtracted documents were never added. Two blocks are in memory.
+    Sums are negative if subtracted documents were never added. The error names the arrays with
+    negative sums. At most two row blocks are in memory.
     """
     sum_block(folder, parts, layout, index).require_non_negative()
 
@@ -31,15 +32,15 @@ def commit_recount(
     """Add and subtract segments in one commit, if the ledger and the counts permit it.
 
     Raises InvalidInput if a shard to subtract is not counted, or a count would become negative.
-    Raises StoreError if a segment to drop is not in the latest version; or as `MomentStore.append`.
-    Raises ShardsAlreadyCounted if added shards are counted already. Raises ForeignStatistics,
-    BoundExceeded as `MomentStore.append`.
+    Raises StoreError if a segment to drop is not in the latest version. Raises ShardsAlreadyCounted
+    if added shards are counted already. Also raises the errors of `MomentStore.append`: StoreError,
+    ForeignStatistics and BoundExceeded.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     recount : segments to add, subtract and drop
-    checked : segments, including the subtracted ones, whose sum
-        `require_non_negative` has accepted. If the latest version has others, they are checked
-        here.
+    checked : segments, including the subtracted ones, whose sum `require_non_negative` has
+        accepted. If the latest version lacks some of them, or subtracts more, the sum is checked
+        again.
 
     Examples
     --------
@@ -71,8 +72,8 @@ def commit_recount(
             layout = _layout_at(store, head)
             require_apart(store.folder, parts_of(successor), layout, recount.added)
         taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
-        # The check excludes added segments: their counts could hide that uncounted documents are
-        # subtracted.
+        # Leave added segments out of the check: their counts could hide that documents are
+        # subtracted that were never counted.
         rest = (*kept_segments(head, recount), *taken)
         away = any(part.sign < 0 for part in rest)
         if away and (taken or recount.dropped) and not _only_grown(rest, sound):
@@ -86,7 +87,7 @@ def commit_recount(
 
 
 def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
-    """Layout of a later version of the store, which may have more words."""
+    """Return the layout of a later version of the store, which may have more words."""
     lineage = head.lineage
     if lineage.basis == store.foundation.fingerprint:
         return store.layout
@@ -94,6 +95,6 @@ def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
 
 
 def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:
-    """Whether the references are those of `sound`, a non-negative sum, and added segments."""
+    """Whether a version only adds segments to those in `sound`, whose sum is not negative."""
     found = {(part.id, part.sign) for part in references}
     return bool(sound) and sound <= found and all(sign > 0 for _, sign in found - sound)

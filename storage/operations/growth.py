@@ -20,8 +20,8 @@ from streaming_moments.storage.store.store import MomentStore
 class AddedWords:
     """Words that one commit added to a store: `words` rows from row `first` on.
 
-    Documents counted after `version` count them. `time` is that of the version, ISO
-    8601 in UTC.
+    The words are counted in documents that were counted after `version`. `time` is the time of
+    this version, in ISO 8601 and UTC.
     """
 
     first: int
@@ -38,13 +38,13 @@ def grow(
 ) -> MomentStore:
     """Add words at the end of the vocabulary, outside the core, in one commit.
 
-    Counted documents stay unchanged; documents of later commits count the words. A segment that was
-    counted with the earlier vocabulary can still be committed, without the words. A staged lineage
-    stays unchanged. Raises InvalidInput if there are no words; the vocabulary already has some; or
-    words and ids do not correspond. Raises StoreError if another writer has changed the vocabulary,
-    or the store cannot be written.
+    Counted documents stay unchanged; in later documents, the new words are counted. A segment that
+    was counted with the earlier vocabulary can still be committed, without the new words. A staged
+    lineage stays unchanged. Raises InvalidInput if there are no words, if the vocabulary already
+    has some of them, or if words and ids do not correspond. Raises StoreError if another writer has
+    changed the vocabulary, or the store cannot be written.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     terms : new words, the most frequent first
     token_ids : their ids in shards of token ids; None for a store of texts
 
@@ -101,14 +101,13 @@ def grow(
 def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
     """Return the store with its earlier vocabulary of `words` words, in order to count with it.
 
-    Returns the store itself without `words`. The result must not be used for commits.
+    Returns the store itself if `words` is missing (None). The result must not be used for commits.
     """
     if words is None:
         return store
     era = store.commit.lineage.era(words)
     lineage = replace(store.commit.lineage, vocabulary=era.vocabulary, basis=era.basis, eras=())
-    # This store cannot be changed: its next commit would be version 0, which exists, so it would be
-    # refused.
+    # Version -1 prevents commits: the next version would be 0, which exists.
     aside = replace(store.commit, version=-1, lineage=lineage, segments=(), staged=None)
     foundation = replace(
         read_foundation(store.folder, lineage), first_words=store.counts.first_words
@@ -117,9 +116,9 @@ def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
 
 
 def added_words(lineage: Lineage, n_words: int) -> tuple[AddedWords, ...]:
-    """Return the words added to the first vocabulary, one entry for each commit.
+    """Return the words that were added to the first vocabulary, one entry for each commit.
 
-    `n_words` is the size of the vocabulary of the lineage's version.
+    `n_words` is the number of words of the present vocabulary of the lineage.
     """
     eras = lineage.eras
     ends = [*(era.words for era in eras), n_words][1:]

@@ -18,7 +18,7 @@ from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-ROLLBACK = "rollback"  # operation of a commit of a rollback
+ROLLBACK = "rollback"  # name of the operation of a rollback in the log
 _ANY = MatchingRule(furthest=1.0)  # matching rule that accepts topics at any distance
 
 
@@ -26,8 +26,10 @@ _ANY = MatchingRule(furthest=1.0)  # matching rule that accepts topics at any di
 class MovedTopics:
     """Differences between the topics of two models.
 
-    pairs : (topic before, topic after, total variation from 0 to 1), matched for the least sum
-    gone, new : topics before and after without a partner, if one model has more topics
+    pairs : (topic before, topic after, total variation from 0 to 1), matched so that the sum of
+        the total variations is smallest
+    gone, new : topics of the model before, and of the model after, that have no partner because one
+        model has more topics
     """
 
     before: str
@@ -42,10 +44,12 @@ class Difference:
     """Changes between two versions.
 
     before, after : the versions
-    documents, tokens : increase of the numbers; negative for a decrease
-    added, removed : shards counted in one of the versions only; a shard with new content is in both
+    documents, tokens : increase of the number of documents and tokens; negative for a decrease
+    added, removed : shards that only the later, or only the earlier version counts. A shard whose
+        content has changed is in both.
     moved : changes of the compared models, by their name or tag
-    origins : origins whose version differs, with both versions; None where there is no such origin
+    origins : (name, version before, version after) of each origin whose version differs. A version
+        that has no such origin has None.
     """
 
     before: int
@@ -61,16 +65,17 @@ class Difference:
 def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore:
     """Restore the state of an earlier version by a new commit; nothing is deleted.
 
-    Segments, origins, models and tags are those of the version. Later shards are no longer counted,
-    so an update counts them again. Shards that were forgotten later count again if the version
-    counts them (see `counted_again`). All other forgotten shards stay forgotten. Raises StoreError
-    if the version does not exist, has expired, or is damaged; or the store cannot be written.
+    Segments, origins, models and tags become those of that version. Shards that were added later
+    are no longer counted, so an update counts them again. Shards that were forgotten later count
+    again if the restored version counts them (see `counted_again`). All other forgotten shards stay
+    forgotten. Raises StoreError if the version does not exist, has expired, or is damaged; or the
+    store cannot be written.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     version : version to restore
     message : message for the log; by default it names the version
     """
-    # the latest version may be damaged, because a rollback can repair that
+    # do not read the latest version: it may be damaged, and a rollback can repair that
     before = store.at(version)
     old = before.commit
     version = old.version
@@ -88,7 +93,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
             lineage=old.lineage,
             segments=old.segments,
             origins=old.origins,
-            # leave out a sum of all days: if another replaced it later, `gc` may have deleted it
+            # leave out the sum of all days: if a later sum replaced it, `gc` may have deleted it
             sums=without_whole(old.sums),
             models=old.models,
             tags=old.tags,
@@ -99,7 +104,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
 
 
 def counted_again(before: Commit, after: MomentStore) -> tuple[str, ...]:
-    """Return the names of shards that one version lists as forgotten and another counts.
+    """Return the names of shards that `before` lists as forgotten, but that `after` counts.
 
     Examples
     --------
@@ -125,9 +130,9 @@ def _not_counted(forgotten: Forgotten, ledger: Ledger) -> Forgotten:
 def last_published(store: MomentStore, name: str) -> str:
     """Return the model that a tag named before the present one.
 
-    If the tag was moved back to an earlier model, the models in between are skipped, so a second
-    call goes further back. A StoreError is raised if the tag never named another model of the
-    version.
+    If the tag was moved back to an earlier model, the models in between are skipped. So, after the
+    tag is moved to the result, the next call goes further back. Raises StoreError if the tag never
+    named another model that the version has.
     """
     if name not in store.commit.tags:
         raise StoreError(
@@ -156,7 +161,7 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
     Raises InvalidInput if the tag has characters other than A-Z a-z 0-9 . _ -, or is the name of a
     model. Raises StoreError if the model does not exist, or the store cannot be written.
 
-    store : its latest version is extended
+    store : store whose latest version the new commit follows
     name : the tag, such as "production"
     model : name of a model, or another tag of it
     message : message for the log; by default it names both
@@ -180,8 +185,8 @@ def difference(store: MomentStore, before: int, after: int, model: str | None = 
 
     store : the store, at any version
     before, after : the versions; -1 is the latest. The earlier version need not come first.
-    model : name or tag of the models to compare. By default compares every name and tag of both
-        versions that names different models.
+    model : name or tag of the models to compare. By default, compare under each name and tag that
+        stands for different models in the two versions.
     """
     latest = store.latest()
     one, two = latest.at(before), latest.at(after)
@@ -223,7 +228,7 @@ def _identity(commit: Commit, name: str) -> str:
 
 
 def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str, MovedTopics]:
-    """Compare all models that can be compared; raise an error if `asked` cannot be compared."""
+    """Compare all models that can be compared; raise StoreError if the model `asked` cannot."""
     moved = {}
     for name in _names_to_compare(one, two, asked):
         before, after = one.load_any_model(name), two.load_any_model(name)

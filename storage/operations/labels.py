@@ -18,10 +18,10 @@ from streaming_moments.storage.store.store import MomentStore
 def label(
     store: MomentStore, topic: int, text: str, model: str | None = None, message: str = ""
 ) -> MomentStore:
-    """Label a topic, in a commit; an empty text removes the label.
+    """Label a topic by a commit. An empty text removes the label.
 
-    A label has up to 100 characters on one line. `model` is a name or tag, by default the latest.
-    The default message names the topic, the text and the model.
+    A label has up to 100 characters on one line. `model` is a name or tag, by default the latest
+    model. The default message names the topic, the text and the model.
     """
     chosen = model_called(store.commit, model)
     states = states_of(store.load_any_model(chosen))
@@ -53,8 +53,8 @@ def label(
 def succession(store: MomentStore, model: Model) -> Succession | None:
     """Match the topics of a new model to the topics of the last model with labels.
 
-    Uses `states_compared`. The model has the vocabulary of the store. Returns None if no model has
-    labels.
+    The model must have the vocabulary of the store. Returns None if no model has labels, or if
+    `states_compared` cannot compare the two models.
     """
     labelled = [name for name, reference in store.models.items() if reference.labels]
     before = store.load_any_model(labelled[-1]) if labelled else None

@@ -1,14 +1,14 @@
-"""Levels: chooses segments to merge, so that few are read after any number of commits.
+"""Levels: chooses segments to merge, so that few must be read after any number of commits.
 
-The weight of a segment is its number of documents and shards. Its level is the logarithm of the
-weight, to the base of the number of segments merged at once. A sum has a higher level than its
-parts, so each segment is summed at most once for each level.
+The weight of a segment is its number of documents plus its number of shards. Its level is the
+logarithm of the weight, to the base of the number of segments merged at once. A sum has a higher
+level than its parts, so each segment is summed at most once for each level.
 
-Segments of one day are replaced by their sum. Segments of several days stay, as windows and shares
-over time need the days: the sum is stored beside them.
+Segments of the same day are replaced by their sum. Segments of different days stay, because windows
+and shares over time need each day. Their sum is stored beside them.
 
-Some segments and sums remain on each level. If these are many, one sum of them all is written,
-which the next such sum replaces. A fit of all days reads this sum and the few later parts.
+Some segments and sums remain on each level. If they are many, one sum of all of them is stored. A
+later sum of all days replaces it. A fit of all days reads this sum and the few later segments.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Days: TypeAlias = tuple[date, date] | None
 
 
 def level_of(weight: int, base: int) -> int:
-    """Level of a segment of this weight.
+    """Return the level of a segment with this weight.
 
     Examples
     --------
@@ -59,14 +59,15 @@ def level_of(weight: int, base: int) -> int:
 def segments_to_replace(
     references: Sequence[SegmentReference], ledger: Ledger, after: int, by: Bucket = "day"
 ) -> tuple[SegmentReference, ...]:
-    """Return the next segments to replace by their sum; empty without any.
+    """Return the next segments to replace by their sum; empty if there is nothing to merge.
 
-    They have one vocabulary and the same days. `after` segments of a level are merged. For days
-    before the latest, two segments are enough, and the base of the level is 2. Subtracted segments
-    are merged with the segments that hold their shards. Groups linked over several days stay.
+    The returned segments have the same vocabulary and the same day. On the latest day, `after`
+    segments of the same level are merged at once. On earlier days, two are, and levels have base 2.
+    A segment that subtracts shards is merged with the segments that hold these shards. If these are
+    of several days, they are not merged.
 
-    references : segments of a version. Fewer than `after` segments are never merged. Segments of
-        origins are never merged.
+    references : segments of a version. Segments of origins are never merged. If there are fewer
+        than `after` other segments, nothing is merged.
     after : 2 or more
     by : {"day", "month", "year", "all"}, period whose segments may be added up
     """
@@ -96,10 +97,11 @@ def segments_to_replace(
 def parts_to_sum(
     commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the next parts of a version to sum, if any; they stay beside their sum.
+    """Return the next parts of a version (segments or sums) to sum; they stay beside their sum.
 
-    These are the earliest `after` parts of one level, vocabulary and sign. Segments of the latest
-    day, month or year are left for replacement, if there are others. Sums in `gone` are ignored.
+    These are the earliest `after` parts of the same level, vocabulary and sign, or none. Segments
+    of the latest day, month or year are left out if there are others, because `segments_to_replace`
+    may choose them. Sums in `gone` are ignored.
     """
     heaps: dict[tuple[int | None, int, int], list[Part]] = defaultdict(list)
     for part in _days_gone_by(commit, _kept(without_whole(commit.sums), gone), by):
@@ -114,10 +116,11 @@ def parts_to_sum(
 def parts_of_whole(
     commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the parts of the next sum of all days; empty while few parts are read.
+    """Return the parts of the next sum of all days; empty while a fit reads few parts.
 
-    These are the parts of one vocabulary and sign without the latest day, as in `parts_to_sum`. The
-    result is empty unless a fit reads more than half of `after` segments and sums for them.
+    These are all parts of the same vocabulary and sign, except those of the latest day, as in
+    `parts_to_sum`. The result is empty unless a fit now reads more than `after` / 2 (and more than
+    two) segments and sums for them.
     """
     read = Counter(map(_era, _days_gone_by(commit, _kept(commit.sums, gone), by)))
     for era, number in read.items():
@@ -130,7 +133,7 @@ def parts_of_whole(
 def read_for(
     commit: Commit, parts: Sequence[Part], gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the parts to add up for a sum; a sum of all days may replace some of `parts`.
+    """Return the parts to read for the sum of `parts`; a sum of all days may stand for several.
 
     All returned parts have sign 1.
     """
@@ -139,7 +142,7 @@ def read_for(
 
 
 def sums_gone(store: MomentStore) -> frozenset[str]:
-    """Return the missing sums of a version; `gc` of version 0.2.0 deletes sums."""
+    """Return the sums of a version whose files are missing, because `gc` of 0.2.0 deletes them."""
     live = {one.id for one in store.commit.live_sums}
     return frozenset(live.difference(store.folder.names(SEGMENTS)) if live else ())
 
@@ -154,9 +157,9 @@ def commit_sum(
 ) -> MomentStore:
     """Seal the sum of parts of a version, and commit it in addition to them.
 
-    If it is `whole`, it replaces the sums of all days of the same vocabulary and sign. Raises
-    SegmentsChanged if the latest version lacks some of the parts, or already has a sum of one.
-    Raises StoreError if a row block is missing, or the store cannot be written.
+    With `whole`, the new sum replaces the earlier sums of all days with the same vocabulary and
+    sign. Raises SegmentsChanged if the latest version lacks some of the parts, or already has a sum
+    of one of them. Raises StoreError if a row block is missing, or the store cannot be written.
     """
     held = [reference_of(part) for part in parts]
     totals = sum_totals(store.folder, read_for(store.commit, parts, gone), writer.layout)
@@ -189,9 +192,9 @@ def _kept(sums: Sequence[SegmentSum], gone: frozenset[str]) -> tuple[SegmentSum,
 
 
 def _days_gone_by(commit: Commit, sums: Sequence[SegmentSum], by: Bucket) -> list[Part]:
-    """Parts of a version, without the segments of its latest day, month or year.
+    """Return the parts of a version, except the segments of its latest day, month or year.
 
-    If there is only one such period, its segments are included.
+    If all segments are of one such period, none is left out.
     """
     latest = _latest(commit.segments, by)
     several = len({_bucket(part, by) for part in commit.segments}) > 1

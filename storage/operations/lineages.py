@@ -1,4 +1,4 @@
-"""Lineages: counts a store again with a new vocabulary and basis, and adopts them in one commit."""
+"""Lineages: stages new counts of a store, with a new vocabulary and basis, and adopts them."""
 
 from __future__ import annotations
 
@@ -75,17 +75,18 @@ def stage(
     message: str = "",
     halves: bool | None = None,
 ) -> MomentStore:
-    """Begin a staged lineage, in place of any staged lineage of the given version.
+    """Begin a staged lineage. It replaces the staged lineage of the given version, if any.
 
     The statistics and the ledger of the store stay unchanged, so readers see no difference. Raises
     ForeignStatistics if vocabulary, policy and basis do not belong together. Raises StoreError if
     another lineage was staged or adopted since, or the store cannot be written. Raises InvalidInput
     if the store holds documents of other stores.
 
-    store : its latest version is extended, if no other lineage was staged or adopted since
-    vocabulary, policy, basis : Vocabulary, TokenPolicy or None, Basis, definition of the new
+    store : store whose latest version the new commit follows, if no other lineage was staged or
+        adopted since the given version
+    vocabulary, policy, basis : Vocabulary, TokenPolicy or None, and Basis, which define the new
         lineage
-    pilot : how they were made, as JSON
+    pilot : JSON that describes how vocabulary, policy and basis were made
     halves : whether to store halves of the documents; by default as in the store
     """
     require_matching(vocabulary, policy, basis)
@@ -97,9 +98,10 @@ def stage(
 def stage_on(
     store: MomentStore, foundation: Foundation, pilot: Mapping[str, Any], message: str = ""
 ) -> MomentStore:
-    """Stage a lineage on a foundation of the store's kind; arguments and errors as for `stage`.
+    """Stage a lineage on a foundation of the store's kind.
 
-    The caller has written its vocabulary, if it has one.
+    Arguments and errors are those of `stage`. The caller must have written the vocabulary, if the
+    foundation has one.
     """
     write_foundation(store.folder, foundation)
     store.folder.sync("")
@@ -130,10 +132,9 @@ def stage_on(
 
 
 def staged_store(store: MomentStore) -> MomentStore:
-    """Return the staged lineage as a store for counting and reading, without commits."""
+    """Return the staged lineage as a store that can be counted and read, but not changed."""
     staged = require_staged(store.commit)
-    # This store cannot be changed: its next commit would be version 0, which exists, so it would be
-    # refused.
+    # Version -1 prevents commits: the next version would be 0, which exists.
     aside = replace(
         store.commit, version=-1, lineage=staged.lineage, segments=staged.segments, staged=None
     )
@@ -145,9 +146,9 @@ def stage_segment(
 ) -> MomentStore:
     """Commit a sealed segment to the staged lineage, and return the extended store.
 
-    `known` is a part of the staged ledger that need not be read again. Shards that are counted
-    already, a segment of another basis, and sums that could pass 2^62 are refused with their own
-    errors.
+    `known` is a part of the staged ledger that need not be read again. Raises
+    ShardsAlreadyCounted if shards are counted already. Raises ForeignStatistics if the segment has
+    another basis, and BoundExceeded if sums could exceed 2^62.
     """
 
     def change(head: Commit) -> Commit:
@@ -185,11 +186,11 @@ def adopt(
 
     Earlier versions keep their lineage, and remain readable. Raises LineageBehind if the staged
     lineage lacks shards that another writer has counted meanwhile. Raises LineageAstray if shards
-    were forgotten or replaced meanwhile, so the staged lineage must be counted again. Raises
+    were forgotten or replaced meanwhile. The staged lineage must then be counted again. Raises
     ForeignStatistics if another lineage is staged now. Raises StoreError if no lineage is staged,
     or the store cannot be written.
 
-    store : the store with the staged lineage; its latest version is extended
+    store : version with the staged lineage; the new commit follows the latest version
     left_out : shards of the store that the new lineage may lack, each with the reason
     known : a part of the staged ledger that need not be read again
     """
@@ -229,7 +230,11 @@ def adopt(
 
 
 def give_up(store: MomentStore, message: str = "") -> MomentStore:
-    """Drop the staged lineage of a version; errors as for `adopt`."""
+    """Drop the staged lineage of the store.
+
+    Raises ForeignStatistics if another lineage is staged now. Raises StoreError if none is staged,
+    or the store cannot be written.
+    """
     mine = require_staged(store.commit).lineage.basis
 
     def change(head: Commit) -> Commit:
@@ -240,7 +245,7 @@ def give_up(store: MomentStore, message: str = "") -> MomentStore:
 
 
 def require_staged(commit: Commit) -> Staging:
-    """Return the staged lineage of a version; a StoreError without one."""
+    """Return the staged lineage of a version; raise StoreError if it has none."""
     if commit.staged is None:
         raise StoreError(
             f"version {commit.version} has no staged lineage: it was adopted or dropped; run "
@@ -250,7 +255,7 @@ def require_staged(commit: Commit) -> Staging:
 
 
 def _staged_on(basis: str, head: Commit) -> Staging:
-    """Return the staged lineage of a version; ForeignStatistics if its basis differs."""
+    """Return the staged lineage of a version; raise ForeignStatistics if it has another basis."""
     staged = require_staged(head)
     if staged.lineage.basis != basis:
         raise ForeignStatistics(
@@ -275,7 +280,10 @@ def vocabulary_of(store: MomentStore, model: Model) -> Vocabulary:
 
 
 def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
-    """Return the store, or the version to which a model was fitted if the vocabularies differ.
+    """Return a version of the store that has the vocabulary of a model.
+
+    This is the given version if it has this vocabulary, otherwise the one that the model was fitted
+    to.
 
     `name` is the name of the model, not a tag.
     """
@@ -285,9 +293,10 @@ def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
 
 
 def store_counting(store: MomentStore, name: str, model: Model) -> MomentStore:
-    """Return the store if it counts the words of a model, even with added words; else `store_for`.
+    """Return a version of the store that counts the words of a model, and perhaps more words.
 
-    The rows of the model's words come first, and the rows of added words after them.
+    This is the given version if it has these words, otherwise the result of `store_for`. The rows
+    of the model's words come first, and the rows of added words after them.
     """
     if model.vocabulary in {era.vocabulary for era in store.commit.lineage.eras}:
         return store
@@ -301,8 +310,9 @@ def states_compared(
 ) -> TopicMatching | None:
     """Match the topics, states or clusters of a model to those of a later one.
 
-    Each model comes with a version of the store that contains it. None if a model has no topics,
-    states or clusters, if the kinds of words differ, or if the rows have different widths.
+    Each model comes with a version of the store that contains it. Returns None if a model has no
+    topics, states or clusters, or if only one of the models has clusters. Also returns None if the
+    means of clusters, or columns that are not over words, have different lengths.
     """
     one, two = states_of(before[1]), states_of(after[1])
     if isinstance(one, Clusters) and isinstance(two, Clusters):
@@ -317,7 +327,7 @@ def states_compared(
 def _on_same_words(
     before: tuple[MomentStore, Model], after: tuple[MomentStore, Model], one: States, two: States
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """(n, k) and (n, m) columns over the same words; None if the kinds of words differ."""
+    """Return (n, k) and (n, m) columns over the same words; None if their lengths differ."""
     if before[1].vocabulary != after[1].vocabulary:
         words = vocabulary_of(*before), vocabulary_of(*after)
         return on_all_words(one.columns, words[0], two.columns, words[1])

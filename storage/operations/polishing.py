@@ -33,8 +33,8 @@ from streaming_moments.storage.log.manifests import (
 class PassSums:
     """Expected sums of a pass over the documents of some shards.
 
-    `shards` is the number of shards read. `bad` names the unreadable ones, which were skipped, with
-    reasons.
+    `shards` is the number of shards read. `bad` has the name of each unreadable shard, which was
+    skipped, and the reason.
     """
 
     expected: ExpectedSums
@@ -42,17 +42,17 @@ class PassSums:
     bad: tuple[tuple[str, str], ...] = ()
 
     def add(self, other: PassSums) -> PassSums:
-        """Add the sums and shards of another, in place."""
+        """Add the sums, shards and unreadable shards of `other`. Changes `expected` in place."""
         expected = self.expected.add(other.expected)
         return PassSums(expected, self.shards + other.shards, (*self.bad, *other.bad))
 
 
 @dataclass(frozen=True)
 class PolishingFolder:
-    """Folder of the sums of one polishing.
+    """Folder with the sums of all passes that polish one model.
 
-    `polishing` is a digest of the model, the documents and the rules of reading. `kept` is the
-    class of the sums.
+    `polishing` is a digest of the model, the documents, and how they are read. `kept` is the class
+    of the sums.
     """
 
     folder: Folder
@@ -69,9 +69,8 @@ class PolishingFolder:
         try:
             files = files_from_json(unseal(manifest, where).get("files"), where)
         except StoreError:
-            return (
-                None  # after damage by a power cut the part is counted again, and the file replaced
-            )
+            # a power cut can damage the manifest; then the part is counted again
+            return None
         found = self.folder.find_all([f"{name}/{path}" for path in files])
         if any(content is None for content in found):
             return None
@@ -83,7 +82,7 @@ class PolishingFolder:
         return PassSums(self.kept.from_parts(arrays, told), told["shards"], bad)
 
     def write(self, number: int, part: str, sums: PassSums) -> None:
-        """Write the sums of a part of a pass."""
+        """Write the sums of one part of pass `number`."""
         name = pass_folder(self.polishing, number, part)
         arrays, numbers = sums.expected.parts()
         told = {**numbers, "shards": sums.shards, "bad": [list(pair) for pair in sums.bad]}
@@ -92,13 +91,13 @@ class PolishingFolder:
         for path, content in files.items():
             self.folder.write(f"{name}/{path}", content)
         records = files_to_json(FileRecord.of(*file) for file in files.items())
-        # the manifest is written last, as it shows that all files exist
+        # write the manifest last, because it shows that all files exist
         self.folder.write(f"{name}/{MANIFEST}", seal({"files": records}))
 
     def summed(self, number: int, parts: Sequence[str]) -> PassSums:
-        """Add up the sums of several parts, read one after another; at least one part is required.
+        """Add up the sums of at least one part of a pass, read one after another.
 
-        A missing or damaged part raises a StoreError, and sums that are too large a BoundExceeded.
+        Raises StoreError if a part is missing or damaged, and BoundExceeded if sums are too large.
         """
         if not parts:
             raise InvalidInput("the pass has no shards; give at least one")
@@ -115,6 +114,6 @@ class PolishingFolder:
         return total
 
     def delete(self) -> None:
-        """Delete the sums that gave a committed model."""
+        """Delete the sums, after the model that they gave was committed."""
         place = f"{POLISHING}/{self.polishing}"
         self.folder.delete([f"{place}/{file.path}" for file in self.folder.files(place)])

@@ -1,4 +1,4 @@
-"""Renaming: changes the names of counted shards that moved, so that none is counted twice."""
+"""Renaming: gives counted shards that were moved their new names, so that none counts twice."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Renaming:
 def names_after(urls: Iterable[str], old: str, new: str) -> dict[str, str]:
     """Return the new names of shards if a file, or a folder, moves.
 
-    old, new : names of a file, or of two folders with a slash at the end. Parts of a file, and
-        everything below a folder, move with it.
+    old, new : both are names of files, or both are names of folders with a slash at the end. The
+        parts of a file, and everything below a folder, get new names, too.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def names_after(urls: Iterable[str], old: str, new: str) -> dict[str, str]:
 def segments_to_rename(
     store: MomentStore, renaming: Renaming
 ) -> list[tuple[SegmentReference, ...]]:
-    """Group the segments that hold shards with new names, each group to be written again.
+    """Return groups of segments to write again, because they hold renamed shards.
 
     Raises InvalidInput if a new name is counted already, or if an origin counted the shards.
     """
@@ -71,8 +71,9 @@ def segments_to_rename(
     away = set(names)
     if twice := [url for url in ledger.counted(after) if url not in away]:
         raise InvalidInput(
-            f"{twice[0]} is counted under this name as well, so its documents are counted twice",
-            "subtract one of the two first by {forget.allow_again}",
+            f"{twice[0]} is already counted under this new name, so its documents are counted "
+            "twice",
+            "first subtract the shard under one of the two names, by {forget.allow_again}",
         )
     require_apart(ledger, after, away)
     mine = [part for part in store.commit.segments if part.origin is None]
@@ -102,7 +103,7 @@ def commit_renaming(
 ) -> MomentStore:
     """Replace each group of segments by its sum, with new names of the shards, in one commit.
 
-    Errors as in `commit_compaction`.
+    Raises the errors of `commit_compaction`.
     """
 
     def change(head: Commit) -> Commit:

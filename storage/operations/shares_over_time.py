@@ -1,4 +1,4 @@
-"""Shares of topics over time, from the counts of days in a store, without documents."""
+"""Shares of topics over time, from the counts of each day in a store. Reads no documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming_moments.storage.operations.windows import dated_segments
 from streaming_moments.storage.segments.blocks import read_rows, sum_totals
 from streaming_moments.storage.store.store import MomentStore
 
-_MOST_PERIODS = 60  # most periods in a chart
+_MOST_PERIODS = 60  # a chart has at most this many periods
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,11 @@ class PeriodShares:
 
     days : first and last day with documents
     tokens : number of tokens of the model's words
-    shares, bars : (k,) shares of the tokens and their standard errors, by `mixture_shares` with the
-        `token_concentration` of the documents
+    shares, bars : (k,) shares of the tokens in each topic, and their standard errors. They are
+        computed by `mixture_shares` with the `token_concentration` of the documents.
 
-    The standard error of a difference of two periods is the root of the sum of squares.
+    The standard error of a difference between two periods is the root of the sum of the squares of
+    their standard errors.
     """
 
     days: DateRange
@@ -40,9 +41,10 @@ class PeriodShares:
 
 
 def finest_period(store: MomentStore) -> Period | None:
-    """Shortest period that no segment of a version crosses, if at most 60 have segments.
+    """Return the shortest of day, week and month for which a chart can be drawn.
 
-    None if a segment has no dates, or spans several months.
+    Each segment must lie within one period, and at most 60 periods may have segments. Returns None
+    if no period satisfies this, or a segment has no dates.
     """
     dates = [part.dates for part in store.commit.segments]
     days = [one for one in dates if one is not None]
@@ -58,7 +60,7 @@ def finest_period(store: MomentStore) -> Period | None:
 def shares_over_time(
     store: MomentStore, model: TopicModel, by: Period = "month"
 ) -> tuple[PeriodShares, ...]:
-    """Shares of a model's topics in the days, weeks or months of a version, the earliest first.
+    """Return the shares of a model's topics in each day, week or month, the earliest first.
 
     Parameters
     ----------
@@ -68,9 +70,10 @@ def shares_over_time(
     model : TopicModel
         A model fitted to any of its versions.
     by : {"day", "week", "month"}
-        Weeks begin on Monday. Periods without a token are omitted. Documents from before a word was
-        added are treated as if the word were not counted. If documents are cut into passages, their
-        lengths are not stored, so the standard errors are estimates and tend to be too large.
+        Weeks begin on Monday. Periods without a token are omitted. If a word was added after some
+        documents were counted, it is ignored in these documents. If documents are cut into
+        passages, their lengths are not stored. The standard errors are then estimates, and tend to
+        be too large.
 
     Raises
     ------
@@ -99,9 +102,9 @@ def shares_over_time(
 def shares_in(
     store: MomentStore, model: TopicModel, parts: Sequence[SegmentReference]
 ) -> tuple[int, tuple[float, ...], tuple[float, ...]] | None:
-    """Tokens, shares and bars, as in `PeriodShares`, of the documents of some segments.
+    """Return tokens, shares and bars, as in `PeriodShares`, of the documents of some segments.
 
-    None without a token of the model's words.
+    Returns None if the documents have no token of the model's words.
     """
     by_words: dict[int, NDArray[np.int64]] = {}
     for part in parts:
@@ -120,12 +123,12 @@ def shares_in(
 def _added_up(
     parts: Mapping[int, NDArray[np.int64]], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Counts of words, and for each word the share of documents that counted it.
+    """Add up counts of words; return also the share of documents in which each was counted.
 
     Words may have been added to the vocabulary after some documents were counted. `parts` maps each
-    number of words to the counts of the documents that were counted with it. Shares of documents
-    are measured in tokens of the words that all documents count. The shares are
-    missing (None) if all documents count all words.
+    size of the vocabulary to the counts of the documents that were counted with it. A share of
+    documents is a share of the tokens of the first words, which were counted in all documents. If
+    all words were counted in all documents, the result has None instead of shares.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)

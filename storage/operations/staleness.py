@@ -12,7 +12,7 @@ from streaming_moments.storage.log.origins import MERGE
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-# operations that write new segments with documents of existing ones
+# operations whose new segments count documents that were counted already
 _OTHER_SEGMENTS = frozenset({"compact", "rename", "rebase", "purge"})
 
 
@@ -20,9 +20,10 @@ _OTHER_SEGMENTS = frozenset({"compact", "rename", "rebase", "purge"})
 class Staleness:
     """How far a model is behind the present counts of its store.
 
-    `counted` and `forgotten` are numbers of documents added and subtracted after `version`, net for
-    each shard. Both are missing (None) if later versions are no longer stored. If the content of a
-    shard changed and its number of documents did not, both include all its documents.
+    `counted` and `forgotten` are numbers of documents that were added and subtracted after
+    `version`. A shard that was subtracted and added again is in neither. If the content of a shard
+    changed, but not its number of documents, both include all its documents. If later versions are
+    no longer stored, `counted` and `forgotten` are both None.
     """
 
     model: str
@@ -52,7 +53,7 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
     if commits is None:
         return Staleness(name, version, None, None)
     counted, forgotten = _tallied(store, commits)
-    # a shard may have been forgotten and counted again, so compare the ledgers
+    # compare the ledgers, because a shard may have been forgotten and counted again
     if counted and forgotten:
         first = commits[-1]
         fitted = read_ledger(store.folder, first.segments, store.ledger(), first.sums)
@@ -61,10 +62,10 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
 
 
 def forgotten_since(store: MomentStore, model: str | None = None) -> int | None:
-    """Number of documents that were subtracted after a model was fitted.
+    """Return the number of documents that were subtracted after a model was fitted.
 
-    Documents that were added again later are included. None if versions in between have expired;
-    arguments and errors as for `staleness`.
+    Documents that were added again later are included. Returns None if versions after the fit have
+    expired. Arguments and errors are those of `staleness`.
     """
     name = model_called(store.commit, model)
     commits = _commits_since(store, store.models[name].version)
@@ -78,8 +79,8 @@ def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | Non
 
 
 def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]:
-    """Total numbers of documents that commits add and subtract, commit by commit."""
-    # a rollback has the segments of an earlier version
+    """Return the numbers of documents that commits add and subtract, summed over the commits."""
+    # a rollback restores the segments of an earlier version: go back to its totals
     tallies = {frozenset(_segments(commits[-1])): (0, 0)}
     counted = forgotten = 0
     for after, before in reversed([*pairwise(commits)]):
@@ -90,9 +91,9 @@ def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]
 
 
 def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
-    """Numbers of documents added and removed between two ledgers, shard by shard.
+    """Return the numbers of documents added and removed between two ledgers, shard by shard.
 
-    A shard with another name and the same content was renamed: it is neither.
+    A shard with another name and the same content was renamed, so it is not included.
     """
     old, new = ({one.url: one for one in ledger} for ledger in (before, after))
     counted = forgotten = 0
@@ -112,12 +113,12 @@ def _documents(shards: Counter[ShardRecord]) -> int:
 
 
 def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, int]:
-    """Numbers of documents that a commit adds and subtracts."""
+    """Return the numbers of documents that a commit adds and subtracts."""
     old, new = _segments(before), _segments(after)
     moves = [new[one] for one in new.keys() - old.keys()]
     moves += [-old[one] for one in old.keys() - new.keys()]
     if after.operation == MERGE and old.keys() - new.keys():
-        # an origin may have replaced segments by new ones with the same documents
+        # compare shards, because new segments of an origin may have the same documents
         ledgers = [
             read_ledger(store.folder, one.segments, store.ledger()) for one in (before, after)
         ]
@@ -129,5 +130,5 @@ def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, in
 
 
 def _segments(commit: Commit) -> dict[tuple[str, int], int]:
-    """Number of documents of each segment, negative if they are subtracted."""
+    """Return the number of documents of each segment, negative if it subtracts them."""
     return {(part.id, part.sign): part.sign * part.documents for part in commit.segments}

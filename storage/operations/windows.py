@@ -1,4 +1,4 @@
-"""Windows: the statistics of some days of a version, with optional weights by age."""
+"""Windows: statistics of the documents of some days, with optional weights by their age."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Window:
-    """Days that count, and their weights.
+    """Days whose documents count, and their weights by age.
 
     Parameters
     ----------
     since, until : optional
         First and last day, both included; by default all days.
     half_life : float, optional
-        Days after which the weight of a document halves; by default all weights are equal.
+        Number of days after which the weight of a document is half as large. By default all weights
+        are equal.
 
     Raises
     ------
@@ -66,7 +67,7 @@ class Window:
 
     @property
     def attributes(self) -> dict[str, str | float | None]:
-        """Attributes of the window in a stored model: days in ISO 8601, and the half-life.
+        """Attributes of a stored model for the window: days in ISO 8601, and the half-life.
 
         Examples
         --------
@@ -86,7 +87,7 @@ class Window:
 
     @property
     def suffix(self) -> str:
-        """Suffix of model names for the window; empty if it has neither days nor a half-life.
+        """Suffix for names of models of this window; empty without days and half-life.
 
         Examples
         --------
@@ -117,7 +118,7 @@ class WindowedStore:
     Create one with `of`.
 
     window : the days
-    groups : segments by weight; without a half-life all weights are 1
+    groups : for each weight the segments with this weight; without a half-life all weights are 1
     """
 
     store: MomentStore
@@ -128,10 +129,13 @@ class WindowedStore:
     def of(cls, store: MomentStore, window: Window) -> WindowedStore:
         """Select a window of a version.
 
-        A segment weighs `2^(-age / half life)`. Its age is the number of days from the middle of
-        its days to the last day of the window or, without one, of the version. Raises InvalidInput
-        if a segment has no dates, or has days inside and outside of the window; no segment is in
-        the window; or shards are subtracted on other days. The error has a remedy.
+        A segment has weight `2^(-age / half_life)`. Its age is the number of days from the middle
+        of its days to the last day of the window. If the window has no last day, that of the
+        version is used.
+
+        Raises InvalidInput if a segment has no dates, or has days inside and outside of the window.
+        Also raises it if no segment is in the window, or if shards of the window are subtracted on
+        days outside of it. The error has a remedy.
         """
         dated = dated_segments(store)
         chosen = [(part, days) for part, days in dated if window.meets(days)]
@@ -142,7 +146,7 @@ class WindowedStore:
             there = reduce(or_, (days for _, days in dated)) if dated else "none"
             raise InvalidInput(
                 f"version {store.version} has no documents in the window; days with documents: "
-                f"{there}; choose from these"
+                f"{there}; choose among these days"
             )
         if window.half_life is None:
             weights: tuple[float, ...] = (1.0,) * len(chosen)
@@ -193,22 +197,22 @@ class WindowedStore:
         return tuple(part for _, own in self.groups for part in own)
 
     def ledger(self) -> Ledger:
-        """Ledger of the shards counted in the window."""
+        """Return the ledger of the shards counted in the window."""
         return self.store.ledger().of_segments(self.segments)
 
     def length_histogram(self) -> Lengths:
-        """Number of documents by length; weighted with a half-life."""
+        """Return the number of documents of each length, weighted if there is a half-life."""
         return self.row_lengths().whole
 
     def totals(self) -> Any:
-        """`Totals` of the records in the window."""
+        """Return the `Totals` of the records in the window."""
         parts = covered(self.segments, self.store.commit.sums)
         return whole_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
-        """For each row, the documents whose counts include it, as `Snapshot` does.
+        """Return for each row the lengths of the documents whose counts include this row.
 
-        With a half-life they are weighted by age.
+        With a half-life, documents are weighted by age.
         """
         _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
@@ -216,23 +220,23 @@ class WindowedStore:
         return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)
 
     def load_block(self, index: int, halves: bool = True) -> Statistics:
-        """Statistics of one row block, as `load_blocks`."""
+        """Return the statistics of one row block, as `load_blocks` does."""
         [block] = self.load_blocks([index], halves)
         return block
 
     def load_blocks(self, indices: Sequence[int], halves: bool = True) -> list[Statistics]:
-        """Statistics of row blocks: integers, or floats with a half-life.
+        """Return the statistics of row blocks: integers, or floats with a half-life.
 
-        `halves=False` skips the sums of half of the documents, if they are stored. Raises
+        `halves=False` does not read the separate sums of one half of the documents. Raises
         StoreError if a file is missing, swapped, truncated or damaged. The error names it.
         """
         folder, layout = self.store.folder, self.store.layout
-        # segments of one weight are added up as integers, so subtraction is exact
+        # segments of the same weight are added up as integers, so subtraction is exact
         kept = None if halves else replace(self.store.foundation, halves=False)
         if self.window.half_life is None:
             [(_, own)] = self._parts
             return read_blocks(folder, own, layout, indices, kept)
-        # one block at a time, as the weighted parts of a block are added up together
+        # read one block at a time, because the sums of all weights are in memory for each block
         return [
             WeightedStatistics.of(
                 (weight, read_blocks(folder, own, layout, [index], kept)[0])
@@ -258,13 +262,13 @@ def windowed(store: MomentStore, window: Window) -> StatisticsSource:
 
 
 def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange]]:
-    """Return the segments of a version with their days; InvalidInput if one has no days."""
+    """Return the segments of a version with their days; raise InvalidInput if one has none."""
     parts = store.commit.segments
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):
         raise InvalidInput(
             f"documents of version {store.version} have no dates, in {len(parts) - len(dated):,} "
-            f"of {of_number(len(parts), 'segment')}, because the URLs of their shards have none",
+            f"of {of_number(len(parts), 'segment')}, because the URLs of their shards lack dates",
             "create the store with {create.date_column} or {create.date_pattern}, or use all "
             "documents without a window of days",
         )

@@ -29,8 +29,8 @@ from streaming_moments.storage.log.manifests import (
 from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
-# Most segments that are read at the same time, and most bytes of their files if the row blocks are
-# smaller.
+# At most `_TOGETHER` segments are read at the same time. Their files may always have `_SMALL` bytes
+# in total, even if the row blocks are smaller.
 _TOGETHER, _SMALL = 8, 1 << 20
 
 
@@ -42,9 +42,8 @@ def read_stored_blocks(
 ) -> tuple[Totals, list[dict[str, NDArray[np.int64]]]]:
     """Read the totals of one segment and, for each row block, its (1, ceil(n / B), ...) arrays.
 
-    The arrays are padded.
-
-    n is the number of rows counted in the segment. Files that the blocks share are read once.
+    The arrays are padded. n is the number of rows counted in the segment, and B the number of row
+    blocks. Files that several row blocks need are read once.
     """
     [(_, found)] = _read(folder, [reference], _Wanted(layout, indices))
     return found
@@ -53,9 +52,10 @@ def read_stored_blocks(
 def read_rows(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout, name: str
 ) -> NDArray[np.int64]:
-    """(n,) entries of an array with one number for each row, of one segment; reads only its files.
+    """Return the (n,) entries of the array `name` of a segment, with one number for each row.
 
-    n is the number of rows counted in the segment; raises as `read_stored_blocks`.
+    n is the number of rows counted in the segment. Reads only the files of this array. Raises the
+    errors of `read_stored_blocks`.
     """
     place = segment_folder(reference.id)
     where = f"{folder.url}/{place}"
@@ -75,7 +75,7 @@ def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayo
 
 
 def sum_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Sum the totals of some segments, each with its sign; raises as `sum_blocks`."""
+    """Sum the totals of segments, each with its sign; raise the errors of `sum_blocks`."""
     total: Any = layout.foundation.totals({})
     for reference, (own, _) in _read(folder, parts, _Wanted(layout)):
         total = total + own if reference.sign > 0 else total - own
@@ -92,8 +92,8 @@ def sum_blocks(
     """Sum the statistics of row blocks over segments in place, each with its sign.
 
     A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
-    arrays, the others are not read. All blocks of a segment are in memory at once. They are read by
-    the same requests, as are several segments if they are small. Raises StoreError if a file is
+    arrays, other arrays are not read. All row blocks in `indices` are read together and are in
+    memory at once. Small segments are read together, too. Raises StoreError if a file is
     missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if more
     documents of a length are subtracted than added.
     """
@@ -111,7 +111,7 @@ def sum_blocks(
                 total[name] = _accumulated(total.get(name), rows, shape, reference.sign)
     for total, own_shapes in zip(sums, shapes, strict=True):
         for name, shape in own_shapes.items():
-            if name not in total:  # there are no segments
+            if name not in total:  # true if there are no segments
                 total[name] = np.zeros(shape, dtype=np.int64)
     return [
         foundation.statistics(block, totals, total)
@@ -120,7 +120,7 @@ def sum_blocks(
 
 
 def sum_block(folder: Folder, parts: Iterable[Part], layout: SegmentLayout, index: int) -> Any:
-    """Sum the statistics of one row block as `sum_blocks`."""
+    """Sum the statistics of one row block, as `sum_blocks` does."""
     return sum_blocks(folder, parts, layout, [index])[0]
 
 
@@ -131,12 +131,12 @@ def read_blocks(
     indices: Sequence[int],
     kept: Foundation | None = None,
 ) -> list[Any]:
-    """Sum row blocks for fits as `sum_blocks`, and join pieces of records across segments."""
+    """Sum row blocks as `sum_blocks` does, and join pieces of records across segments."""
     return [_joined(layout, one) for one in sum_blocks(folder, parts, layout, indices, kept)]
 
 
 def whole_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Totals of whole records, whose pieces are joined as in `read_blocks`."""
+    """Return the totals of whole records, whose pieces are joined as in `read_blocks`."""
     foundation: Any = layout.foundation
     totals = sum_totals(folder, parts, layout)
     return foundation.totals_with_seams(totals) if foundation.joins else totals
@@ -150,7 +150,8 @@ def require_apart(
 ) -> None:
     """Raise PiecesOverlap if segments hold overlapping pieces of one record.
 
-    The error names the records and the places, and the shards of the `added` segments.
+    The error names the records, where their pieces overlap, and the shards of the segments in
+    `added`.
     """
     if layout.foundation.joins:
         try:
@@ -161,7 +162,7 @@ def require_apart(
 
 
 def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout) -> int:
-    """Bytes needed to join segments, in addition to a row block.
+    """Return the bytes needed to join pieces of records, in addition to a row block.
 
     Each record counts as one piece to join.
     """
@@ -170,7 +171,10 @@ def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout)
 
 
 def sum_all_rows(folder: Folder, parts: Sequence[Part], layout: SegmentLayout) -> Any:
-    """Sum the statistics of all rows as `read_blocks`; needs memory for them and one block."""
+    """Sum the statistics of all rows, with pieces of records joined, as `read_blocks` does.
+
+    The memory holds all rows and one row block.
+    """
     foundation = layout.foundation
     shapes = foundation.shapes(RowBlock())
     sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
@@ -184,7 +188,7 @@ def sum_all_rows(folder: Folder, parts: Sequence[Part], layout: SegmentLayout) -
 
 
 def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
-    """Row block of the statistics of all rows, sharing their memory.
+    """Return one row block of the statistics of all rows, which shares memory with them.
 
     Raises InvalidInput if the statistics lack rows, and ForeignStatistics if the layout is for
     another foundation.
@@ -205,9 +209,12 @@ def _joined(layout: SegmentLayout, statistics: Any) -> Any:
 def _accumulated(
     total: NDArray[np.int64] | None, part: NDArray[np.int64], shape: tuple[int, ...], sign: int
 ) -> NDArray[np.int64]:
-    """Add a segment to the leading rows of a sum; a bound at the commit keeps sums below 2^62."""
+    """Add a segment to the leading rows of a sum.
+
+    The sum cannot overflow, because commits refuse sums of 2^62 or more.
+    """
     if total is None and sign > 0 and part.shape == shape:
-        return part  # most sums have one segment
+        return part  # avoids a copy, because most sums have one segment
     if total is None:
         total = np.zeros(shape, dtype=np.int64)
     leading = total[: len(part)]
@@ -217,7 +224,10 @@ def _accumulated(
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The totals of segments and some row blocks; `names` selects arrays, by default all."""
+    """What to read of segments: the totals, and row blocks `indices` of arrays `names`.
+
+    By default, all arrays are read.
+    """
 
     layout: SegmentLayout
     indices: Sequence[int] = ()
@@ -226,10 +236,10 @@ class _Wanted:
     def files(
         self, folder: Folder, references: Iterable[SegmentReference]
     ) -> dict[str, StoredGroup]:
-        """Files of each segment by its identifier, read at the same time if the storage can.
+        """Read the files of all segments at the same time; return them by segment identifier.
 
-        Empty if the files of several segments together are larger than the row blocks, as the
-        memory plan allows only for that size.
+        The memory plan allows only for the size of the row blocks. If the files of several segments
+        are larger than this in total, returns an empty dict.
         """
         known = {reference.id: reference for reference in references}
         manifests = segment_manifests(folder, list(known.values()))
@@ -247,7 +257,7 @@ class _Wanted:
     def decoded(
         self, reference: SegmentReference, group: StoredGroup
     ) -> tuple[Totals, list[dict[str, NDArray[np.int64]]]]:
-        """Totals and padded row blocks of a segment, as from `read_stored_blocks`."""
+        """Return totals and padded row blocks of a segment, as `read_stored_blocks` does."""
         layout, specs = self.layout.of_first(reference.words), self._specs(reference)
         blocks = [
             {array: group.chunk(array, spec, index) for array, spec in specs.items()}
@@ -272,7 +282,7 @@ class _Wanted:
         return {name: specs[name] for name in specs if self.names is None or name in self.names}
 
     def _tables(self, reference: SegmentReference, files: Iterable[str]) -> dict[str, list[str]]:
-        """Files of each array of a segment that has no rows, by its name."""
+        """Return the files of a segment's arrays that have no rows, by the name of the array."""
         specs = self.layout.of_first(reference.words).specs
         tables: dict[str, list[str]] = {}
         for path in files:
@@ -285,18 +295,17 @@ class _Wanted:
 def _read(
     folder: Folder, parts: Iterable[Part], wanted: _Wanted
 ) -> Iterator[tuple[SegmentReference, tuple[Totals, list[dict[str, NDArray[np.int64]]]]]]:
-    """Read each part; if a sum is missing or damaged, read its parts instead.
+    """Read each part; if a sum is missing or damaged, read the segments that it adds up instead.
 
-    Several small parts are read at the same time, if the storage can.
+    Several small parts are read at the same time, if the storage supports it.
     """
-    # add before subtracting, because histograms must never be negative
+    # read parts to add before parts to subtract, because histograms must never be negative
     ordered = sorted(parts, key=lambda one: -reference_of(one).sign)
     for start in range(0, len(ordered), _TOGETHER):
         batch = ordered[start : start + _TOGETHER]
         together: dict[str, StoredGroup] = {}
         if len(batch) > 1:
-            # if one segment is damaged, each is read alone below, and the error names the damaged
-            # one
+            # if a segment is damaged, read each segment alone below, so that the error names it
             with contextlib.suppress(StoreError):
                 together = wanted.files(folder, map(reference_of, batch))
         for part in batch:

@@ -79,7 +79,7 @@ def write_vocabulary(folder: Folder, vocabulary: Vocabulary, policy: TokenPolicy
 def read_vocabulary(folder: Folder, fingerprint: str) -> tuple[Vocabulary, TokenPolicy | None]:
     """Read a vocabulary and its token policy.
 
-    Raises InvalidInput for a policy of another version of the tokeniser.
+    Raises InvalidInput if the policy is of another version of the tokeniser.
     """
     name = vocabulary_file(fingerprint)
     where = f"{folder.url}/{name}"
@@ -107,7 +107,8 @@ def write_foundation(folder: Folder, foundation: Foundation) -> None:
 def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) -> Any:
     """Read the `Foundation` of a lineage, or of one of its eras.
 
-    Raises StoreError also for extra files, and for a kind that this version of the package lacks.
+    Raises StoreError if a file is missing, damaged or superfluous, or if this version of the
+    package lacks the kind of statistics.
     """
     kind = lineage.kind or CountsFoundation.kind
     if kind not in KINDS:
@@ -159,9 +160,9 @@ def files_of_lineage(folder: Folder, lineage: Lineage) -> dict[str, bytes]:
 
 
 def _place(kind: Foundation | type[Foundation], fingerprint: str) -> tuple[str, str]:
-    """Folder of a foundation, and the file in it with its description.
+    """Return the folder of a foundation, and the name of the file in it with the description.
 
-    Foundations with length weights have their own place, as in the first format of stores.
+    Foundations with length weights are in another folder, as in the first format of stores.
     """
     if kind.by_length:
         return basis_folder(fingerprint), "basis.json"

@@ -1,4 +1,4 @@
-"""Models in a store: immutable, each with the name of its class in the registry."""
+"""Models in a store. They are immutable, and store the name of their class in the registry."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LATEST = "latest"
 class _Attributes:
     """Attributes of a stored model, as in `TopicModel.attributes`.
 
-    Earlier versions of the package wrote fewer of them.
+    Earlier versions of the package wrote only some of these attributes.
     """
 
     alpha0: Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False)]
@@ -92,16 +92,16 @@ def model_called(commit: Commit, name: str | None = None) -> str:
 def write_model(
     folder: Folder, name: str, model: Model, version: int
 ) -> tuple[ModelReference, Uncommitted]:
-    """Write a model.
+    """Write the files of a model.
 
-    It becomes visible when a commit names it, and its files must still exist then.
+    The model becomes visible when a commit names it. Its files must still exist at that time.
 
     Raises StoreError if a file cannot be written.
 
     name : name of the model
-    model : each of its arrays becomes a Zarr array of one chunk, and its attributes those of the
-        group. Models other than topics also store the name of their class in the registry.
-    version : the version to whose statistics it was fitted
+    model : each array is stored as a Zarr array of one chunk. Attributes are stored as those of the
+        Zarr group. Models other than topics also store the name of their class in the registry.
+    version : version of the store that the model was fitted to
     """
     identity, begun = uuid.uuid4().hex, folder.clock()
     arrays, attributes = model.parts()
@@ -128,7 +128,7 @@ def write_model(
 
 
 def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[str, FileRecord]:
-    """Records of a model's files by path; raises StoreError also for a file outside the model."""
+    """Return the records of the files of a model by path; raise StoreError for invalid records."""
     place = model_folder(name, reference.id)
     [content] = read_manifests(folder, {place: reference.manifest})
     return files_from_json(content.get("files"), f"{folder.url}/{place}/{MANIFEST}")
@@ -157,6 +157,6 @@ def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
         ) from error
     if issubclass(model, TopicModel):
         scalars = asdict(checked(_ATTRIBUTES, attributes, f"{where} is not a valid model"))
-        # a later version may have written more attributes
+        # ignore other attributes, which a later version of the package may have written
         attributes = {name: value for name, value in scalars.items() if name in attributes}
     return model.from_parts(arrays, attributes)

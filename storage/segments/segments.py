@@ -36,14 +36,14 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 @dataclass(frozen=True)
 class Segment:
-    """A sealed segment. Its documents count when a commit names it.
+    """A sealed segment. Its documents count as soon as a commit names it.
 
-    reference : its reference for a commit
+    reference : description of the segment for a commit
     basis : fingerprint of the foundation of its statistics
     shards : the counted shards
-    written : its files, which must exist when it is committed
-    halves : whether half of the documents are stored separately
-    halves_by_content : whether the half of a record depends on its content
+    written : files of the segment, which must exist when it is committed
+    halves : whether sums of one half of the documents are stored separately
+    halves_by_content : whether the content of a record decides in which half it is
     """
 
     reference: SegmentReference
@@ -74,7 +74,7 @@ class SegmentWriter:
         return self.write_blocks([statistics])
 
     def write_blocks(self, blocks: Sequence[Statistics]) -> tuple[FileRecord, ...]:
-        """Write the statistics of row blocks; their files in parallel if the storage supports it.
+        """Write the statistics of row blocks. Files are written in parallel if the storage can.
 
         Raises ForeignStatistics if the statistics have another foundation, other rows or other
         arrays than the store's. Raises StoreError if a file cannot be written.
@@ -95,7 +95,7 @@ class SegmentWriter:
         return tuple(records)
 
     def take_over(self, segment: str, files: Sequence[FileRecord]) -> None:
-        """Copy files of row blocks from another segment, which stays unsealed.
+        """Copy files of row blocks from another segment, which was not sealed.
 
         Raises StoreError if a file has changed since it was written, or cannot be copied.
         """
@@ -111,15 +111,15 @@ class SegmentWriter:
         files: Iterable[FileRecord],
         dates: DateRange | None = None,
     ) -> Segment:
-        """Write the remaining files, the manifest last, and make all of them durable.
+        """Write the remaining files and then the manifest, and make all files durable.
 
         Raises StoreError if a block is missing, or was written twice with different content. Raises
         InvalidInput if the shards do not add up to the totals, or a shard occurs twice.
 
         totals : totals of the records of all blocks
         shards : the counted shards; their documents and tokens add up to the totals
-        files : all records that `write_block` returned, at least one call
-            for each block
+        files : all records that calls of `write_block` returned; at least one call is needed for
+            each block
         dates : days of the documents, if they have dates
         """
         records = self._complete(files)
@@ -166,7 +166,7 @@ class SegmentWriter:
         shards: int,
         dates: DateRange | None,
     ) -> tuple[str, Uncommitted]:
-        """Write the remaining files and the files `more`, and add their records to `records`."""
+        """Write the files `more` and all remaining files, and add their records to `records`."""
         tables = totals.tables()
         whole = {name: ArraySpec.whole(table, name) for name, table in tables.items()}
         specs = {**self.layout.specs, **whole}
@@ -201,8 +201,8 @@ class SegmentWriter:
         layout.foundation.require_own(statistics)
         if statistics.block.step != layout.row_blocks:
             raise ForeignStatistics(
-                f"the statistics are one of {statistics.block.step} row blocks, and the store has "
-                f"{layout.row_blocks}; count the shards by the store's row blocks"
+                f"the statistics are one of {statistics.block.step} row blocks, but the store has "
+                f"{layout.row_blocks}; count the shards with the row blocks of the store"
             )
 
     def _complete(self, files: Iterable[FileRecord]) -> dict[str, FileRecord]:
@@ -238,7 +238,7 @@ def _require_adding_up(totals: Totals, shards: Sequence[ShardRecord]) -> None:
     tokens = sum(shard.tokens for shard in shards)
     if (documents, tokens) != (totals.n_documents, totals.n_tokens):
         raise InvalidInput(
-            f"the shards add up to {documents} documents and {tokens} vocabulary tokens, and the "
+            f"the shards add up to {documents} documents and {tokens} vocabulary tokens, but the "
             f"statistics hold {totals.n_documents} and {totals.n_tokens}; give exactly the counted "
             "shards, with the counts of each"
         )

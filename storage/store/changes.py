@@ -33,16 +33,16 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Recount:
-    """Segments that one commit adds and subtracts.
+    """Segments that one commit adds, subtracts and drops.
 
     operation : "append", "forget" or "replace"
-    added, removed : segments with at least one shard each
-    dropped : segments of the version to drop, as `segments_of` finds them
-    skipped : URLs of skipped shards, each with the reason
+    added, removed : segments to add, and segments to subtract, with at least one shard each
+    dropped : segments of the version to leave out, as found by `segments_of`
+    skipped : URL of each skipped shard, and the reason
     unique : whether to refuse shards whose content is counted under other names
     lists : whether to list removed shards as forgotten, so that they are not counted again
-    again : whether to count shards that were forgotten or purged
-    allowed : names of shards that may be counted again
+    again : whether forgotten or purged shards may be counted again
+    allowed : names of forgotten or purged shards that may be counted again
     """
 
     operation: str
@@ -58,17 +58,17 @@ class Recount:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """All segments; subtracted ones come first, with sign -1."""
+        """Segments to subtract, with sign -1, and then segments to add."""
         taken = (replace(part, reference=replace(part.reference, sign=-1)) for part in self.removed)
         return (*taken, *self.added)
 
     @property
     def references(self) -> tuple[SegmentReference, ...]:
-        """References of all segments in the commit."""
+        """References of all segments to subtract and to add."""
         return tuple(part.reference for part in self.segments)
 
     def under(self, lineage: Lineage) -> Recount:
-        """Return the changes with the references that the lineage uses; raises as `placed`."""
+        """Return the same changes with references for a lineage; raise the errors of `placed`."""
         return replace(
             self,
             added=tuple(placed(lineage, part) for part in self.added),
@@ -77,25 +77,23 @@ class Recount:
 
     @property
     def written(self) -> tuple[Uncommitted, ...]:
-        """Written files of all segments."""
+        """Files that were written for all segments."""
         return tuple(part.written for part in self.segments)
 
 
 def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
     """Make the commit that adds and removes segments.
 
-    Does not check for negative counts.
-
-    These errors refuse a change.
+    Does not check for negative counts. Raises these errors:
 
     ForeignStatistics : a segment has another basis
-    ShardsAlreadyCounted : added shards are counted already and are not removed
-    InvalidInput : a removed shard is not counted, or was counted with other content; or the
-        ledger has a folder of an added shard, or a shard within it
-    CopiesCounted : contents that must be unique are counted under other names
+    ShardsAlreadyCounted : added shards are counted already, and the commit does not remove them
+    InvalidInput : a removed shard is not counted, or was counted with other content. Or the ledger
+        has a folder that contains an added shard, or a shard within an added folder.
+    CopiesCounted : with `unique`, the content of an added shard is counted under another name
     ShardsForgotten : added shards were forgotten or purged
-    StoreError : the commit lacks a segment to drop
-    SumExceeded : sums could pass 2^62
+    StoreError : the version lacks a segment to drop
+    SumExceeded : sums could reach 2^62
     """
     recount = recount.under(head.lineage)
     kept = kept_segments(head, recount)
@@ -164,17 +162,17 @@ def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...
 def segments_of(
     head: Commit, ledger: Ledger, records: Iterable[ShardRecord]
 ) -> tuple[SegmentReference, ...]:
-    """Find segments all of whose shards are in `records`; no two of them share a shard.
+    """Find segments that hold only shards in `records`; no two of them share a shard.
 
-    Removing such a segment from the version subtracts its shards. Ignores shards that were ever
-    removed since the last compaction.
+    Dropping such a segment from the version subtracts its shards. Shards that a segment of the
+    version subtracts are ignored.
     """
     negative = (part for part in head.segments if part.sign < 0)
     subtracted = {record.url for part in negative for record in ledger.records(part.id)}
     wanted = {record for record in records if record.url not in subtracted}
     found = []
     for part in head.segments:
-        # compares numbers first, so that the records of a large segment need not be read
+        # compare numbers first, so that the records of a large segment need not be read
         if part.sign > 0 and part.shards <= len(wanted):
             held = set(ledger.records(part.id))
             if held and held <= wanted:
@@ -201,15 +199,15 @@ def require_own(head: Commit, ledger: Ledger, urls: Sequence[str]) -> None:
         if found := theirs.counted(urls):
             raise InvalidInput(
                 f"{found[0]} is counted by origin {name}",
-                "remove or replace it in that store by its name there, then run {merge} again, or "
-                "remove all of the origin by {forget.origin}",
+                "remove or replace it in that store, under its name in that store, then run "
+                "{merge} again, or remove all of the origin by {forget.origin}",
             )
 
 
 def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> None:
-    """Raise InvalidInput for shards within a counted folder, and folders of a counted shard.
+    """Raise InvalidInput for shards in a counted folder, or folders that hold a counted shard.
 
-    `away` are counted shards that the same commit removes.
+    Counted shards in `away` are ignored, because the same commit removes them.
     """
     found = [(url, other) for url, other in ledger.overlaps(urls) if other not in away]
     if found:
@@ -220,7 +218,7 @@ def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> N
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InvalidInput(
             f"{lines}{more}: its documents would be counted twice",
-            "leave it out, or remove the counted shards first by {forget.allow_again}",
+            "leave out the new shard, or first remove the counted one by {forget.allow_again}",
         )
 
 
@@ -250,9 +248,10 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
 
 
 def placed(lineage: Lineage, segment: Segment) -> Segment:
-    """Return a segment with the reference that versions of a lineage use.
+    """Return a segment with its reference for versions of a lineage.
 
-    The reference of a segment of an earlier era has that era's number of words.
+    If the segment was counted with an earlier vocabulary, the reference has the number of words of
+    that vocabulary.
 
     Raises ForeignStatistics if neither the lineage nor its eras have the basis of the segment.
     """
@@ -267,23 +266,26 @@ def placed(lineage: Lineage, segment: Segment) -> Segment:
 
 
 def require_halves(segment: Segment, lineage: Lineage) -> None:
-    """Raise ForeignStatistics if a segment has other halves than its lineage, as after a rebase."""
+    """Raise ForeignStatistics if segment and lineage split documents into halves differently.
+
+    This can happen after a rebase.
+    """
     if segment.halves != lineage.halves:
         raise ForeignStatistics(
             f"the segment was counted with{'' if segment.halves else 'out'} halves of the "
-            f"documents, and the store now has {'some' if lineage.halves else 'none'}: a rebase "
-            "came in between; run this again"
+            f"documents, but after a rebase the store has {'' if lineage.halves else 'no '}halves; "
+            "run this again"
         )
     if segment.halves_by_content != lineage.halves_by_content:
         raise ForeignStatistics(
             "the segment was counted with halves of the records by "
-            f"{'content' if segment.halves_by_content else 'place'}, and the store now has other "
-            "halves: a rebase came in between; run this again"
+            f"{'content' if segment.halves_by_content else 'place'}, but a rebase has changed the "
+            "halves of the store; run this again"
         )
 
 
 def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> None:
-    """Refuse to subtract shards with other words than they were counted with."""
+    """Refuse to subtract shards that were counted with another number of words."""
     if not head.lineage.eras:
         return
     for segment in removed:
@@ -293,16 +295,16 @@ def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> N
         for record in segment.shards:
             if record.url not in there:
                 raise InvalidInput(
-                    f"{record.url} was counted with another vocabulary than that of "
-                    f"{'all' if words is None else words} words, with which it cannot be "
-                    "subtracted; run this again on the latest version"
+                    f"{record.url} cannot be subtracted with the vocabulary of "
+                    f"{'all' if words is None else words} words, because it was counted with "
+                    "another vocabulary; run this again on the latest version"
                 )
 
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:
-    """Raise SumExceeded for segments whose sums could pass 2^62."""
-    # Added and subtracted segments are bounded separately, because a partial sum may contain all of
-    # one sign.
+    """Raise SumExceeded if sums of the segments could reach 2^62."""
+    # Bound added and subtracted segments separately, because a partial sum may contain all segments
+    # of one sign and none of the other.
     sides: Counter[int] = Counter()
     for segment in segments:
         sides[segment.sign] += segment.largest
@@ -310,8 +312,8 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
             f"a sum of the statistics may reach {bound:.3g}, above 2^62",
-            "run {compact}, forget the longest documents, or create another store "
-            "({create.passage_words} cuts documents)",
+            "run {compact}, forget the longest documents, or create a store that cuts documents "
+            "into passages by {create.passage_words}",
         )
 
 

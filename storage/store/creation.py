@@ -17,11 +17,11 @@ def create_files(
     commit: Commit,
     write: Callable[[Folder], None],
 ) -> None:
-    """Write the files of an empty store, its first commit last.
+    """Write the files of an empty store, and then its first commit.
 
-    `write` writes its foundation. Files of an interrupted creation are written again. A failure
-    before the first file leaves no new folder. Raises StoreError if there is a store already, or
-    the storage does not refuse a second writer.
+    `write` writes the foundation of the store. Files of an interrupted creation are written again.
+    If the creation fails before the first file, no new folder remains. Raises StoreError if there
+    is a store already, or the storage does not refuse a second writer.
     """
     require_absent(folder)
     log = CommitLog(folder, store_format.single_writer)
@@ -39,7 +39,7 @@ def create_files(
 def require_absent(folder: Folder) -> None:
     """Raise StoreError if a folder holds a store, or its bucket is missing.
 
-    Call it before any work is spent on creating a store.
+    Call it before any costly work for a new store.
     """
     if CommitLog(folder).latest_version() is not None:
         raise StoreError(_exists(folder))

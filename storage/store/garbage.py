@@ -31,8 +31,8 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 GRACE = timedelta(days=7)
 
-# A commit may name only files that are younger than this. The limit is far below `GRACE`, the age
-# from which `gc` deletes garbage, because `gc` may run at the same time.
+# A commit may name only files that are younger than this. `gc` deletes files from the age `GRACE`.
+# The limit is far below this age, because `gc` and a commit may run at the same time.
 OLDEST_COMMITTED = GRACE / 2
 
 _DAY = timedelta(days=1)
@@ -41,17 +41,17 @@ _LONGEST_EMPTIED = 300
 
 
 class GarbageCommitted(StoreError):
-    """A commit has used the garbage after it was found; nothing was deleted."""
+    """A commit has named files after they were found as garbage; nothing was deleted."""
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """A segment, a model, the sums of a polishing, or a temporary file; no commit names it.
+    """A segment, a model, the sums of a polishing, or a temporary file that no commit names.
 
     path : path of the folder or file in the store
-    files : paths of all its files in the store
-    modified : time of its latest file, by the clock of the storage
-    version : no commit up to this version names it
+    files : paths in the store of all files to delete
+    modified : time of the latest of these files, by the clock of the storage
+    version : no commit up to and including this version names the files
     """
 
     path: str
@@ -62,18 +62,18 @@ class Garbage:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether it has a manifest: then it is complete, and its commit may follow soon."""
+        """Whether there is a manifest. Then all files are written, and a commit may follow soon."""
         return f"{self.path}/{MANIFEST}" in self.files
 
 
 def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     """Find files that no commit names and that have not changed during the grace period.
 
-    Sums of all days that only earlier versions name are garbage, too: nothing needs them. Raises
-    InvalidInput if the grace period is negative. Raises StoreError if the log cannot be read, so
-    the garbage is unknown.
+    Sums of all days that only earlier versions name are garbage, too, because nothing needs them.
+    Raises InvalidInput if the grace period is negative. Raises StoreError if the log cannot be
+    read.
 
-    grace : longer than any writer may take from its first file to its commit
+    grace : must be longer than any writer needs from its first file to its commit
 
     Examples
     --------
@@ -87,7 +87,7 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     if grace < timedelta(0):
         raise InvalidInput(f"the grace period is {grace}; give at least 0")
     log = CommitLog(folder)
-    # files are listed before the log is read, so that the log names files committed in between
+    # list files before reading the log, so that the log names files that are committed meanwhile
     files = folder.files("")
     head = log.latest()
     version = head.version
@@ -106,15 +106,16 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
 def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     """Delete garbage that `find_garbage` found.
 
-    Before complete garbage is deleted, `collect` makes a commit. A slow writer then finds its
-    version number in use, checks its files again, and is refused as they are too old. Raises
-    StoreError if a file cannot be deleted, another writer has committed the garbage, or only a
-    later version of the package may write the store.
+    Before complete garbage is deleted, `collect` makes a commit. A slow writer of these files then
+    finds its version number in use. It checks its files again, and cannot commit them because they
+    are too old. Raises GarbageCommitted if another writer has committed the garbage. Raises
+    StoreError if a file cannot be deleted, or if only a later version of the package may write the
+    store.
     """
     form = read_format(folder)
     form.require_writable(folder.url)
     log = CommitLog(folder, form.single_writer)
-    # the writer of incomplete files checks them before it commits
+    # incomplete files need no commit, because their writer checks them before it commits
     _delete(folder, [heap for heap in garbage if not heap.is_sealed])
     sealed = [heap for heap in garbage if heap.is_sealed]
     message = f"gc: {of_number(len(sealed), 'place')}, {sum(heap.size for heap in sealed):,} bytes"
@@ -135,8 +136,8 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         except StoreError as error:
             if not _is_full(error):
                 raise
-            # If the storage is full, no other writer can commit these files either. So it is safe
-            # to delete them, and this frees space.
+            # The storage is full, so no other writer can commit these files either. Delete one
+            # place, which is safe and frees space, and try again.
             _delete(folder, [sealed.pop()])
         else:
             _delete(folder, sealed)
@@ -157,11 +158,11 @@ def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -
 
 
 def sweep(folder: Folder) -> list[Garbage]:
-    """Delete files that only expired versions need, and empty their commits; returns the files.
+    """Delete files that only expired versions need, and empty their commits; return the files.
 
-    No writer can still commit them. A rollback to an expired version is refused, and a slow writer
-    finds its version number used by the expiry. An emptied commit stays, so that no writer can
-    create its version again. Run it again after a StoreError.
+    No writer can still commit these files. A rollback to an expired version is refused, and a slow
+    writer finds that the expiry has used its version number. The files of emptied commits stay, so
+    that no writer can create their versions again. After a StoreError, call `sweep` again.
     """
     log = CommitLog(folder)
     head = log.latest()
@@ -174,7 +175,7 @@ def sweep(folder: Folder) -> list[Garbage]:
         return []
     found = held_alone(folder, gone, log.history(head.version))
     _delete(folder, found)
-    # deleted files must not reappear after a power cut, as no commit names them
+    # deleted files must not reappear after a power cut, because no commit will name them
     folder.sync("")
     for commit in gone:
         folder.write(commit_file(commit.version), seal(expired_to_json(commit)))
@@ -183,7 +184,7 @@ def sweep(folder: Folder) -> list[Garbage]:
 
 
 def unswept(folder: Folder, head: Commit) -> list[str]:
-    """Find the files of expired commits that are not emptied yet."""
+    """Find the files of expired commits that were not emptied yet."""
     found = []
     for file in folder.files(COMMITS):
         number = file.path.removesuffix(".json")
@@ -195,8 +196,8 @@ def unswept(folder: Folder, head: Commit) -> list[str]:
 def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
     """Raise StoreError for segments and models that garbage collection may have deleted.
 
-    `written` are the segments and models that a commit is the first to name. One is refused if it
-    was begun more than half the grace period ago, or if its files have changed since.
+    `written` are the new segments and models of a commit. One is refused if its first file was
+    written more than half the grace period ago, or if its files have changed since.
     """
     for part in written:
         now = folder.clock()
@@ -209,8 +210,8 @@ def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
         age = now - min([part.begun, *(file.modified for file in files)])
         if age > OLDEST_COMMITTED:
             raise StoreError(
-                f"{where} was begun {age / _DAY:.1f} days ago and is too old to be committed, as "
-                f"`gc` may delete it after {OLDEST_COMMITTED / _DAY:g} days; run this again"
+                f"{where} was begun {age / _DAY:.1f} days ago and is too old to be committed: `gc` "
+                f"may delete files after {OLDEST_COMMITTED / _DAY:g} days; run this again"
             )
 
 
@@ -237,12 +238,12 @@ def named_by(commits: Sequence[Commit]) -> set[str]:
 
 
 def _wholes(commits: Iterable[Commit]) -> set[str]:
-    """Folders of the sums of all days of some versions."""
+    """Return the folders of the sums of all days that some versions have."""
     return {segment_folder(one.id) for commit in commits for one in commit.sums if one.whole}
 
 
 def _heap(file: StoredFile) -> str:
-    """Folder or file that is deleted as a whole; empty for files that are never deleted."""
+    """Return the folder or file to delete with a file; empty if it is never deleted."""
     if file.is_partial:
         return file.path
     parts = file.path.split("/")

@@ -12,7 +12,7 @@ from streaming_moments.storage.log.layout import require_name
 
 @dataclass(frozen=True)
 class TagMove:
-    """A tag to move to another model.
+    """A tag that a commit moves to another model.
 
     `before` is the model that the tag must still name; None if the tag must not exist yet.
     """
@@ -25,14 +25,14 @@ class TagMove:
 class Succession:
     """An earlier model whose labels a new model takes over.
 
-    `topics` maps numbers of its topics to numbers of topics of the new model.
+    `topics` maps topic numbers of the earlier model to topic numbers of the new model.
     """
 
     model: str
     topics: Mapping[int, int]
 
     def labels(self, head: Commit) -> dict[int, str]:
-        """Labels of the new model; empty if the earlier model was deleted."""
+        """Return the labels of the new model; empty if the earlier model was deleted."""
         before = head.models.get(self.model)
         labels = {} if before is None else before.labels
         return {self.topics[topic]: text for topic, text in labels.items() if topic in self.topics}
@@ -48,7 +48,8 @@ def model_added(
 ) -> Commit:
     """Make the commit that adds a model with its predecessor's labels, and moves a tag to it.
 
-    Raises as `require_free`, and if the tag is the name of a model, or was moved meanwhile.
+    Raises the errors of `require_free`. Raises InvalidInput if the tag is the name of a model, and
+    StoreError if the tag was moved meanwhile.
     """
     tags = dict(head.tags)
     if tag is not None:
@@ -58,8 +59,8 @@ def model_added(
             )
         if tags.get(tag.name) != tag.before:
             raise StoreError(
-                f"the tag {tag.name!r} named {_named(tag.before)} when this began, and now names "
-                f"{_named(tags.get(tag.name))}: another writer has moved it; run this again"
+                f"the tag {tag.name!r} named {_named(tag.before)} when this run began, and now "
+                f"names {_named(tags.get(tag.name))}: another writer has moved it; run this again"
             )
         tags[tag.name] = name
     require_free(head, name)

@@ -38,11 +38,11 @@ from streaming_moments.storage.store.verification import require_whole, store_pr
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A store at one version. Pickled without its caches, so that workers can load blocks.
+    """A store at one version. It is pickled without its caches, so that workers can load blocks.
 
-    format : versions of the package that may read and write it
+    format : versions of the package that may read and write the store
     commit : the version
-    foundation : definition of its statistics
+    foundation : definition of the statistics
     """
 
     folder: Folder
@@ -101,7 +101,7 @@ class Snapshot:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """Segments to read for the version, some replaced by sums."""
+        """Segments to read for the version. Stored sums replace some of them."""
         return parts_of(self.commit)
 
     @property
@@ -111,7 +111,7 @@ class Snapshot:
 
     @property
     def form(self) -> ShardFormat:
-        """The format of the shards, and its columns of documents."""
+        """Format of the shards, and the columns with documents."""
         content = dict(self.commit.lineage.form)
         content.pop(READING, None)
         return ShardFormat.from_json(content)
@@ -142,22 +142,25 @@ class Snapshot:
         return self.commit.models
 
     def at(self, version: int) -> Self:
-        """Return the store at another version; new files are checked as by `open`."""
+        """Return the store at another version; check files that are new in it as `open` does."""
         return self._with(self._log.existing(version), whole=True)
 
     def latest(self) -> Self:
-        """Return the store at its latest version; new files are checked as by `open`."""
+        """Return the store at its latest version; check files that are new in it as `open` does."""
         return self._with(self._log.latest(), whole=True)
 
     def is_there(self) -> bool:
-        """Whether its commit is still at the URL; False if the store was deleted or replaced.
+        """Whether the URL still has this version; False if the store was deleted or replaced.
 
         Raises StoreError if the storage fails, or the commit is damaged.
         """
         return self._log.holds(self.commit)
 
     def log(self, first: int = 0) -> tuple[Commit, ...]:
-        """Return the commits from a version to this one, the latest first, without expired ones."""
+        """Return the commits from version `first` to this one, the latest first.
+
+        Expired versions are left out.
+        """
         return self._log.history(self.version, first)
 
     def ledger(self) -> Ledger:
@@ -165,11 +168,13 @@ class Snapshot:
         return self._ledger
 
     def length_histogram(self) -> LengthHistogram:
-        """Number of documents by length, in tokens of the vocabulary."""
+        """Return the number of documents of each length, in tokens of the vocabulary."""
         return self.row_lengths().whole
 
     def row_lengths(self) -> RowLengths[LengthHistogram]:
-        """For each row, the documents whose counts include it: fewer for words added later.
+        """Return for each row the lengths of the documents whose counts include this row.
+
+        These are fewer documents for words that were added later.
 
         Raises InvalidInput if the store has a kind other than counts.
         """
@@ -178,7 +183,7 @@ class Snapshot:
         return lengths
 
     def totals(self) -> Any:
-        """`Totals` of all records."""
+        """Return the `Totals` of all records."""
         return whole_totals(self.folder, self.parts, self.layout)
 
     def gaps(self) -> list[str]:
@@ -189,21 +194,21 @@ class Snapshot:
         return found
 
     def load_block(self, index: int, halves: bool = True) -> Any:
-        """Statistics of one row block, as `load_blocks`."""
+        """Return the statistics of one row block, as `load_blocks` does."""
         return self.load_blocks([index], halves)[0]
 
     def load_blocks(self, indices: Sequence[int], halves: bool = True) -> list[Any]:
-        """Statistics of row blocks.
+        """Return the statistics of row blocks.
 
-        Blocks that are read together need fewer requests than one by one. `halves=False` skips the
-        sums of half of the documents, if they are stored. Raises as `read_blocks`, and InvalidInput
-        for an index without a block.
+        Reading several blocks in one call needs fewer requests. `halves=False` does not read the
+        separate sums of one half of the documents. Raises the errors of `read_blocks`, and
+        InvalidInput if an index has no row block.
         """
         kept = None if halves else replace(self.foundation, halves=False)
         return read_blocks(self.folder, self.parts, self.layout, indices, kept)
 
     def load(self) -> Any:
-        """Statistics of all rows; raises as `load_blocks`."""
+        """Return the statistics of all rows; raise the errors of `load_blocks`."""
         return sum_all_rows(self.folder, self.parts, self.layout)
 
     def load_model(self, name: str | None = None) -> TopicModel:
@@ -220,7 +225,7 @@ class Snapshot:
         return model
 
     def load_any_model(self, name: str | None = None) -> Model:
-        """Load a model as `load_model`, with or without topics."""
+        """Load a model as `load_model` does, whether it has topics or not."""
         chosen = model_called(self.commit, name)
         model: Model = read_model(self.folder, chosen, self.commit.models[chosen])
         return model
@@ -243,7 +248,7 @@ class Snapshot:
         return read_ledger(self.folder, self.commit.segments, known, self.commit.sums)
 
     def knowing(self, records: Ledger) -> Self:
-        """Return the same version, with the shard records of some segments in its cache."""
+        """Return the same version, which need not read the shard records in `records` again."""
         same = replace(self)
         vars(same)["_known"] = records
         return same
@@ -257,7 +262,7 @@ class Snapshot:
         if foundation_of(after) != foundation_of(before):
             foundation = read_foundation(self.folder, after)
         other = replace(self, commit=commit, foundation=foundation)
-        # segments never change, so their records are not read again
+        # reuse the shard records that were read, because segments never change
         known = vars(self).get("_ledger", vars(self).get("_known"))
         return other if known is None else other.knowing(known)
 

@@ -58,7 +58,7 @@ class MomentStore(Snapshot):
     folder, format, commit, foundation
         As for `Snapshot`.
     fence : int
-        Fence of the lock under which it is written; 0 without a lock.
+        Fence of the lock under which commits are made; 0 without a lock.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class MomentStore(Snapshot):
         vocabulary : Vocabulary
             Words to count.
         policy : TokenPolicy or None
-            Policy that cuts texts into tokens; None for shards of token ids.
+            Policy that cuts texts into tokens; None if shards hold token ids.
         basis : Basis
             Basis Q of the vocabulary.
         form : ShardFormat
@@ -117,12 +117,15 @@ class MomentStore(Snapshot):
         storage_options : mapping, optional
             Options of the file system; never stored.
         single_writer : bool
-            Guarantees that there is a single writer, on storage that cannot exclude a second one.
-        dates, pilot : DateSource, mapping or None
-            Source of the dates of documents; how vocabulary and basis were made, as JSON.
+            Promise of the caller that nobody else writes to the store. It is needed on storage that
+            cannot exclude a second writer.
+        dates : DateSource
+            Source of the dates of documents.
+        pilot : mapping, optional
+            JSON that describes how vocabulary and basis were made.
         halves : bool
-            Whether to store pair counts of half of the documents separately, which error bars and
-            held-out likelihood need.
+            Whether to store the pair counts of one half of the documents separately. Error bars and
+            the held-out likelihood need them.
 
         Raises
         ------
@@ -162,9 +165,10 @@ class MomentStore(Snapshot):
         dates: DateSource = DateSource(),
         pilot: Mapping[str, Any] | None = None,
     ) -> MomentStore:
-        """Create an empty store of any kind of statistics; arguments and errors as for `create`.
+        """Create an empty store of any kind of statistics.
 
-        `form` is JSON of how the shards are read.
+        `form` is JSON that describes how shards are read. Other arguments and the errors are those
+        of `create`.
         """
         lineage = Lineage(
             "",
@@ -187,10 +191,10 @@ class MomentStore(Snapshot):
         storage_options: Mapping[str, Any] | None = None,
         whole: bool = True,
     ) -> MomentStore:
-        """Open a store at a version, by default the latest; -1 is the latest, -2 the one before.
+        """Open a store at a version: -1 is the latest (the default), -2 the version before it.
 
-        Every file of the version must exist with its size, unless `whole` is False. Hashes are
-        checked when a file is read; `verify` checks all of them.
+        Unless `whole` is False, checks that every file of the version exists and has the recorded
+        size. The hash of a file is checked when the file is read; `verify` checks all hashes.
 
         Raises
         ------
@@ -211,7 +215,7 @@ class MomentStore(Snapshot):
         Raises
         ------
         FormatError
-            Only a later version of the package may write it. The error names that version.
+            Only a later version of the package may write the store. The error names that version.
         """
         self.format.require_writable(self.url)
         return self
@@ -237,25 +241,25 @@ class MomentStore(Snapshot):
         message : str
             Message for the log.
         skipped : sequence of (str, str)
-            URLs of skipped shards, each with the reason.
+            URL of each skipped shard, and the reason.
         unique : bool
             Whether to refuse shards whose content is counted under other names.
         again : bool
-            Whether to count shards that were forgotten or purged.
+            Whether shards that were forgotten or purged may be counted again.
 
         Raises
         ------
         ShardsAlreadyCounted
-            Shards of the segment are counted already, perhaps by another writer meanwhile: count
-            the other shards without them.
+            Shards of the segment are counted already, perhaps because another writer has just
+            counted them. Write a segment of the other shards.
         CopiesCounted
-            Contents that must be unique are counted under other names.
+            With `unique`, the content of a shard is counted under another name.
         ShardsForgotten
             Shards were forgotten or purged, perhaps by another writer meanwhile.
         ForeignStatistics
             The segment has another basis.
         BoundExceeded
-            Sums could pass 2^62.
+            Sums could reach 2^62.
         CreationUnknown
             The commit may or may not exist.
         StoreError
@@ -263,7 +267,7 @@ class MomentStore(Snapshot):
         PiecesOverlap
             Pieces of one sequence overlap. The error names them, and the shards of the segment.
         InvalidInput
-            There are neither shards nor skipped shards; or a shard is within a counted one, or
+            There are neither shards nor skipped shards. Or a shard lies within a counted shard, or
             contains one.
         """
         left_out = tuple(skipped)
@@ -292,7 +296,7 @@ class MomentStore(Snapshot):
     ) -> MomentStore:
         """Write the statistics of all rows of some shards, and commit them.
 
-        Raises as `write_segment` and `append`.
+        Raises the errors of `write_segment` and `append`.
         """
         return self.append(self.write_segment(statistics, shards), message)
 
@@ -304,7 +308,7 @@ class MomentStore(Snapshot):
         Raises
         ------
         ForeignStatistics, InvalidInput, StoreError
-            The statistics belong to another foundation or other shards; or a file cannot be
+            The statistics belong to another foundation, or to other shards. Or a file cannot be
             written.
         """
         writer = self.new_segment()
@@ -320,15 +324,16 @@ class MomentStore(Snapshot):
         tag: TagMove | None = None,
         after: Succession | None = None,
     ) -> MomentStore:
-        """Store a model that was fitted to this version; each name is used once.
+        """Store a model that was fitted to this version, under a new name.
 
-        `tag` moves a tag to the model in the same commit. `after` labels its topics like those of
-        an earlier model.
+        `tag` moves a tag to the model in the same commit. `after` copies the labels of an earlier
+        model to the matching topics.
 
         Raises
         ------
         InvalidInput, StoreError
-            The name is invalid or used, the tag was moved; or as `append`.
+            The name is invalid or used, or another writer has moved the tag. Or the commit fails
+            with an error of `append`.
         """
         require_free(self.commit, name)
         reference, written = write_model(self.folder, name, model, self.version)
@@ -339,25 +344,30 @@ class MomentStore(Snapshot):
     def extended(
         self, change: Callable[[Commit], Commit], written: Sequence[Uncommitted] = ()
     ) -> MomentStore:
-        """Commit the result of `change` on the latest version; raises as `append` and `fenced`.
+        """Commit the result of `change` on the latest version.
+
+        Raises the errors of `append` and `fenced`.
 
         Parameters
         ----------
-        change, written : callable, sequence of Uncommitted
-            `change` makes the successor of a commit, and is called again after another writer's
-            commit. `written` are the segments and models that this commit is the first to name.
+        change : callable
+            Function that makes the successor of a commit. It is called again if another writer has
+            committed meanwhile.
+        written : sequence of Uncommitted
+            Segments and models that are new in this commit.
         """
-        # read again, as a later version of the package may have raised the format
+        # read the format again, because a later version of the package may have raised it
         read_format(self.folder).require_writable(self.url)
 
         def whole(head: Commit) -> Commit:
-            # Files are checked after the head was read. If garbage was collected before, the check
-            # finds the missing files; if it is collected later, the commit conflicts.
+            # Check files after the head was read. If `gc` has deleted some of them earlier, this
+            # check finds out. If `gc` deletes them later, it commits first, so this commit fails.
             require_fresh(self.folder, written)
             try:
                 changed = change(head)
             except StoreError:
-                # an error about missing files is clearer than an error of the change
+                # prefer an error about missing files, because it is clearer than an error of the
+                # change
                 require_fresh(self.folder, written)
                 raise
             kept = (

@@ -59,16 +59,16 @@ from streaming_moments.storage.segments.blocks import (
 from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.segments.models import model_files
 
-_LISTINGS = 8  # number of listings at the same time
+_LISTINGS = 8  # number of folders that are listed at the same time
 
 
 def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -> None:
     """Raise StoreError for a version with a file that is missing, unlisted or of another size.
 
-    Manifests are read, and the folder of each segment and that of all models are listed. No array
-    is read. The basis is checked when it is read. Files that the intact version `known` names are
-    skipped. A sum is checked in place of its segments; if it is damaged, they are checked.
-    `verify` checks both.
+    Reads manifests, and lists the folder of each segment and the folder of all models. Reads no
+    array. The basis is not checked here, but when it is read. Files of the intact version `known`
+    are skipped. A sum is checked in place of its segments; if it is damaged, its segments are
+    checked. `verify` checks both.
     """
     tried = [commit.sums] if commit.sums else []
     if any(one.whole for one in commit.sums):
@@ -95,7 +95,7 @@ def _require_whole(
     seen = set() if known is None else set(_vocabularies(known.lineage))
     for fingerprint in _vocabularies(commit.lineage):
         if fingerprint not in seen:
-            # no manifest lists this file with its size, so verify its checksum
+            # verify the checksum of this file, because no manifest lists its size
             words = vocabulary_file(fingerprint)
             unseal(folder.read(words), f"{folder.url}/{words}")
 
@@ -106,7 +106,7 @@ def _vocabularies(lineage: Lineage) -> list[str]:
 
 
 def _manifests_of(commit: Commit, parts: Sequence[Part]) -> dict[str, str]:
-    """SHA-256 of the manifests of some parts of a commit and of its models, by folder."""
+    """Return the SHA-256 of the manifest of each part and model of a commit, by folder."""
     held = [reference_of(part) for part in parts]
     segments = {segment_folder(one.id): one.manifest for one in held}
     models = {model_folder(name, part.id): part.manifest for name, part in commit.models.items()}
@@ -119,7 +119,7 @@ def _require_files(folder: Folder, records: Mapping[str, Mapping[str, FileRecord
     with ThreadPoolExecutor(_LISTINGS) as pool:
         listed = dict(zip(segments, pool.map(folder.sizes, segments), strict=True))
     if len(segments) < len(records):
-        # models are many and small, so one listing of all is faster
+        # list all models at once, which is faster because they are many and small
         for path, size in folder.sizes(MODELS).items():
             name, identity, rest = path.split("/", 2) if path.count("/") > 1 else (path, "", "")
             listed.setdefault(model_folder(name, identity), {})[rest] = size
@@ -136,11 +136,11 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
         read_format(folder)
         layouts = _layouts(folder, commit.lineage)
     except (StoreError, InvalidInput) as error:
-        # without the foundations nothing else can be checked
+        # stop, because nothing else can be checked without the foundations
         yield str(error)
         return
-    # Bytes are checked first, because this is fast. Numbers are checked only in segments whose
-    # bytes are undamaged.
+    # Check bytes first, because this is fast. Check numbers only in segments whose bytes are
+    # undamaged.
     undamaged = []
     for segment in commit.segments:
         damaged = list(_segment_problems(folder, segment, layouts[segment.words]))
@@ -149,7 +149,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     replaced = _replaced_sums(folder, commit)
     for one in sums_among(commit.segments, commit.live_sums):
         if one.reference.id in replaced and not folder.names(segment_folder(one.reference.id)):
-            continue  # `gc` deletes replaced sums, so these are not damaged
+            continue  # `gc` deletes replaced sums, so a missing one is not damage
         yield from _sum_problems(folder, one, layouts[one.reference.words])
     for name, model in commit.models.items():
         yield from _model_problems(folder, name, model)
@@ -164,14 +164,16 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
 
 
 def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout]:
-    """Layout of the segments of each era, by its number of words; the present era has the key None.
+    """Return the layout of the segments of each era, by its number of words.
 
-    Raises StoreError also if a later vocabulary or basis does not begin with an earlier one.
+    An era is the time from one addition of words to the next. The present era has the key None.
+    Raises StoreError if a file is damaged, or if a later vocabulary or basis does not begin with an
+    earlier one.
     """
     foundation = read_foundation(folder, lineage)
     layouts: dict[int | None, SegmentLayout] = {None: SegmentLayout(foundation, lineage.row_blocks)}
     if not lineage.vocabulary:
-        return layouts  # a kind without a vocabulary has no eras
+        return layouts  # words can only be added to a vocabulary, so there are no other eras
     vocabulary, _ = read_vocabulary(folder, lineage.vocabulary)
     for era in lineage.eras:
         earlier, _ = read_vocabulary(folder, era.vocabulary)
@@ -179,18 +181,19 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
         same = foundation.basis.with_words(era.words, era.vocabulary)
         if own.basis != same or earlier.terms != vocabulary.terms[: era.words]:
             raise StoreError(
-                f"the vocabulary of {era.words} words in use until version {era.version} is not "
-                f"the beginning of that of {vocabulary.n_words}; restore the commit from a copy"
+                f"the vocabulary of {era.words} words that was used until version {era.version} is "
+                f"not the beginning of the present one of {vocabulary.n_words} words; restore the "
+                "commit from a copy"
             )
         layouts[era.words] = SegmentLayout(own, lineage.row_blocks)
     return layouts
 
 
 def _history_problems(folder: Folder, commit: Commit) -> Iterator[str]:
-    """Describe commits up to a version that are unreadable or do not continue the previous one."""
+    """Describe commits up to and including `commit` that are unreadable or out of order."""
     log = CommitLog(folder)
     try:
-        # only the latest commit lists all versions that have expired
+        # read the latest commit, because only this one lists all versions that have expired
         latest, commits = log.latest(), log.history(commit.version)
     except StoreError as error:
         yield str(error)
@@ -254,12 +257,12 @@ def _segment_problems(
 
 
 def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
-    """Ids of the sums of all days that this version names, but the latest version does not."""
+    """Return ids of sums of all days that `commit` names, but the latest version does not."""
     wholes = {one.id for one in commit.sums if one.whole}
     try:
         return wholes - {one.id for one in CommitLog(folder).latest().sums} if wholes else wholes
     except StoreError:
-        return set()  # damaged commits are reported by `_history_problems`
+        return set()  # `_history_problems` reports damaged commits
 
 
 def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterator[str]:
@@ -269,8 +272,8 @@ def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterato
     """
     place = segment_folder(one.reference.id)
     beside = (
-        f"; {folder.url}/{place} is the sum of segments, and the segments themselves are read "
-        "instead. Delete this folder, so that the next update writes a new sum"
+        f"; {folder.url}/{place} is a sum of segments, so the segments themselves are read "
+        "instead. Delete this folder; the next update then writes a new sum"
     )
     own = [replace(one.reference, sign=1)]
     parts = [added(part) for part in one.of]
@@ -291,7 +294,7 @@ def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterato
 
 
 def _has_records(folder: Folder, one: Summed, tables: Mapping[str, Any] | None) -> bool:
-    """Whether the records in a sum equal those of its segments."""
+    """Whether the shard records in a sum equal those of its segments."""
     own = read_ledger(folder, segments_in(one), Ledger({})).tables
     return tables is not None and all(tables[name].equals(own[name]) for name in own)
 
@@ -309,7 +312,7 @@ def _are_equal(one: Statistics, other: Statistics) -> bool:
 def _number_problems(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout
 ) -> Iterator[str]:
-    """Describe violated identities between the arrays of a segment."""
+    """Describe arrays of a segment whose numbers contradict each other or the totals."""
     where = f"segment {reference.id}"
 
     def blocks() -> Iterator[tuple[RowBlock, dict[str, NDArray[np.int64]]]]:

@@ -1,4 +1,4 @@
-"""Decompositions of moments given as arrays; each has a file and a line in `methods`."""
+"""Decompositions of moments that are given as arrays. Each has a file, and a line in `methods`."""
 
 from typing import TYPE_CHECKING
 

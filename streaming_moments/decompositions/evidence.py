@@ -1,4 +1,4 @@
-"""Evidence: the part of the third moment that a decomposition needs; row blocks add up."""
+"""Evidence: the part of the third moment that a decomposition needs, summed over row blocks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from streaming_moments.numerics.packing import unpack
 class GapEvidence:
     """Slice with the widest gap between singular values (Ruffini et al. 2018, Remark 7).
 
-    `+` keeps the wider gap.
+    `a + b` is the one with the wider gap.
 
-    method : decomposition for which it was gathered
-    gap : smallest distance between two singular values; -1 without a slice
+    method : decomposition that needs the slice
+    gap : smallest distance between two singular values of the slice; -1 if there is no slice
     slice : (k, k) float64
     """
 
@@ -32,9 +32,9 @@ class GapEvidence:
 
     @classmethod
     def of(cls, method: str, n_topics: int, slices: Iterable[NDArray[np.float64]]) -> GapEvidence:
-        """Slice with the widest gap among packed slices, which are given in parts.
+        """Return the slice with the widest gap among packed slices, which are given in parts.
 
-        Of several slices with this gap it is the first.
+        If several slices have the same gap, it is the first.
 
         Examples
         --------
@@ -46,7 +46,7 @@ class GapEvidence:
             if not part.shape[0]:
                 continue
             full = unpack(part, n_topics)
-            # the singular values of a symmetric matrix are the absolute eigenvalues
+            # for a symmetric matrix, singular values are the absolute values of eigenvalues
             singular = np.sort(np.abs(np.linalg.eigvalsh(full)), axis=1)
             gaps = np.diff(singular, axis=1).min(axis=1) if n_topics > 1 else singular[:, 0]
             best = int(gaps.argmax())
@@ -62,7 +62,7 @@ class GapEvidence:
         return int(self.slice.shape[0])
 
     def leading(self, n_topics: int) -> GapEvidence:
-        """Refuse fewer topics: the slice was chosen for one number of topics."""
+        """Raise InvalidInput, because the slice was chosen for one number of topics."""
         raise InvalidInput(
             f"the slice of the widest gap was chosen for {self.n_topics} topics, and other numbers "
             f"need another slice; gather the evidence for {n_topics} topics"
@@ -70,7 +70,7 @@ class GapEvidence:
 
 
 def evidence_bytes(n_topics: int) -> int:
-    """Bytes of the input of a decomposition of k topics: at most a k x k x k tensor.
+    """Return a bound on the bytes of the input of a decomposition: a k x k x k tensor.
 
     Examples
     --------
@@ -82,11 +82,11 @@ def evidence_bytes(n_topics: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """The topics in whitened coordinates.
+    """Directions of the topics in whitened coordinates.
 
-    vectors : (k, k) float64, a unit column for each topic, not necessarily orthogonal
-    values : (k,) float64, of the components of the whitened tensor; they scale the way back to
-        words. None for SVTD, which reads the topics off the slices
+    vectors : (k, k) float64, a unit column for each topic; columns need not be orthogonal
+    values : (k,) float64, weight of each component of the whitened tensor, which is needed to
+        compute word distributions. None for SVTD, which reads these off the slices.
     """
 
     vectors: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Forms: conversions from the raw moments of a model to those of a mixture."""
+"""Forms: conversions from the raw moments of words to the moments of a mixture."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# For larger values all documents have the same topic shares, so topics are not identifiable.
+# Largest allowed alpha0. With larger values, all documents have nearly the same topic shares, so
+# topics are not identifiable.
 _LARGEST_ALPHA0 = 1e6
 
 Seen = NDArray[np.float64]
 
 
 class DocumentLengths(Protocol):
-    """Totals over documents by length; raw moments are divided by them."""
+    """Totals over documents of all lengths, by which raw moments are divided."""
 
     @property
     def is_pooled(self) -> bool: ...
@@ -33,12 +34,12 @@ class DocumentLengths(Protocol):
 
 
 class Form:
-    """Conversion of raw moments to those of a mixture with columns m_j and weights w_j.
+    """Conversion of raw moments to the moments of a mixture with columns m_j and weights w_j.
 
-    From M1, M2, M3 it computes `A = sum_j w_j m_j (x) m_j = M2 - a M1 M1'` and `sum_j w_j m_j (x)
-    m_j (x) m_j`. Corrections are linear, so a form applies to whole tensors, whitened slices and
-    their diagonals alike. This base class is for word counts of documents with one topic, which
-    need no correction.
+    The second moment is `A = sum_j w_j m_j (x) m_j`, computed as `M2 - a M1 M1'`. The third is
+    `sum_j w_j m_j (x) m_j (x) m_j`, computed from M1, M2 and M3. These corrections are linear. So a
+    form can be applied to whole tensors, to whitened slices, and to diagonals of slices. This base
+    class is for documents with one topic each, whose word counts need no correction.
     """
 
     alpha0: float = 0.0
@@ -49,7 +50,7 @@ class Form:
         return 0.0
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """Divisors of the sums of words, pairs and triples (Ruffini et al. 2018, Theorem 1)."""
+        """Return divisors of sums of words, pairs and triples (Ruffini et al. 2018, Theorem 1)."""
         return lengths.C1, lengths.C2, lengths.C3
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
@@ -60,7 +61,7 @@ class Form:
         raw : float64 array
             M3, or a linear image of it.
         crossed : callable
-            Returns the same image of `M2 (x) M1`, summed over its three places.
+            Returns the same image of the sum of `M2 (x) M1` over the three places of M1.
         cubes : callable
             Returns the same image of `M1 (x) M1 (x) M1`, times its argument.
         """
@@ -74,12 +75,13 @@ class Mixture(Form):
 
 @dataclass(frozen=True)
 class PerDocument(Form):
-    """Mixture of independent Poisson counts, whose columns are rates, not distributions."""
+    """Mixture of independent Poisson counts. Its columns are rates, not distributions."""
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """Number of documents of any length: `E[x_i x_l | topic] = m_ij m_lj` for different words.
+        """Return the number of documents three times, whatever their lengths.
 
-        Raises NotIdentifiable if documents are weighted by their lengths.
+        The reason is that `E[x_i x_l | topic] = m_ij m_lj` for different words. Raises
+        NotIdentifiable if documents are weighted by their lengths.
         """
         require_pooled(lengths)
         return lengths.weight, lengths.weight, lengths.weight
@@ -89,11 +91,11 @@ class PerDocument(Form):
 class Dirichlet(Form):
     """Latent Dirichlet allocation (Ruffini et al. 2018, Theorem 3).
 
-    With a0 the sum of the Dirichlet parameters, `omega = alpha / a0` and
-    `w_j = omega_j / (a0 + 1)`, the moments of a mixture are::
+    Let a0 be the sum of the Dirichlet parameters, `omega = alpha / a0` and
+    `w_j = omega_j / (a0 + 1)`. Then the moments of a mixture are::
 
         A = M2 - a0/(a0+1) M1 M1'
-        T = (a0+2)/2 [ M3 - a0/(a0+2) (M2 (x) M1, in its three places)
+        T = (a0+2)/2 [ M3 - a0/(a0+2) (sum of M2 (x) M1 over the three places of M1)
                        + 2 a0^2/((a0+1)(a0+2)) M1 (x) M1 (x) M1 ]
 
     Parameters
@@ -128,7 +130,10 @@ class Dirichlet(Form):
 
 
 def require_pooled(lengths: DocumentLengths) -> None:
-    """Raise NotIdentifiable for length weights in models whose lengths depend on the topics."""
+    """Raise NotIdentifiable if documents are weighted by length.
+
+    Models in which the length of a document depends on its topics call this.
+    """
     if not lengths.is_pooled:
         raise NotIdentifiable(
             "documents are weighted by length, but in this model the length depends on the topic",
@@ -137,7 +142,7 @@ def require_pooled(lengths: DocumentLengths) -> None:
 
 
 def form_of(alpha0: float) -> Form:
-    """The form for an alpha0: a mixture for 0, else LDA; raises as `Dirichlet`.
+    """Return the form for an alpha0: a mixture for 0, else LDA. Raises the errors of `Dirichlet`.
 
     Examples
     --------

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.whitened import Components, WhitenedMoments
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# A fit stops when a sweep changes the explained share by less than this. The first value is for the
-# best start, the second for all starts.
+# A fit stops when a sweep changes the explained share by less than the first value in the best
+# restart, and by less than the second value in all restarts.
 _TOLERANCE, _TOLERANCE_OF_ALL = 1e-12, 1e-8
-_NEARLY_EQUAL = 1e-6  # smallest singular value of the unit components
+_NEARLY_EQUAL = 1e-6  # two components coincide if the smallest singular value is below this
 
 
 def by_alternating_least_squares(
@@ -21,21 +21,23 @@ def by_alternating_least_squares(
     sweeps: int = 500,
     orthogonal_sweeps: int = 10,
 ) -> Components:
-    """Canonical decomposition by alternating least squares (Kolda and Bader 2009, section 3.4).
+    """Compute a canonical decomposition by alternating least squares.
+
+    The method is that of Kolda and Bader 2009, section 3.4.
 
     Fits `T = sum_j a_j (x) b_j (x) c_j`. Each factor in turn solves
-    `A [(B'B) * (C'C)] = T_(1) (B (.) C)` with the other two fixed, until a sweep changes the
-    explained share by less than 1e-12 in the best restart and 1e-8 in all. The restarts run
-    together in batched products; the one with the smallest residual is returned. For symmetric
-    tensors the three factors agree, and a component is their mean with matched signs. Components
-    need not be orthogonal; their values are positive. The tensor is symmetrised: the mean over all
-    orders of its indices.
+    `A [(B'B) * (C'C)] = T_(1) (B (.) C)` with the other two fixed. Sweeps end when one changes the
+    explained share by less than 1e-12 in the best restart, and by less than 1e-8 in all. The
+    restarts run together in batched products; the one with the smallest residual is returned. For
+    symmetric tensors, the three factors are equal up to signs. A component is their mean with equal
+    signs. Components need not be orthogonal. Their values are positive. The tensor is symmetrised
+    first: replaced by its mean over all orders of the indices.
 
-    The first `orthogonal_sweeps` make each factor orthogonal before the next (Sharan and Valiant
-    2017, Hybrid-ALS); 0 is plain alternating least squares. Without them, with ten or more
-    components, two components of every restart coincide (measured in 8 models of 12 and 20
-    components: no restart of 10 was right; with 10 such sweeps all were). Starts are random
-    orthogonal matrices.
+    Starts are random orthogonal matrices. In the first `orthogonal_sweeps` sweeps, each factor is
+    made orthogonal before the next one is solved (Sharan and Valiant 2017, Hybrid-ALS). With
+    `orthogonal_sweeps=0`, this is plain alternating least squares. But for ten or more components,
+    two components then coincide in each restart. This was measured in 8 models of 12 and 20
+    components: without these sweeps, none of 10 restarts was right. With 10 of them, all were.
 
     Raises NotIdentifiable if two components of the best fit have the same direction, or one
     vanishes.
@@ -77,18 +79,18 @@ def by_alternating_least_squares(
 def _solved(
     unfolded: NDArray[np.float64], one: NDArray[np.float64], two: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(r, k, k) factors of best fit, with the other two fixed."""
+    """Return the (r, k, k) factor that fits best for each restart, with the other two fixed."""
     k = unfolded.shape[0]
     pairs = (one[:, :, None, :] * two[:, None, :, :]).reshape(-1, k * k, k)
     gram = (one.transpose(0, 2, 1) @ one) * (two.transpose(0, 2, 1) @ two)
-    # coinciding components make the Gram matrix singular: the pseudo-inverse keeps this restart
-    # finite, and another restart is chosen
+    # If components coincide, the Gram matrix is singular. The pseudo-inverse then gives finite
+    # numbers, and another restart fits better.
     fitted: NDArray[np.float64] = unfolded @ pairs @ np.linalg.pinv(gram, hermitian=True)
     return fitted
 
 
 def _scaled(factor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The factor with unit columns; a zero column stays zero."""
+    """Return a factor scaled to unit columns; a zero column stays zero."""
     length = np.linalg.norm(factor, axis=-2, keepdims=True)
     return factor / np.where(length > 0, length, 1.0)
 
@@ -99,7 +101,7 @@ def _explained(
     B: NDArray[np.float64],
     C: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(r,) share of the squared norm of the tensor that each restart explains."""
+    """Return the (r,) share of the squared norm of the tensor that each restart explains."""
     k = unfolded.shape[0]
     pairs = (B[:, :, None, :] * C[:, None, :, :]).reshape(-1, k * k, k)
     residual = unfolded - A @ pairs.transpose(0, 2, 1)
@@ -109,7 +111,7 @@ def _explained(
 
 
 def _combined(A: NDArray[np.float64], B: NDArray[np.float64], C: NDArray[np.float64]) -> Components:
-    """Components with the mean columns of the three unit factors, and positive values."""
+    """Return components: the mean columns of the three unit factors, with positive values."""
     values = np.linalg.norm(C, axis=0)
     one, two = (np.sign((factor * C).sum(axis=0)) for factor in (A, B))
     # if a = r c and b = s c, then a (x) b (x) c is r s times the cube of c

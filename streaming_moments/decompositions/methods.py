@@ -31,8 +31,9 @@ OwnRotation: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class Decomposition(Protocol):
     """Method that computes the columns of a mixture from its moments.
 
-    Its input from statistics is the whitened tensor or, if it `needs_slices`, the `GapEvidence` of
-    all rows. `copies` is how many copies of the tensor it holds at once.
+    From statistics it needs the whitened tensor. If `needs_slices` is True, it needs the
+    `GapEvidence` of all rows instead. `copies` is the number of copies of the tensor that it holds
+    in memory at the same time.
     """
 
     @property
@@ -45,7 +46,7 @@ class Decomposition(Protocol):
         """Decompose given moments into columns."""
 
     def directions(self, seen: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
-        """The topics in whitened coordinates."""
+        """Return the topics in whitened coordinates, from the input `seen`."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Svtd:
 
 @dataclass(frozen=True)
 class OfTensor:
-    """Decomposition of the whitened tensor: `solve` returns the components of its moments."""
+    """Decomposition of the whitened tensor by `solve`, which returns its components."""
 
     name: str
     solve: Callable[[WhitenedMoments, np.random.Generator], Components]
@@ -83,7 +84,7 @@ class OfTensor:
     def of_moments(self, moments: Moments, k: int, rng: np.random.Generator) -> Recovered:
         whitened, W = whiten_moments(moments, k)
         found = self.solve(whitened, rng)
-        # U L^1/2, the pseudo-inverse of W'
+        # equals U L^1/2, the pseudo-inverse of W'
         back = W * whitened.spectrum
         shares = (found.vectors.T @ (W.T @ moments.M1)) ** 2
         return recover(back @ found.vectors * found.values, shares)
@@ -93,8 +94,8 @@ class OfTensor:
         return Directions(found.vectors, found.values)
 
 
-# Measured copies of the tensor in memory: 2 to 5. Least squares holds 34, because it runs its 10
-# restarts together.
+# `copies` is a bound. In measurements, least squares holds 34 copies of the tensor in memory,
+# because it runs its 10 restarts together. The other methods hold 2 to 5.
 _ALL: tuple[Decomposition, ...] = (
     Svtd("joint"),
     Svtd("feature"),
@@ -113,20 +114,21 @@ def decompose(
 ) -> Recovered:
     """Decompose given moments by a named method, or by a function of your own.
 
-    - "joint": SVTD, O by joint diagonalisation of k sums of slices, along the eigenvectors of M2.
-    - "feature": SVTD, O from the slice of the widest gap (Ruffini et al. 2018, Remark 7). Needs a
-      slice whose k singular values are distinct.
+    - "joint": SVTD (singular value based tensor decomposition). Finds the rotation O that jointly
+      diagonalises k sums of slices, weighted by the eigenvectors of M2.
+    - "feature": SVTD that takes O from one slice, that with the widest gap between singular values
+      (Ruffini et al. 2018, Remark 7). Needs a slice whose k singular values are distinct.
     - "power": tensor power method with deflation (Anandkumar, Ge et al. 2014).
     - "svd": Excess Correlation Analysis (Anandkumar, Foster et al. 2012). Needs k distinct
-      eigenvalues in the one direction that the seed draws.
+      eigenvalues of the tensor contracted along one direction, which depends on the seed.
     - "eigen": eigenvectors of an observable operator (Anandkumar, Hsu, Kakade 2012). Needs real,
-      distinct eigenvalues in that direction.
+      distinct eigenvalues of the tensor contracted along such a direction.
     - "als": alternating least squares on the whitened tensor (Sharan and Valiant 2017).
 
-    SVTD reads row i of the columns off slice i of the third moment ("joint" on given moments
-    averages this with its projection on the range of M2). The other methods map the components
-    (v_j, lambda_j) of the whitened tensor back by `m_j = lambda_j (W')^+ v_j`. All methods give the
-    weights `(v_j . W' M1)^2`, scaled to sum 1.
+    SVTD computes row i of the columns from slice i of the third moment. On given moments, "joint"
+    then takes the mean of the columns and their projection on the range of M2. The other methods
+    convert components (v_j, lambda_j) of the whitened tensor to columns by
+    `m_j = lambda_j (W')^+ v_j`. The weights of all methods are `(v_j . W' M1)^2`, scaled to sum 1.
 
     Parameters
     ----------
@@ -136,28 +138,29 @@ def decompose(
     k : int
         Number of latent states.
     method : str or callable
-        A name of `METHODS`, or a function of the (k, k, k) whitened tensor, the sum of
-        `w_j^-1/2 o_j^(x)3`, that returns the (k, k) rotation with the columns o_j.
+        A name of `METHODS`, or a function. The function takes the (k, k, k) whitened tensor, which
+        is the sum of `w_j^-1/2 o_j^(x)3`. It returns the (k, k) rotation with the columns o_j.
     seed : int
-        Seed of the random directions and starts; the same moments and seed give the same columns.
+        Seed of the random directions and starts. The same moments and seed give the same columns.
 
     Returns
     -------
     Recovered
-        Columns of positive sum, by decreasing weight.
+        Columns with positive sums, ordered by decreasing weight.
 
     Raises
     ------
     NotIdentifiable
         M2 has fewer than k positive eigenvalues, or the method cannot separate the k states.
     InvalidInput
-        An unknown method, k below 1, a negative seed, or a rotation of another shape or
-        without full rank.
+        The method is unknown, k is below 1, or the seed is negative. Or the function returned an
+        array of another shape, or without full rank.
 
     Warns
     -----
     UserWarning
-        A rotation of your own explains less than half of the tensor that "joint" explains.
+        The rotation of a function explains less than half of the share of the tensor that "joint"
+        explains.
 
     Examples
     --------
@@ -171,7 +174,10 @@ def decompose(
 
 
 def decomposition_called(method: str | OwnRotation, seed: int = 0) -> Decomposition:
-    """Decomposition with this name, or by a user's function; raises as `decompose`."""
+    """Return the decomposition of this name, or one by a function of the user.
+
+    Raises the errors of `decompose`.
+    """
     if callable(method):
         return OfTensor(getattr(method, "__name__", "own"), partial(_along_own, method))
     if method not in DECOMPOSITIONS:
@@ -184,7 +190,7 @@ def decomposition_called(method: str | OwnRotation, seed: int = 0) -> Decomposit
 def _along_own(
     rotation: OwnRotation, moments: WhitenedMoments, rng: np.random.Generator
 ) -> Components:
-    """Components along the columns that a function of the user finds."""
+    """Return the components along the columns that a function of the user returns."""
     found, k = np.asarray(rotation(moments.tensor), dtype=np.float64), moments.n_topics
     if found.shape != (k, k) or not np.isfinite(found).all() or not found.any(axis=0).all():
         raise InvalidInput(
@@ -204,14 +210,14 @@ def _along_own(
     if own < joint / 2:
         warnings.warn(
             f"the columns that the function given as method returned explain {own:.0%} of the "
-            f'whitened tensor, those of "joint" {joint:.0%}; check the function',
+            f'whitened tensor, but those of "joint" explain {joint:.0%}; check the function',
             stacklevel=2,
         )
     return along
 
 
 def _explained(tensor: NDArray[np.float64], unit: NDArray[np.float64]) -> float:
-    """Share of the squared norm of a symmetric tensor in the span of `v_j^(x)3`."""
+    """Return the share of the squared norm of a tensor in the span of `v_j^(x)3`."""
     along = Components.along(tensor, unit).values
     fitted = np.linalg.lstsq((unit.T @ unit) ** 3, along, rcond=None)[0]
     return float(along @ fitted / (tensor**2).sum())

@@ -20,14 +20,14 @@ from streaming_moments.printing.short_repr import short_repr, shown
 class Moments:
     """First three moments of a latent variable model.
 
-    Decompositions need them in the form `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
-    `M3 = sum_j w_j m_j^(x)3` with linearly independent columns m_j. Moments of single-topic
+    Decompositions need moments of a mixture: `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
+    `M3 = sum_j w_j m_j^(x)3`. Its columns m_j must be linearly independent. Moments of single-topic
     documents have this form; `dirichlet_moments` converts those of LDA.
 
     Parameters
     ----------
     M1 : (n,) float64
-        First moment; only its direction matters.
+        First moment. Only its direction is used.
     M2 : (n, n) float64
         Second moment.
     M3 : (n, n, n) float64
@@ -72,7 +72,7 @@ class Moments:
 
     @classmethod
     def of_mixture(cls, columns: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
-        """Exact moments of (n, k) columns m_j with (k,) weights w_j.
+        """Return the exact moments of (n, k) columns m_j with (k,) weights w_j.
 
         Raises
         ------
@@ -95,10 +95,10 @@ class Moments:
         return int(self.M1.size)
 
     def symmetrized(self) -> Moments:
-        """Mean over all orders of the indices; returns `self` if the moments are symmetric.
+        """Return the mean over all orders of the indices; `self` if the moments are symmetric.
 
-        Estimates from ordered words are not symmetric, although the true moments are; their mean
-        has a smaller variance.
+        True moments are symmetric, but estimates from ordered words are not. The mean has a smaller
+        variance.
         """
         pairs = np.array_equal(self.M2, self.M2.T)
         turned = (np.swapaxes(self.M3, 0, 1), np.swapaxes(self.M3, 1, 2))
@@ -115,7 +115,7 @@ def _numbers(name: str, given: object) -> NDArray[np.float64]:
 
 
 def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of an (n, n, n) tensor over the six orders of its indices.
+    """Return the mean of an (n, n, n) tensor over the six orders of its indices.
 
     Examples
     --------
@@ -139,14 +139,14 @@ def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     Parameters
     ----------
     moments : Moments
-        As estimated from documents.
+        Estimates from documents.
     alpha0 : float
-        a0, >= 0; 0 leaves the moments as they are.
+        a0, at least 0. With 0, the moments stay unchanged.
 
     Returns
     -------
     Moments
-        M1 unchanged, A and T.
+        The unchanged M1, and A and T as second and third moment.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
 
 
 def require_topics(n_topics: int) -> None:
-    """Refuse a missing number of topics, or one below 1."""
+    """Raise InvalidInput unless the number of topics is an integer of at least 1."""
     if not isinstance(n_topics, Integral):
         raise InvalidInput(
             f"{shown(n_topics)} topics are asked for; give a whole number, at least 1"

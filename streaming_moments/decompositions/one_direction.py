@@ -10,15 +10,16 @@ from streaming_moments.errors import NotIdentifiable
 
 
 def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
-    """Excess Correlation Analysis (Anandkumar, Foster, Hsu, Kakade, Liu 2012, Algorithm 2).
+    """Compute Excess Correlation Analysis (Anandkumar, Foster, Hsu, Kakade, Liu 2012).
 
-    Implements its second singular value decomposition: of `T(I, I, theta)`, with theta uniform on
-    the unit sphere. That matrix is symmetric, so its eigenvectors are its singular vectors; they
-    also separate singular values that differ only in sign. The tensor is symmetrised: the mean over
-    all orders of its indices. The vectors are orthogonal.
+    This is the second singular value decomposition of Algorithm 2, that of `T(I, I, theta)` with
+    theta uniform on the unit sphere. The matrix is symmetric, so eigenvectors are used: they also
+    separate components whose singular values are equal, but whose eigenvalues differ in sign. The
+    tensor is symmetrised first: replaced by its mean over all orders of the indices. The vectors
+    are orthogonal.
 
-    Raises NotIdentifiable if two eigenvalues are equal up to rounding, as their vectors are then
-    undetermined.
+    Raises NotIdentifiable if two eigenvalues are equal up to rounding, because their vectors are
+    then undetermined.
 
     Examples
     --------
@@ -36,17 +37,19 @@ def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> 
 
 
 def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
-    """Eigenvectors of an observable operator (Anandkumar, Hsu, Kakade 2012, Algorithm A).
+    """Find components as eigenvectors of an observable operator.
+
+    The method is Algorithm A of Anandkumar, Hsu, Kakade 2012.
 
     `B(eta) = (U' M3(eta) V) (U' M2 V)^-1` has the eigenvectors `U' m_j`, with the eigenvalues
-    `eta . m_j`; `eta = U theta`, theta uniform on the unit sphere. The words of a document are
-    exchangeable, so U = V spans all three views: here the k leading eigenvectors of M2. In whitened
-    coordinates, which change the eigenvectors by `L^-1/2` only, B is
+    `eta . m_j`. Here `eta = U theta`, with theta uniform on the unit sphere. The words of a
+    document are exchangeable, so U and V can be the same: the k leading eigenvectors of M2. In
+    whitened coordinates, the eigenvectors are `L^-1/2` times these, and B is
     `T(I, I, L^1/2 theta) (W' M2 W)^-1`.
 
-    For symmetric moments B is similar to a symmetric matrix, so its eigenvalues are real. Moments
-    of ordered words, as in the paper, guarantee this only in the limit. The vectors are not
-    orthogonal in general.
+    For symmetric moments B is similar to a symmetric matrix, so its eigenvalues are real. With
+    moments of ordered words, as in the paper, this holds only in the limit of many documents. The
+    vectors need not be orthogonal.
 
     Raises NotIdentifiable if eigenvalues are complex or two are equal up to rounding.
 
@@ -79,7 +82,7 @@ def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Comp
 
 
 def _require_gap(rising: NDArray[np.float64], name: str) -> None:
-    """Refuse (k,) increasing eigenvalues if two are equal up to rounding."""
+    """Raise NotIdentifiable if two of (k,) increasing eigenvalues are equal up to rounding."""
     gaps = np.diff(rising)
     rounding = np.abs(rising).max() * rising.size * np.finfo(float).eps
     if gaps.size and not gaps.min() > rounding:

@@ -12,17 +12,21 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 def by_power_method(
     whitened: WhitenedMoments, rng: np.random.Generator, restarts: int = 25, iterations: int = 20
 ) -> Components:
-    """Robust tensor power method (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, Algorithm 1).
+    """Find components by the robust tensor power method.
 
-    For each of k components: from random unit vectors iterate `v <- T(I, v, v) / |T(I, v, v)|`,
-    select the one with the largest `T(v, v, v)`, repeat the iterations on it, and deflate,
-    `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`. The restarts of a component run
-    together: an iteration is one product of the (k, k^2) tensor with (k^2, restarts). The tensor is
-    symmetrised: the mean over all orders of its indices. Components are in the order found, largest
-    values first for exact moments.
+    The method is Algorithm 1 of Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014.
 
-    Raises NotIdentifiable, with the number of components found, if the rest of the tensor is not
-    positive.
+    For each of k components, iterate `v <- T(I, v, v) / |T(I, v, v)|` from random unit vectors.
+    Then select the v with the largest `T(v, v, v)`, and iterate again from it. Last, deflate the
+    tensor: `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`.
+
+    The restarts of a component run together: an iteration is one product of the (k, k^2) tensor
+    with (k^2, restarts). The tensor is symmetrised first: replaced by its mean over all orders of
+    the indices. Components are in the order in which they are found. For exact moments, the largest
+    values come first.
+
+    Raises NotIdentifiable if the deflated tensor is not positive before k components are found.
+    The error has the number of components found.
 
     Examples
     --------
@@ -46,7 +50,7 @@ def by_power_method(
         best = int(_cubes(tensor, found).argmax())
         v = _iterate(tensor, found[:, [best]], iterations)
         value = float(_cubes(tensor, v)[0])
-        # a component has value w^-1/2 >= 1; smaller values are rounding left by deflation
+        # a component has value w^-1/2 >= 1; tiny values are rounding errors that deflation left
         if not value > scale * np.sqrt(np.finfo(float).eps):
             raise NotIdentifiable(
                 f"the power method found {component} of {k} components: the rest of the third "
@@ -59,7 +63,7 @@ def by_power_method(
 
 
 def _contracted(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, r): `T(I, v, v)` for each of (k, r) columns v."""
+    """Return the (k, r) vectors `T(I, v, v)`, for each of (k, r) columns v."""
     k, columns = v.shape
     squares = (v[:, None, :] * v[None, :, :]).reshape(k * k, columns)
     product: NDArray[np.float64] = tensor.reshape(k, k * k) @ squares
@@ -69,16 +73,16 @@ def _contracted(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[
 def _iterate(
     tensor: NDArray[np.float64], v: NDArray[np.float64], iterations: int
 ) -> NDArray[np.float64]:
-    """(k, r) unit columns after some power iterations."""
+    """Return the (k, r) unit columns after some power iterations."""
     for _ in range(iterations):
         turned = _contracted(tensor, v)
         length = np.linalg.norm(turned, axis=0)
-        # if the tensor maps a start to zero, the start stays as it is, and is not chosen in the end
+        # leave a start unchanged if the tensor maps it to zero; it is not chosen in the end
         v = np.where(length > 0, turned / np.where(length > 0, length, 1.0), v)
     return v
 
 
 def _cubes(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(r,): `T(v, v, v)` for each of (k, r) columns v."""
+    """Return the (r,) values `T(v, v, v)`, for each of (k, r) columns v."""
     cubes: NDArray[np.float64] = (v * _contracted(tensor, v)).sum(axis=0)
     return cubes

@@ -9,12 +9,12 @@ from streaming_moments.decompositions.evidence import GapEvidence
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics import jacobi
 
-_TOLERANCE = 1e-10  # the sweeps end when all angles of rotation are smaller, in radians
+_TOLERANCE = 1e-10  # sweeps end when all angles of rotation are smaller than this, in radians
 _MAX_SWEEPS = 200
 
 
 def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
-    """Orthogonal (k, k) rotation O: singular vectors of a slice (Ruffini et al. 2018, Remark 7).
+    """Return the orthogonal (k, k) singular vectors O of a slice (Ruffini et al. 2018, Remark 7).
 
     The evidence must cover all row blocks. Raises InvalidInput if it has no slice.
 
@@ -35,13 +35,13 @@ def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
 def by_joint_diagonalization(
     slices: NDArray[np.float64], tolerance: float = _TOLERANCE
 ) -> NDArray[np.float64]:
-    """Orthogonal (k, k) rotation O: joint diagonalisation of slices by Jacobi rotations.
+    """Return the orthogonal (k, k) rotation O that diagonalises slices jointly (Jacobi rotations).
 
-    The slices are (m, k, k) symmetric matrices: the k sums of all slices. For exact moments the
-    slices of all n words are combinations of k matrices `o_j o_j'`, so k sums of slices contain the
-    same information: `sum_i u_i H_i`, with u_i row i of the k leading eigenvectors of M2. The sums
-    also restrict the noise to the span of the topics. Measured, the error of the topics equals that
-    with all slices to three digits.
+    `slices` are (m, k, k) symmetric matrices: k weighted sums of the slices of all n words. The
+    sums are `sum_i u_i H_i`, where u_i is row i of the k leading eigenvectors of M2. For exact
+    moments, all slices are combinations of k matrices `o_j o_j'`, so the sums contain the same
+    information. They also restrict the noise to the span of the topics. In measurements, the error
+    of the topics agrees to three digits with that of all slices.
 
     Examples
     --------
@@ -50,8 +50,8 @@ def by_joint_diagonalization(
     array([[0.7071, 0.7071],
            [0.7071, 0.7071]])
     """
-    # The right rotation almost diagonalises a generic combination of slices, so start with the
-    # eigenvectors of one. This saves sweeps and makes the result canonical.
+    # Start with the eigenvectors of one combination of slices, because the right rotation almost
+    # diagonalises it. This saves sweeps and makes the result canonical.
     sizes = np.linalg.norm(slices, axis=(1, 2))
     rotation = np.ascontiguousarray(np.linalg.eigh(np.tensordot(sizes, slices, axes=1))[1])
     turned = rotation.T @ slices @ rotation

@@ -1,4 +1,4 @@
-"""SVTD: singular value based tensor decomposition of given moments, and the canonical order."""
+"""SVTD: singular value based tensor decomposition of given moments; canonical order of topics."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Recovered:
     Parameters
     ----------
     topics : (n, k) float64
-        Columns on the simplex nearest to those of `raw`, by decreasing weight.
+        The distributions nearest to the columns of `raw`, by decreasing weight.
     weights : (k,) float64
-        Non-negative, with sum 1.
+        Weights of the topics, not negative, with sum 1.
     raw : (n, k) float64
         The estimated columns in the same order, with signs that make the sums positive.
     order : (k,) int64
-        Index of each among the columns given.
+        Index of each topic among the columns that were given.
     """
 
     topics: NDArray[np.float64]
@@ -70,10 +70,10 @@ def svtd(
     k : int
         Number of latent states.
     rotation : {"joint", "feature"}
-        Joint diagonalisation of k sums of slices, or the paper's Remark 7. With "joint" a column is
-        the mean of the estimate from the slices, which errs in all n directions, and of its
-        projection on the k leading eigenvectors of M2, which errs where these do. Measured on 300
-        to 1,000 documents, the mean has a smaller error than either.
+        Joint diagonalisation of k sums of slices, or Remark 7 of the paper. With "joint", a column
+        is the mean of two estimates. One is computed from the slices, and has errors in all n
+        directions. The other is its projection on the k leading eigenvectors of M2, and has the
+        errors of these. The mean had a smaller error than either on 300 to 1,000 documents.
 
     Returns
     -------
@@ -112,18 +112,18 @@ def svtd(
 
 
 def require_rotation(rotation: str) -> None:
-    """Refuse a name that is not a `Rotation`."""
+    """Raise InvalidInput for a name that is not a `Rotation`."""
     if rotation not in ("joint", "feature"):
         raise InvalidInput(f'rotation is "{rotation}"; choose "joint" or "feature"')
 
 
 def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered:
-    """Put topics and weights in canonical order; fix the signs and take the nearest distributions.
+    """Fix signs of topics, take the nearest distributions, and order topics and weights.
 
     The whitened topic j is `o_j sqrt((a0 + 1) / omega_j)`, so `u = W' M1` gives the weights
-    directly: `omega_j = (o_j . u)^2 / (a0 + 1)`. Non-negative least squares on `M1 = M omega` has
-    the same error (measured), but gives small topics the weight 0, and inference then never uses
-    them.
+    directly: `omega_j = (o_j . u)^2 / (a0 + 1)`. In measurements, non-negative least squares on
+    `M1 = M omega` has the same error. But it gives small topics the weight 0, so inference never
+    uses them.
 
     Parameters
     ----------
@@ -147,9 +147,9 @@ def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered
         )
     topics = nearest_distributions(raw)
     total = shares.sum()
-    # documents that repeat a few texts can have topics at right angles to the mean
+    # all shares can be 0 for documents that repeat a few texts: their mean is orthogonal to topics
     weights = shares / total if total else np.full_like(shares, 1 / shares.size)
-    # equal weights differ by rounding: order these topics by their top words
+    # equal weights can differ by rounding, so round them, and order equal ones by their top words
     order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
     return Recovered(
         np.ascontiguousarray(topics[:, order]),

@@ -1,8 +1,9 @@
-"""Three views: columns and weights from rows of one view times sketches of the other two.
+"""Three views: columns and weights, from products of one view with sketches of the other two.
 
-Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning latent variable models"
-(JMLR 15, 2014), section 3.3, made symmetric on the rows view. Views are independent given the
-hidden state, so no entry needs a correction for words at the same position.
+The method is that of Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning
+latent variable models" (JMLR 15, 2014), section 3.3. It makes moments symmetric on the rows view:
+the view whose values are not sketched. Views are independent given the hidden state. So, unlike
+word counts, the moments need no correction for words at the same position.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from streaming_moments.errors import NotIdentifiable
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.remedies import remedy
 
-# Singular values below this share of the largest are rounding.
+# Singular values below this share of the largest one are rounding errors.
 _ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class SideWhitening:
-    """Whitening of the left and right views: from sketches to k directions.
+    """Whitening of the left and right views, from sketches to k directions.
 
     alpha0 : sum of the Dirichlet parameters; 0 for a mixture
-    triples : C, the number of triples; all moments are means over them
-    sums : (1 + s_l, 1 + s_r) float64 `sum_i T_i / C`
-    left, right : (1 + s_l, k), (1 + s_r, k) float64, turn slices into rows of the pairs:
-        `E = T[:, :, 0] left / C`, `F = T[:, 0] right / C`
+    triples : C, the number of triples. All moments are means over triples.
+    sums : (1 + s_l, 1 + s_r) float64 `sum_i T_i / C`, where T_i is the slice of row i
+    left, right : (1 + s_l, k), (1 + s_r, k) float64, by which slices are multiplied to get rows of
+        the pairs: `E = T[:, :, 0] left / C`, `F = T[:, 0] right / C`
     spectrum : (k,) float64, singular values of the pair of the left and right views
     """
 
@@ -57,8 +58,8 @@ class RowWhitening:
 
     sides : whitening of the other two views
     W : (n, k) float64, the whitening
-    pairs : (n, k) float64 `Pairs W`, which maps back to columns
-    left, right : (s_l, k), (s_r, k) float64 L and R, map a slice to `O diag O'`
+    pairs : (n, k) float64 `Pairs W`. Columns are `Pairs W O` with the rotation O.
+    left, right : (s_l, k), (s_r, k) float64 L and R; `L' T_i R` is `O D O'` with a diagonal D
     """
 
     sides: SideWhitening
@@ -71,7 +72,7 @@ class RowWhitening:
 
 
 def frame(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
-    """(s, s) Z with `Q Z` orthonormal, for the (core, s) matrix Q."""
+    """Return the (s, s) matrix Z that makes `Q Z` orthonormal, for a (core, s) matrix Q."""
     triangle = np.linalg.qr(matrix.astype(np.float64), mode="r")
     return np.asarray(np.linalg.inv(triangle), dtype=np.float64)
 
@@ -83,9 +84,12 @@ def whiten_sides(
     k: int,
     alpha0: float = 0.0,
 ) -> SideWhitening:
-    """Whiten the left and right views, from the sum of all slices and the frames of both.
+    """Whiten the left and right views.
 
-    Raises NotIdentifiable without triples, with fewer columns than states, or with fewer than k
+    sums : sum of all slices
+    left, right : results of `frame` for the two views
+
+    Raises NotIdentifiable if there are no triples, fewer columns than states, or fewer than k
     singular values above rounding.
     """
     most = min(len(left), len(right))
@@ -124,7 +128,7 @@ def whiten_sides(
 
 
 def row_pairs(slices: NDArray[Any], sides: SideWhitening) -> NDArray[np.float64]:
-    """(r, 2 k) rows of E and F, from the slices of some rows."""
+    """Return (r, 2 k) rows of E and F, side by side, from the slices of some rows."""
     left = slices[:, :, 0] @ sides.left / sides.triples
     right = slices[:, 0] @ sides.right / sides.triples
     return np.hstack([left, right])
@@ -149,14 +153,14 @@ def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhit
         )
     W = Q @ (vectors[:, :k] / np.sqrt(values[:k]))
     left, right = F.T @ W, E.T @ W
-    # raw sketches: the constant columns belong to no slice
+    # leave out the row of the constant column, because slices of sketches do not have it
     return RowWhitening(
         sides, W, (E @ left + F @ right) / 2, sides.left[1:] @ left, sides.right[1:] @ right
     )
 
 
 def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, 1 + s_l, 1 + s_r) `sum_i W_i T_i` over some rows."""
+    """Return the (k, 1 + s_l, 1 + s_r) sum of `W_i T_i` over some rows i."""
     rows, *rest = slices.shape
     product = W.T @ slices.reshape(rows, -1).astype(np.float64)
     return np.asarray(product.reshape(-1, *rest))
@@ -165,12 +169,13 @@ def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float
 def recovered(
     whitened: RowWhitening, sums: NDArray[np.float64]
 ) -> tuple[Recovered, NDArray[np.bool_]]:
-    """Columns of the rows view and their weights, from contracted slices; in canonical order.
+    """Return the columns of the rows view and their weights, in canonical order, and a mask.
 
-    Columns come from the unwhitened pairs, `Y = Pairs W O`. With one token per view their error is
-    a third less than that of columns from the slices (measured). The (k,) bool mask marks columns
-    that the tensor makes mostly negative: their sign is flipped, and they are unreliable. Raises
-    NotIdentifiable if the sum of a column is zero, so it is not a distribution.
+    `sums` are contracted slices. Columns are computed from the pairs, `Y = Pairs W O`. With one
+    token in each view, their measured error is a third less than that of columns from the slices.
+    The (k,) bool mask marks columns whose sum is negative with the sign that the tensor gives.
+    Their sign is reversed, and they are unreliable. Raises NotIdentifiable if the sum of a column
+    is zero, because it is then not a distribution.
     """
     sides = whitened.sides
     tensor = whitened_tensor(whitened, sums / sides.triples)
@@ -192,7 +197,10 @@ def recovered(
 
 
 def whitened_tensor(whitened: RowWhitening, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k, k) symmetric `sum_j o_j (x) o_j (x) o_j w_j^-1/2`, corrected for a Dirichlet prior."""
+    """Return the (k, k, k) symmetric tensor `sum_j o_j (x) o_j (x) o_j w_j^-1/2`.
+
+    It is corrected for a Dirichlet prior with the sum alpha0.
+    """
     sides, L, R = whitened.sides, whitened.left, whitened.right
     alpha0 = sides.alpha0
     slices = np.einsum("ipq,pa,qb->iab", means[:, 1:, 1:], L, R, optimize=True)
@@ -216,7 +224,7 @@ def side_columns(
     sketched: NDArray[np.float64],
     alpha0: float = 0.0,
 ) -> NDArray[np.float64]:
-    """(r, k) rows of the columns of another view, each up to a factor.
+    """Return (r, k) rows of the columns of another view. Each column is known up to a factor.
 
     rows : (r, 1 + s) float64 `sum x [c; Q' x_rows]'` for some words of that view
     totals : (1 + s,) float64, sum over all rows of that view

@@ -17,17 +17,17 @@ from streaming_moments.printing.short_repr import short_repr
 class WhitenedMoments:
     """Input of a decomposition of the k x k x k tensor.
 
-    For exact moments of columns m_j with weights w_j, the second moment is the identity and
-    `T = sum_j w_j^-1/2 o_j^(x)3` with orthonormal `o_j = w_j^1/2 W' m_j`.
+    For exact moments of columns m_j with weights w_j, the second moment is the identity. The tensor
+    is `T = sum_j w_j^-1/2 o_j^(x)3` with orthonormal `o_j = w_j^1/2 W' m_j`.
 
     Parameters
     ----------
     tensor : (k, k, k) float64
-        `T = M3(W, W, W)`; not symmetric when M3 is not.
+        `T = M3(W, W, W)`; symmetric if M3 is symmetric.
     second : (k, k) float64
-        `W' M2 W`: the identity when M2 is symmetric.
+        `W' M2 W`; the identity if M2 is symmetric.
     spectrum : (k,) float64
-        The k largest eigenvalues L of M2, decreasing: `W = U L^-1/2`.
+        The k largest eigenvalues L of M2, in decreasing order. W is `U L^-1/2`.
     """
 
     tensor: NDArray[np.float64]
@@ -42,7 +42,7 @@ class WhitenedMoments:
         return int(self.spectrum.size)
 
     def symmetrized(self) -> WhitenedMoments:
-        """Mean over all orders of the indices."""
+        """Return the mean over all orders of the indices."""
         return WhitenedMoments(
             symmetrized(self.tensor), (self.second + self.second.T) / 2, self.spectrum
         )
@@ -67,7 +67,7 @@ class Components:
 
     @classmethod
     def along(cls, tensor: NDArray[np.float64], vectors: NDArray[np.float64]) -> Components:
-        """Unit columns along `vectors` with `values_j = T(v_j, v_j, v_j)`."""
+        """Scale `vectors` to unit columns v_j, with values `T(v_j, v_j, v_j)`."""
         unit = vectors / np.linalg.norm(vectors, axis=0)
         return cls(unit, np.einsum("abc,aj,bj,cj->j", tensor, unit, unit, unit, optimize=True))
 
@@ -107,13 +107,13 @@ def whiten_moments(moments: Moments, k: int) -> tuple[WhitenedMoments, NDArray[n
 def leading_states(
     M2: NDArray[np.float64], k: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) largest eigenvalues of a second moment, decreasing, and their (n, k) vectors.
+    """Return the k largest eigenvalues of a second moment, decreasing, and their (n, k) vectors.
 
-    Raises NotIdentifiable if fewer than k are positive.
+    Raises NotIdentifiable if fewer than k eigenvalues are positive.
     """
     require_topics(k)
     values, vectors = np.linalg.eigh((M2 + M2.T) / 2)
-    # a direction below the rounding of the largest eigenvalue is noise, not a state
+    # do not count eigenvalues below the rounding error of the largest one
     positive = int((values > values.max() * values.size * np.finfo(float).eps).sum())
     if positive < k:
         raise NotIdentifiable(

@@ -51,29 +51,31 @@ from streaming_moments.statistics.row_block import interleaved
 
 AUTO: Literal["auto"] = "auto"
 WITHOUT_HALVES = 0.1
-# Values that a search tries: it costs four fits. With larger values all documents are alike. With 0
-# each document has one topic, which predicts passages badly. If documents do have one topic, topics
-# fitted with 0 have an error 5% smaller.
+# Values that a search tries. Together they cost as much as four fits. With larger values, all
+# documents are alike. 0 is left out: each document then has one topic, which predicts passages
+# badly. If documents do have one topic each, topics fitted with 0 would have an error 5% smaller.
 TRIED = (0.05, 0.1, 0.25, 0.6, 1.5, 3.5, 8.0)
-# Rounds of refinement of a trial. With more the best alpha0 is a step too high; with none a large
-# alpha0 is estimated badly.
+# Rounds of refinement of a trial. With more rounds, the search chooses an alpha0 one step too high.
+# With none, a large alpha0 is estimated badly.
 TRIAL_ROUNDS = 2
-# Trials use the pairs of this many frequent words: these determine alpha0 equally well and cost
-# less.
+# Trials use only the pairs of this many frequent words. They determine alpha0 as well as all words,
+# and cost less.
 LEADING_WORDS = 500
-# Radians at which the rotation stops: it changes likelihoods of 50 topics by a tenth of their
-# noise.
+# Jacobi rotations of a trial stop at angles below this, in radians. With 50 topics, stopping this
+# early changes likelihoods by a tenth of their noise.
 _TOLERANCE = 1e-3
-_BETWEEN = 2001  # number of points at which the curve is evaluated
+_BETWEEN = 2001  # number of points at which the likelihood curve over alpha0 is evaluated
 
 
 @dataclass(frozen=True)
 class Alpha0Search:
-    """Result of a search for alpha0; topics of each half score the word pairs of the other half.
+    """Result of a search for alpha0. Topics of each half score the word pairs of the other half.
 
-    tried : values in increasing order; empty if the statistics have no halves
-    held_out : mean log-likelihood of a held-out pair for each value
-    noise : half the difference between the halves in the gain of the best value over each
+    tried : values of alpha0 that were tried, in increasing order; empty if the statistics have no
+        halves
+    held_out : mean log-likelihood of a held-out pair, for each value
+    noise : uncertainty of the gain of the best value over each value. It is half the difference
+        between the gains in the two halves.
     """
 
     tried: tuple[float, ...] = ()
@@ -101,9 +103,10 @@ class Alpha0Search:
 
     @property
     def alpha0(self) -> float:
-        """Best alpha0, to two digits: the maximum of a cubic spline over the logarithm of alpha0.
+        """Best alpha0, rounded to two digits.
 
-        It is 0 if 0 is the best value tried.
+        It is the maximum of a cubic spline of the likelihood over the logarithm of alpha0. If 0 is
+        the best value tried, it is 0.
 
         Examples
         --------
@@ -124,7 +127,7 @@ class Alpha0Search:
         ]
         if not self.tried[best] or len(known) < 3:
             return self.tried[best]
-        # the curve has one maximum between the neighbours of the best value
+        # look only between the neighbours of the best value, where the curve has one maximum
         near = [math.log(one) for one in self.tried[max(best - 1, 0) : best + 2] if one]
         between = np.linspace(near[0], near[-1], _BETWEEN)
         top = between[np.argmax(CubicSpline(*zip(*known, strict=True))(between))]
@@ -150,7 +153,12 @@ class Alpha0Search:
 
 @dataclass(frozen=True, eq=False)
 class Alpha0Trial:
-    """A trial fit with one alpha0: score, the alpha that predicts best, and (words, k) topics."""
+    """A trial fit with one alpha0.
+
+    held_out : held-out score
+    alpha : alpha_sum with which the topics predict held-out pairs best
+    topics : (words, k) topics
+    """
 
     held_out: HeldOut
     alpha: float
@@ -160,11 +168,12 @@ class Alpha0Trial:
 def search_alpha0(
     rows: Rows, seen: Any, options: Any
 ) -> tuple[Alpha0Search, tuple[Alpha0Trial, ...]]:
-    """Find alpha0 by trial fits; return the search, then the best trial and those within its noise.
+    """Find alpha0 by trial fits.
 
+    Returns the search, and a tuple of trials: the best trial first, then those within its noise.
     `seen` is the handle of `seen_by`, which the fit with the best value also needs. All trials
-    share the `SharedMoments`. Each is a fit of the most frequent words. Its score is the best over
-    all sums of alpha for reading documents. Raises NotIdentifiable if no value of alpha0 gives
+    share the `SharedMoments`. A trial fits only the most frequent words. Its score is that with the
+    best alpha_sum for reading documents. Raises NotIdentifiable if no value of alpha0 gives
     separable topics.
     """
     words = min(rows.basis.core, LEADING_WORDS)
@@ -180,13 +189,13 @@ def search_alpha0(
             whole = refined_there(pairs, start, TRIAL_ROUNDS)
             fits = fits_of(halves, whole, TRIAL_ROUNDS)
         except NotIdentifiable as error:
-            # a larger alpha0 leaves fewer positive eigenvalues
+            # with a larger alpha0, A can have too few positive eigenvalues: score it as the worst
             refusals.append(error)
             return -math.inf
         if fits is None:
             return -math.inf
-        # scored with the alpha that suits these topics best: with alpha0 itself, large values would
-        # win, because they smooth noisy topics
+        # score topics with the alpha_sum that suits them best: with alpha0 itself, large values
+        # would win, because they smooth noisy topics
         last = max(trials, key=lambda one: trials[one].held_out.mean, default=None)
         near = alpha0 if last is None else trials[last].alpha
         alpha = likeliest_alpha(halves, fits, near)
@@ -208,8 +217,8 @@ def search_alpha0(
         return Alpha0Search(), ()
     search = _searched(trials)
     if search.alpha0 not in trials:
-        # the maximum of a curve through few values can be a tenth too low or too high, so try it
-        # and draw the curve again
+        # the maximum of a curve through few values can be wrong by a tenth, so try this value, too,
+        # and compute the curve again
         likelihood(search.alpha0)
         search = _searched(trials)
     near = [trials[search.tried[place]] for place in search.within_noise]
@@ -217,7 +226,7 @@ def search_alpha0(
 
 
 def _searched(trials: Mapping[float, Alpha0Trial]) -> Alpha0Search:
-    """Summarise trials by their alpha0."""
+    """Summarise trials, which are given by their alpha0."""
     tried = sorted(trials)
     best = max(trials.values(), key=lambda trial: trial.held_out.mean)
     return Alpha0Search(
@@ -231,9 +240,9 @@ def _searched(trials: Mapping[float, Alpha0Trial]) -> Alpha0Search:
 class SharedMoments:
     """Moments in the m leading directions U of M2, and rows of M2 for the most frequent words.
 
-    Another alpha0 subtracts another multiple of `M1 M1'` from M2. For exact moments that leaves the
-    span of U, so one reading of the statistics serves all of them. m is k + 1, as the direction of
-    M1 can fall behind the next one.
+    Each alpha0 subtracts another multiple of `M1 M1'` from M2. For exact moments, the span of U
+    stays the same. So the statistics are read once for all values of alpha0. m is k + 1, because
+    after subtraction the direction of M1 can be weaker than the next direction.
 
     spectrum : (m,) float64, eigenvalues of M2
     mean : (m,) float64 `U' M1`
@@ -254,7 +263,11 @@ class SharedMoments:
     def of(
         cls, sums: TensorSums, whitening: Whitening, parts: Sequence[NDArray[np.float64]]
     ) -> SharedMoments:
-        """Make the moments from sums under a `widest` whitening and all blocks' `leading_rows`."""
+        """Compute the moments of M2's leading directions.
+
+        sums : third moments, whitened by `whitening`, the result of `widest`
+        parts : result of `leading_rows` for each row block
+        """
         roots = np.sqrt(whitening.spectrum)
         gathered = interleaved(parts)
         third = np.einsum("abc,a,b,c->abc", sums.tensor(whitening), roots, roots, roots)
@@ -267,9 +280,9 @@ class SharedMoments:
         )
 
     def recovered(self, form: Form, n_topics: int) -> Recovered:
-        """Topics of the most frequent words, as if the others did not exist.
+        """Return topics of the most frequent words, as if there were no other words.
 
-        They come from the second moment: `A W o_j` is a topic up to a factor. Raises
+        They are computed from the second moment: `A W o_j` is a topic up to a factor. Raises
         NotIdentifiable if A of this form has fewer positive eigenvalues than topics.
         """
         share = form.mean_share
@@ -292,18 +305,18 @@ class SharedMoments:
         O = by_joint_diagonalization(np.sqrt(spectrum)[:, None, None] * tensor, _TOLERANCE)
         rows = (self.rows @ B - share * np.outer(self.M1, u)) @ O
         totals = rows.sum(axis=0)
-        # a direction at right angles to the mean sums to 0, where documents repeat a few texts
+        # do not divide by 0: if documents repeat a few texts, a topic can be orthogonal to the mean
         return recover(rows / np.where(totals == 0.0, 1.0, totals), (O.T @ u) ** 2)
 
 
 def widest(seen: SeenMoments, basis: Basis, n_topics: int) -> Whitening:
-    """Whitening of M2 by one direction more than there are topics, if M2 has that many."""
+    """Return the whitening of M2 by one direction more than topics, if M2 has that many."""
     found = positive(seen.eigenpairs(Mixture())[0])
     return seen.whitened(basis, max(n_topics, min(n_topics + 1, found)), Mixture())
 
 
 def leading_rows(statistics: Statistics, whitening: Whitening, words: int) -> NDArray[Any]:
-    """(r, m + 1) rows of `[M2 W, M1]` for those of the first `words` words that a block has."""
+    """Return (r, m + 1) rows of `[M2 W, M1]` of a block, for words among the first `words`."""
     number = statistics.block.size(words)
     rows = unwhitened_rows(statistics, whitening, number)
     counts = statistics.moment_counts[:number, None] / statistics.row_lengths.whole.C1
@@ -311,7 +324,7 @@ def leading_rows(statistics: Statistics, whitening: Whitening, words: int) -> ND
 
 
 def leading_topics(moments: SharedMoments, form: Form, n_topics: int) -> PairTopics:
-    """Topics of the leading words under one form, as if the other words did not exist."""
+    """Return topics of the leading words for one form, as if there were no other words."""
     found = moments.recovered(form, n_topics)
     pair_weights = dirichlet_pair_weights(found.weights, form.alpha0)
     expected = moments.M1 / moments.M1.sum()
@@ -319,17 +332,17 @@ def leading_topics(moments: SharedMoments, form: Form, n_topics: int) -> PairTop
 
 
 def topics_of(state: PairTopics) -> NDArray[np.float64]:
-    """(words, k) topics."""
+    """Return the (words, k) topics."""
     return state.topics
 
 
 def with_alpha0_search(model: Any, search: Alpha0Search, *trials: Alpha0Trial) -> Any:
     """Add the search to a model, and widen its error bars by the uncertainty of alpha0.
 
-    `trials` have topics of the leading words: with the alpha0 chosen, then with others within the
-    noise. The squares of the largest distances from the first are added to the squared bars, by
-    topic and by word. Other words of a topic are assumed to change as much as its leading words do
-    on average.
+    The first of `trials` is that with the chosen alpha0; the others have scores within the noise.
+    Each has topics of the leading words. For each topic and word, take the largest distance of the
+    other trials from the first one. Its square is added to the square of the error bar. The other
+    words of a topic are assumed to change as much as its leading words do on average.
     """
     model = replace(model, alpha0_search=search, given_alpha0=None)
     if len(trials) < 2 or model.topic_bars is None:
@@ -351,7 +364,7 @@ def with_alpha0_search(model: Any, search: Alpha0Search, *trials: Alpha0Trial) -
 
 
 def _matched(topics: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Columns of `others` matched one to one to topics by Hellinger affinity."""
+    """Return for each topic the column of `others` that matches it by Hellinger affinity."""
     from scipy.optimize import linear_sum_assignment
 
     affinity = np.sqrt(topics).T @ np.sqrt(others)

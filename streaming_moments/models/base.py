@@ -1,4 +1,4 @@
-"""Model: the protocol of fitted models, which stores save and commands show."""
+"""Model: the protocol of fitted models. Stores save them, and commands show them."""
 
 from __future__ import annotations
 
@@ -43,19 +43,22 @@ def option(
 ) -> Any:
     """Make a dataclass field that becomes an option of commands and a key of configuration files.
 
-    `told` is its help text. Without a `default` the option is required. `check` raises
-    `InvalidInput` for an invalid value. `more` can have `choices`, the valid values; `auto`, the
-    words that make a refit find the value, and `found`, the value that makes the fit itself find
-    it; `also`, other names of the option.
+    `told` is the help text. Without a `default`, the option is required. `check` raises
+    `InvalidInput` for an invalid value. `more` can have these keys:
+
+    choices : the valid values
+    auto : words that a user gives instead of a value, so that a refit finds the value
+    found : value that a user gives so that the fit itself finds the value
+    also : other names of the option
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
 
 
 def takes_n_topics(options: C) -> C:
-    """Let a class of options accept `n_topics` for its field `topics`, as other calls do.
+    """Let a class of options accept the argument `n_topics` for its field `topics`.
 
-    The field itself is called `topics` like the option of commands and the key of `[refit]`. The
-    repr shows options that differ from their defaults.
+    Other calls have `n_topics`, too. The field is called `topics` like the option of commands and
+    the key of `[refit]`. The repr shows only options that differ from their defaults.
     """
     made = checked(options.__init__)
 
@@ -73,7 +76,7 @@ def takes_n_topics(options: C) -> C:
 @takes_n_topics
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """Options of all fits by moments; a model adds its own.
+    """Options that all fits by moments have; a model can add more.
 
     The fields define options of the command line, keys of `[refit]` and their documentation.
     `n_topics` is another name of `topics` in calls.
@@ -110,18 +113,18 @@ class FitOptions:
 
     @property
     def label(self) -> str:
-        """Label from which a model gets its name."""
+        """Text from which the default name of a model is made."""
         return f"k{self.topics}-{self.method}"
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """Summary of a model for people, besides its topics.
+    """Summary of a model for users, without its topics.
 
     Parameters
     ----------
     facts : dict
-        Values of the whole model, by name.
+        Values that describe the whole model, by name.
     columns : dict
         (k,) numbers by name, one for each topic or state.
     sentence : str
@@ -167,23 +170,23 @@ class Model(Protocol):
 
     @property
     def documents(self) -> int:
-        """Number of records of the fit."""
+        """Number of records that the model was fitted to."""
 
     @property
     def scored(self) -> NDArray[np.float64] | None:
-        """(n, k) distributions over words that have a coherence, or None."""
+        """(n, k) distributions over words whose coherence can be computed, or None."""
 
     @property
     def mean_coherences(self) -> dict[str, float | None]:
-        """Mean coherences of `scored` by key; None if they were not computed."""
+        """Mean coherences of the topics in `scored`, by key; None if they were not computed."""
 
     @property
     def captured_share(self) -> float | None:
-        """Smallest share of an eigenvalue that the basis captures, or None if unknown."""
+        """Smallest share of a leading eigenvalue that the basis preserves; None if unknown."""
 
     @property
     def moments(self) -> tuple[int, float] | None:
-        """Topics and alpha0 of the fitted document moments; None for models of other data."""
+        """Number of topics, and alpha0, of a fit of documents; None for models of other data."""
 
     @property
     def vocabulary(self) -> str:
@@ -191,10 +194,9 @@ class Model(Protocol):
 
     @property
     def since(self) -> str | None:
-        """First day of the records, if the fit used a window of time.
+        """First day of the records, if the fit used a window of days.
 
-        Likewise `until` is the last day, and `half_life` the half-life of the weights of the
-        records.
+        `until` is the last day, and `half_life` the half-life of the weights of records.
         """
 
     @property
@@ -214,14 +216,17 @@ class Model(Protocol):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score a number of states by halves; None if a half is empty. Raises as `fit`."""
+        """Score the number of states in `options` by halves; None if a half is empty.
+
+        Raises the errors of `fit`.
+        """
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Most bytes that the last step of a fit on a foundation holds, for memory plans."""
+        """Return a bound on the bytes that the last step of a fit holds, for memory plans."""
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and JSON attributes from which `from_parts` restores the model."""
+        """Return the arrays and JSON attributes from which `from_parts` restores the model."""
 
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
@@ -234,14 +239,14 @@ class Model(Protocol):
         """
 
     def described(self) -> Description:
-        """Description of the model for commands."""
+        """Return the description of the model that commands show."""
 
     def summary(self) -> dict[str, Any]:
-        """Summary of the fit for logs, by name."""
+        """Return a summary of the fit for logs, values by name."""
 
     def read(self, batch: Any, method: str = "", seed: int | None = None) -> Columns:
-        """Values of the model for each record of a batch, for `transform` and the service.
+        """Return the results of the model for each record of a batch.
 
-        Names have one meaning in all models: `length` in known words, the most likely `topic`,
-        `proportions`, `log_likelihood`.
+        `transform` and the service use them. Columns have the same names in all models: `length`
+        (number of known words), `topic` (the most likely one), `proportions`, `log_likelihood`.
         """

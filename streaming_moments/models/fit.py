@@ -48,9 +48,9 @@ def fit(
     Parameters
     ----------
     statistics, n_topics, alpha0
-        As in `fit_by`, with the same errors.
+        As in `fit_by`, which raises the same errors.
     rotation : {"joint", "feature"}
-        Joint diagonalisation of k sums of slices, or the paper's Remark 7.
+        Joint diagonalisation of k sums of slices, or Remark 7 of Ruffini et al. (2018).
     refine, alpha, verbose
         As in `fit_by`.
 
@@ -88,20 +88,21 @@ def fit_by(
     statistics : MomentStatistics or WeightedStatistics
         All rows.
     n_topics : int, "auto" or "predict"
-        k, from 1 to the columns of the basis. "auto" chooses the fewest after which another topic
-        adds less than a quarter of the mean gain in held-out log-likelihood so far. "predict"
-        chooses the fewest with the best held-out log-likelihood among 1, 2, 3, 5, 7, 10, 15 and so
-        on, often several times as many. Both need statistics with halves, and try at most a topic
-        for 10 documents.
+        k, from 1 to the number of columns of the basis. "auto" chooses the smallest number after
+        which one more topic gains little held-out log-likelihood: less than a quarter of the mean
+        gain per topic so far. "predict" tries 1, 2, 3, 5, 7, 10, 15 and so on. It chooses the
+        smallest number with the best held-out log-likelihood, often several times that of "auto".
+        Both need statistics with halves, and try at most one topic for 10 documents.
     alpha0 : float or "auto"
-        Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" chooses the value,
-        from 0.05 on, whose topics have the best held-out log-likelihood of pairs, if the statistics
-        have halves, else 0.1. `alpha0_search` of the model lists the values tried; `alpha0` of the
-        model, for reading documents, is the sum of alpha with which its topics predict best.
+        Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" tries values from
+        0.05 on, and chooses the one whose topics have the best held-out log-likelihood of pairs.
+        Without halves, "auto" means 0.1. `alpha0_search` of the model lists the values tried.
+        `alpha_sum` of the model, for reading documents, is the sum with which its topics predict
+        best.
     method : str or callable
         As in `decompose`; "joint" and "feature" are the methods of `streaming_moments.fit`. The
-        others decompose the k x k x k tensor of the stored sketch, and recover all words by the
-        pair counts.
+        other methods decompose the k x k x k tensor of the stored sketch, and find the
+        probabilities of all words from the pair counts.
     seed : int
         As in `decompose`.
     refine : int or "auto"
@@ -109,9 +110,10 @@ def fit_by(
         more for prediction; 0 leaves the topics as decomposed. "auto" stops when the held-out
         log-likelihood of pairs no longer improves; it needs halves.
     alpha : {"given", "auto"}
-        The prior for reading documents: `alpha0`, or the sum of alpha with the best held-out
-        log-likelihood of pairs, which needs halves, raised if half of a document of the counted
-        lengths then predicts its other half better. It does not change the topics.
+        Which prior the model has for reading documents; the topics do not depend on it. "given"
+        uses `alpha0`. "auto" uses the sum of alpha with the best held-out log-likelihood of pairs,
+        and needs halves. It raises this sum if one half of a document, of the counted lengths, then
+        predicts the other half better.
     verbose : int
         1 prints a line for each step, with its seconds; 0 prints none.
 
@@ -195,9 +197,10 @@ def search_topics(
     refine: int | Literal["auto"] = ROUNDS,
     report: Report = unreported,
 ) -> NumberSearch:
-    """Search for the number of topics as `fit_by` does for `how`, "auto" or "predict".
+    """Search for the number of topics as `fit_by` does if `n_topics` is `how`.
 
-    Other arguments and errors as for `fit_by`; each trial is reported.
+    `how` is "auto" or "predict". Other arguments and errors are those of `fit_by`. The search calls
+    `report` after each trial.
     """
     require_search(how)
     rows = InMemory((statistics,))
@@ -211,7 +214,7 @@ def search_topics(
     )
     numbers = numbers_of_topics(rows.basis, statistics.length_histogram.n_documents)
     if alpha0 == "auto":
-        # the best alpha0 hardly depends on the number of topics
+        # search alpha0 once, with a middle number of topics, on which the best value hardly depends
         middle = replace(options, topics=numbers[len(numbers) // 2])
         options = replace(options, alpha0=TopicModel.likeliest_alpha0(rows, middle).alpha0)
     return searched_by_fits(TopicModel, rows, options, how, numbers, worse=0, report=report)
@@ -224,10 +227,10 @@ def fit_rows(
     method: str | OwnRotation = "joint",
     seed: int = 0,
 ) -> TopicModel:
-    """Fit topics of any form, without refinement.
+    """Fit topics with any `form` of the moments, without refinement.
 
-    The same blocks give the same bits on any workers. n_topics is from 1 to the columns of the
-    basis. Method, seed and errors as for `fit_by`.
+    The same blocks give the same bits on any workers. `n_topics` is from 1 to the number of columns
+    of the basis. Method, seed and errors are as for `fit_by`.
     """
     return TopicModel.of_form(
         rows, form, FitOptions(topics=n_topics, method=cast("Any", method), seed=seed)

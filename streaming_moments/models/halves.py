@@ -1,4 +1,4 @@
-"""Halves: error bars, number of topics, rounds and alpha0 from fits of both halves."""
+"""Halves: fits of both halves of the documents give error bars, number of rounds, and alpha."""
 
 from __future__ import annotations
 
@@ -27,25 +27,26 @@ from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
 STEP = "halves"
-# Rounds of refinement of a half from its own start. Bars after 1 and 2 rounds differ by 1%, and
-# after 10 by a few percent; more rounds bring them no nearer to the errors.
+# Number of rounds that refine the topics of a half from its own start, for error bars. Bars after 2
+# rounds differ by 1% from those after 1, and by a few percent after 10. More rounds do not bring
+# them nearer to the true errors.
 BAR_ROUNDS = 1
-# Names of the steps over the pair counts of the halves: starts, rounds, and scores by the other
-# half.
+# How often a fit reads the pair counts of a half: in each half for its start, for each round, and
+# for the score of the other half's topics.
 SWEEPS = 2 * (BAR_ROUNDS + 2)
-# Share of the largest eigenvalue below which topics are not separable.
+# Eigenvalues below this share of the largest one count as 0: they do not separate topics.
 _SINGULAR = 1e-10
 TRIED_ROUNDS = (5, 10, 20, 40, 80)
-# The search tries this sum of alpha first, then doubles it up to ten times.
+# A search for the sum of alpha tries this value, doubled at most `_DOUBLED` times.
 LEAST_ALPHA = 0.0125
 _DOUBLED = 10
-START_ALPHA = 0.5  # first value of a search without a guess
+START_ALPHA = 0.5  # sum of alpha from which a search starts if the caller has no guess
 _NO_PAIRS = "one of the two halves of the documents has no pair of words"
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Mean log-likelihood of a word pair in documents that were not fitted.
+    """Mean log-likelihood of a word pair in documents to which the topics were not fitted.
 
     `even` is for pairs of the even half under topics of the odd half; `odd` is the reverse.
     """
@@ -59,7 +60,7 @@ class HeldOut:
         return (self.even + self.odd) / 2
 
     def gain(self, other: HeldOut) -> tuple[float, float]:
-        """Gain over another score, and half the difference between the halves in that gain.
+        """Return the gain over another score, and half the difference of the halves' gains.
 
         Examples
         --------
@@ -76,7 +77,7 @@ class CrossFit:
 
     topic_bars : (k,) float64, expected L1 error of each topic
     word_bars : (n, k) float64, standard error of each probability
-    held_out : log-likelihood of each half under the other
+    held_out : log-likelihood of each half under the topics of the other half
     """
 
     topic_bars: NDArray[np.float64]
@@ -88,9 +89,9 @@ class CrossFit:
 
 @dataclass(frozen=True, eq=False)
 class HalfRows:
-    """Pair counts of each half, both at once if memory allows.
+    """Pair counts of each half of the documents.
 
-    `kept` has the rows of both halves, or is empty.
+    `kept` holds the rows of both halves at once, or is empty if memory does not suffice.
     """
 
     rows: Rows
@@ -98,7 +99,7 @@ class HalfRows:
 
     @classmethod
     def of(cls, rows: Rows) -> HalfRows:
-        """Split rows by half as memory allows; InvalidInput for statistics without halves."""
+        """Split rows by half, as memory allows; raise InvalidInput if there are no halves."""
         require_halves(rows)
         return cls(rows, _whole_and_halves(rows)[1:]) if rows.keeps_halves else cls(rows)
 
@@ -111,9 +112,9 @@ class HalfRows:
 def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]:
     """Return the `pair_rows`, and the halves if the statistics have any.
 
-    Without rounds no pairs are read, and `rows` is returned instead of the `pair_rows`.
+    If `refine` is 0, no pairs are read, and `rows` is returned in place of the `pair_rows`.
 
-    If memory holds all of them, the statistics are read once.
+    If memory holds the pair counts of the whole and of both halves, the statistics are read once.
     """
     if refine and rows.halves and rows.keeps_halves:
         whole, even, odd = _whole_and_halves(rows)
@@ -126,7 +127,7 @@ def _whole_and_halves(rows: Rows) -> tuple[Rows, Rows, Rows]:
 
 
 def parts_of(three: Rows) -> tuple[Rows, Rows, Rows]:
-    """Rows of the whole, of the even and of the odd half, from rows that hold all three."""
+    """Split rows that hold the whole and both halves: into whole, even half and odd half."""
     whole, even, odd = (three.prepared("pair counts", partial(_part, place)) for place in range(3))
     return whole, even, odd
 
@@ -142,17 +143,19 @@ def require_halves(rows: Rows) -> None:
 
 
 def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
-    """Error bars of refined topics, and their held-out likelihood; None if a half is empty.
+    """Estimate error bars of refined topics, and held-out likelihood; None if a half is empty.
 
-    With a and b the topics of the halves, a topic's bar is
+    If a and b are the topics of the halves, the bar of a topic is
 
         |(|a - b| / 2, |(a + b) / 2 - whole|)|
 
-    of L1 norms. (a - b) / 2 is distributed as the noise of the whole, as a half has twice its
-    variance. The other part is the bias that both share (the jackknife of two halves), plus the
-    part to which the rounds of the whole had not yet converged. For a word this is one draw of its
-    error, so its square is averaged with the counting variance of its share, which is proportional
-    to the share.
+    where the inner norms are L1. (a - b) / 2 has the distribution of the noise of the whole,
+    because a half has twice the variance of the whole. The second norm is the bias that both halves
+    share (the jackknife of two halves), plus the part to which the rounds of the whole had not yet
+    converged.
+
+    For the probability of one word, these differences are a single draw of its error. So their
+    squares are averaged with the variance of its count, which is proportional to the probability.
     """
     rows, shared = halves.rows, halves.rows.shared(whole)
     fits = fits_of(halves, shared, BAR_ROUNDS)
@@ -160,19 +163,20 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
 
 
 def crossed_there(halves: HalfRows, fits: Sequence[Any], whole: Any) -> Any:
-    """Same as `crossed` for handles; returns the handle of the `CrossFit`."""
+    """Do as `crossed` does, for handles of its arguments; return the handle of the `CrossFit`."""
     return halves.rows.once(STEP, crossed, *fits, whole, scored(halves, fits))
 
 
 def crossed(even: PairTopics, odd: PairTopics, whole: PairTopics, held_out: HeldOut) -> CrossFit:
-    """Error bars and held-out likelihood of the whole from the fits of two halves."""
+    """Return error bars and held-out likelihood of the whole, from the fits of its two halves."""
     return CrossFit(*bars_of(even, odd, whole), held_out)
 
 
 def noise(several: Sequence[HeldOut]) -> float:
-    """Half the difference between halves in scores: smaller differences are noise.
+    """Return the noise of several scores: smaller differences between them do not count.
 
-    The standard error of a held-out likelihood relative to the mean of all of them.
+    It is the standard error of a score relative to the mean of all scores. Half the difference
+    between the two halves, in each score, is one draw of this error.
 
     Examples
     --------
@@ -184,12 +188,13 @@ def noise(several: Sequence[HeldOut]) -> float:
 
 
 def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
-    """Handles of the topics of each half after rounds; None if a half has no pairs.
+    """Return handles of the topics of each half after rounds; None if a half has no pairs.
 
-    Each half has a start of its own. Started from the topics of the whole, it would need hundreds
-    of rounds in directions that pairs hardly determine, and the topics would already be fitted to
-    the held-out half. Instead it starts from `P_half G`, with `G` the dual of the topics
-    (`P ~ M Omega M_core'`, so `P G ~ M`), which uses no more than k x k numbers of the whole.
+    Each half has a start of its own. The topics of the whole are no good start, because they are
+    already fitted to the held-out half. From them, a half would need hundreds of rounds in
+    directions that pairs hardly determine. Instead, a half starts from `P_half G`, where `G` is the
+    dual of the topics (`P ~ M Omega M_core'`, so `P G ~ M`). This uses no more than k x k numbers
+    of the whole.
     """
     rows, fits = halves.rows, []
     dual = rows.once(STEP, dual_topics, whole)
@@ -204,14 +209,14 @@ def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
 
 
 def scored(halves: HalfRows, fits: Sequence[Any]) -> HeldOut:
-    """Scores of the pairs of each half under the topics of the other, given as handles."""
+    """Score the pairs of each half under the topics of the other half; `fits` are handles."""
     return _scores(halves, fits, (0.0,))[0]
 
 
 def _scores(halves: HalfRows, fits: Sequence[Any], shares: Sequence[float]) -> list[HeldOut]:
-    """Scores of both halves for each of some `shares`; the rows are read once.
+    """Score both halves for each of the `shares`, and read the rows only once.
 
-    A share is the fraction of pairs whose topics are independent.
+    A share is the fraction of word pairs in which the topics of the two words are independent.
     """
     rows, scores = halves.rows, []
     for half in (0, 1):
@@ -222,12 +227,12 @@ def _scores(halves: HalfRows, fits: Sequence[Any], shares: Sequence[float]) -> l
 
 
 def even_pairs(statistics: Statistics) -> PairRows:
-    """Pair counts of the even half of the documents."""
+    """Return the pair counts of the even half of the documents."""
     return PairRows.of(statistics, half=0)
 
 
 def odd_pairs(statistics: Statistics) -> PairRows:
-    """Pair counts of the odd half of the documents."""
+    """Return the pair counts of the odd half of the documents."""
     return PairRows.of(statistics, half=1)
 
 
@@ -239,7 +244,9 @@ def _part(place: int, three: Any) -> Any:
 
 
 def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
-    """(core, k) G with `M Omega M_core' G = M`, so `P G ~ M`: least squares with weights 1 / M1.
+    """Return (core, k) G with `M Omega M_core' G = M`, and therefore `P G ~ M`.
+
+    G is the solution by least squares with weights 1 / M1.
 
     Examples
     --------
@@ -259,20 +266,20 @@ def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
 
 
 def own_rows(pairs: PairRows, dual: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(r, k) rows of the topics from the pairs of one half only."""
+    """Return the (r, k) rows of the topics that follow from the pairs of one half only."""
     return pairs.products(dual)
 
 
 def any_pairs(parts: Sequence[NDArray[np.float64]]) -> bool:
-    """Whether a half has any pairs, from its `own_rows`."""
+    """Whether a half has any pairs, judged by its `own_rows`."""
     return any(bool(part.any()) for part in parts)
 
 
 def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTopics:
-    """Topics from the `own_rows` of all blocks, mixed with a little of the mean."""
+    """Join the `own_rows` of all blocks to topics, and mix a little of the mean into them."""
     rows = interleaved(parts)
     totals = rows.sum(axis=0)
-    # the mean replaces a topic without pairs in this half
+    # a topic without pairs in this half starts from the topic of the whole
     rows = np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), whole.topics)
     return begun(replace(whole, topics=nearest_distributions(rows)))
 
@@ -280,9 +287,10 @@ def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTo
 def pair_logarithms(
     pairs: PairRows, state: PairTopics, shares: Sequence[float] = (0.0,)
 ) -> NDArray[np.float64]:
-    """(r, shares + 1) sums over the pairs of each row: log-likelihoods, and number of pairs.
+    """Return sums over the pairs of each row, (r, shares + 1): log-likelihoods, number of pairs.
 
-    A share is the fraction of pairs whose topics are independent; the others follow Omega.
+    There is a log-likelihood for each share: the fraction of pairs in which the topics of the two
+    words are independent. The topics of other pairs follow Omega.
     """
     left = state.topics[pairs.block.rows] @ state.pair_weights
     means = state.topics @ state.pair_weights.sum(axis=1)
@@ -290,9 +298,10 @@ def pair_logarithms(
 
 
 def mean_logarithms(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> list[float]:
-    """Mean log-likelihood of a pair for each share, from the `pair_logarithms` of all blocks."""
+    """Return the mean log-likelihood of a pair for each share, given the `pair_logarithms`."""
     sums = interleaved(parts).sum(axis=0)
-    # this logarithm is the same for all shares, because the weights of the topics are
+    # Probability that the second word is in the core. It is the same for all shares, because they
+    # do not change the weights of the topics.
     seen = state.pair_weights.sum(axis=0) @ state.topics[: state.core].sum(axis=0)
     found: list[float] = (sums[:-1] / sums[-1] - np.log(seen)).tolist()
     return found
@@ -301,7 +310,7 @@ def mean_logarithms(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> 
 def bars_of(
     even: PairTopics, odd: PairTopics, whole: PairTopics
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) bars of the topics and (n, k) bars of their words; see `cross_fit`.
+    """Return (k,) bars of the topics and (n, k) bars of their words; see `cross_fit`.
 
     Examples
     --------
@@ -322,10 +331,10 @@ def bars_of(
 
 
 def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> Any:
-    """Same as `TopicModel.trusted` for handles: only numbers are copied to this process.
+    """Do as `TopicModel.trusted` does, for handles; only numbers are copied to this process.
 
-    With `near` it also searches the `likeliest_alpha` for reading documents, near that value. Then
-    it raises InvalidInput if a half has no pair of words.
+    If `near` is given, also search the `likeliest_alpha` for reading documents, near that value.
+    Raise InvalidInput in that case if a half has no pair of words.
     """
     rows = halves.rows
     whole = rows.once(STEP, pair_topics_of, model, rows.basis.core)
@@ -339,13 +348,13 @@ def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> An
 
 
 def with_cross_fit(model: Any, found: CrossFit, alpha: float | None) -> Any:
-    """Model with its error bars and held-out likelihood, and the sum of alpha if it was found."""
+    """Add error bars and held-out likelihood to a model, and the sum of alpha if it was found."""
     known = model if alpha is None else model.with_alpha_sum(alpha)
     return replace(known, **vars(found))
 
 
 def likely(several: Sequence[HeldOut]) -> list[int]:
-    """Indices of the scores within the `noise` of the best one, in order.
+    """Return the indices, in order, of the scores within the `noise` of the best one.
 
     Examples
     --------
@@ -357,16 +366,17 @@ def likely(several: Sequence[HeldOut]) -> list[int]:
 
 
 def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
-    """The first of 5, 10, 20, 40, 80 rounds for which twice as many predict no better.
+    """Return the first of 5, 10, 20, 40 and 80 rounds for which twice as many predict no better.
 
-    Better means that the gain in held-out log-likelihood exceeds its difference between the halves.
-    `start` are the decomposed topics. Raises InvalidInput if a half has no pair of words.
+    "Better" means that the gain in held-out log-likelihood exceeds half its difference between the
+    halves. `start` holds the topics of the decomposition. Raises InvalidInput if a half has no pair
+    of words.
     """
     return predicting_rounds_there(halves, halves.rows.shared(start))
 
 
 def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
-    """Same as `predicting_rounds` for handles."""
+    """Do as `predicting_rounds` does, for a handle of the start."""
     rounds, best = 0, None
     for tried in TRIED_ROUNDS:
         fits = fits_of(halves, start, tried)
@@ -382,17 +392,18 @@ def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
 
 
 def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float:
-    """Sum of alpha with which topics of each half predict pairs of the other best, .0125 to 12.8.
+    """Return the sum of alpha for which topics of each half best predict pairs of the other half.
 
-    Noisier topics give a larger alpha, so documents are assigned to them with less certainty. The
-    fitted pairs themselves would give a value near 0. The score is concave in the share `alpha /
-    (alpha + 1)` of pairs of independent topics. The search doubles or halves `near`. The parabola
-    through the best three values has its top within 2% of the maximum. The result has two digits.
+    The sum is from 0.0125 to 12.8, with two digits. It is larger for noisier topics, so that
+    documents are assigned to them with less certainty. Scores by the fitted pairs themselves would
+    give a sum near 0. The score is concave in `alpha / (alpha + 1)`, the share of pairs whose
+    topics are independent. The search starts near `near`, then doubles or halves the value. The
+    parabola through the best three values has its top within 2% of the maximum.
     """
     known = {-1: -math.inf, _DOUBLED + 1: -math.inf}
 
     def at(place: int) -> float:
-        # a maximum in the middle needs both of its neighbours
+        # score both neighbours in the same sweep: to be a maximum, a value is compared with both
         around = [one for one in (place - 1, place, place + 1) if one not in known]
         if place not in known:
             found = scored_with(halves, fits, [LEAST_ALPHA * 2.0**one for one in around])
@@ -404,7 +415,8 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
     while at(top + way) > at(top):
         top += way
     alpha = LEAST_ALPHA * 2.0**top
-    # no parabola at an end of the range, or for one topic, which predicts the same with any sum
+    # There is no parabola if the best value is an end of the range, or if there is only one topic:
+    # then all sums predict the same.
     if 0 < top < _DOUBLED and at(top) > max(at(top - 1), at(top + 1)):
         before, share, after = (one / (one + 1) for one in (alpha / 2, alpha, alpha * 2))
         rise = (at(top) - at(top - 1)) / (share - before)
@@ -415,11 +427,11 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
 
 
 def scored_with(halves: HalfRows, fits: Sequence[Any], alphas: Sequence[float]) -> list[HeldOut]:
-    """Scores of the topics of both halves with `Omega = (diag(w) + alpha w w') / (alpha + 1)`."""
+    """Score the topics of both halves with `Omega = (diag(w) + alpha w w') / (alpha + 1)`."""
     apart = [halves.rows.once(STEP, of_one_topic, one) for one in fits]
     return _scores(halves, apart, [alpha / (alpha + 1) for alpha in alphas])
 
 
 def of_one_topic(state: PairTopics) -> PairTopics:
-    """Topics with the pair weights of documents of one topic."""
+    """Return the topics with the pair weights of a model in which a document has one topic."""
     return replace(state, pair_weights=np.diag(state.pair_weights.sum(axis=1)))

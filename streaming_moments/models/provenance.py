@@ -13,7 +13,7 @@ class Polishing:
 
     parent : name of the model before the passes; empty if it has none
     passes : number of passes over the records
-    alpha : whether alpha was learned from them
+    alpha : whether the passes also learned alpha
     shards, documents, tokens : numbers of shards, records and tokens read in the last pass;
         0 shards for records in memory
     """
@@ -39,11 +39,11 @@ class Polishing:
 
 @dataclass(frozen=True)
 class SecondStart:
-    """Result of a second start, which is made if decomposed topics are near-duplicates.
+    """Result of a second start, which a fit makes if decomposed topics are near-duplicates.
 
-    repeated : number of near-duplicates of a topic with more weight, which were redrawn
+    repeated : number of redrawn topics: near-duplicates of a topic with more weight
     gain : gain of the second start in held-out log-likelihood per pair
-    noise : half the difference between the halves in the gain
+    noise : half the difference between the halves in this gain
     """
 
     repeated: int
@@ -63,7 +63,7 @@ class SecondStart:
 
     @property
     def sentence(self) -> str:
-        """One sentence for people.
+        """Sentence for people about the second start.
 
         Examples
         --------

@@ -17,14 +17,15 @@ from streaming_moments.statistics.row_block import interleaved
 
 ROUNDS = 10
 _MOST_ROUNDS = 10_000
-# After this number of rounds Omega shows how documents mix topics.
+# After at least this many rounds, Omega shows how documents mix topics.
 TELLING_ROUNDS = 10
-# Share of M1 in the start. Rounds never change a probability of 0, which would exclude a word from
-# a topic for ever.
+# This share of M1 is mixed into the start. Rounds never change a probability of 0, so a 0 would
+# exclude a word from a topic for ever.
 _MEAN_SHARE = 0.01
-# Over-relaxed steps need about half as many rounds as expectation maximisation.
+# Exponent of over-relaxed steps, which need about half as many rounds as plain expectation
+# maximisation.
 _RELAXATION = 1.8
-_PLAIN_ROUNDS = 2  # last rounds, which are not over-relaxed
+_PLAIN_ROUNDS = 2  # number of last rounds that are not over-relaxed
 STEP = "refinement"
 
 
@@ -38,8 +39,8 @@ def require_rounds(rounds: int) -> None:
 class PairTopics:
     """Topics and their co-occurrence in documents: a model of word pairs.
 
-    The composite likelihood of the pairs is `sum P_ih log (M Omega M_core')_ih`. Of the
-    distribution of topic mixtures it only needs Omega. For documents of one topic Omega is
+    The composite likelihood of the pairs is `sum P_ih log (M Omega M_core')_ih`. It depends on the
+    distribution of topic proportions only through Omega. If documents have one topic, Omega is
     diagonal, and a round keeps it diagonal.
 
     topics : (n, k) float64 M, columns on the simplex
@@ -57,10 +58,10 @@ class PairTopics:
 
 
 def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
-    """Topics after `rounds` rounds of expectation maximisation, from the `pair_rows` only.
+    """Improve topics by `rounds` rounds of expectation maximisation over the `pair_rows`.
 
     All but the last two rounds are over-relaxed. The start is mixed with 1% of M1; 0 rounds return
-    it unchanged. The result has the same bits however the rows are divided: blocks give rows, each
+    it unchanged. The result has the same bits however the rows are divided into blocks: each row is
     computed alone, and all sums run over all rows at once.
     """
     result: PairTopics = rows.value(refined_there(rows, start, rounds)) if rounds else start
@@ -68,33 +69,33 @@ def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
 
 
 def refined_there(rows: Rows, start: Any, rounds: int) -> Any:
-    """Same as `refined` for handles, with at least one round: no data is copied to this process."""
+    """Do as `refined` does, for handles and at least one round; copy no data to this process."""
     return rounds_from(rows, rows.once(STEP, begun, start), rounds)
 
 
 def rounds_from(rows: Rows, state: Any, rounds: int, step: str = STEP) -> Any:
-    """Handle of the topics after more rounds, from a handle; see `refined`."""
+    """Return the handle of the topics after more rounds, given their handle; see `refined`."""
     for left in range(rounds, 0, -1):
         relaxation = _RELAXATION if left > _PLAIN_ROUNDS else 1.0
         parts = rows.each(step, expected_ratios, state)
         state = rows.once(step, next_topics, parts, state, relaxation)
-        del parts  # frees the parts before the next ones are made
+        del parts  # free these parts before the next round makes others
     return state
 
 
 def pair_rows(rows: Rows) -> Rows:
-    """Pair counts of all rows as needed by rounds, held in memory if they fit."""
+    """Return the pair counts of all rows, which rounds need, held in memory if they fit."""
     return rows.prepared("pair counts", PairRows.of)
 
 
 def begun(start: PairTopics) -> PairTopics:
-    """Topics mixed with a little of the mean."""
+    """Mix a little of the mean into the topics."""
     topics = (1 - _MEAN_SHARE) * start.topics + _MEAN_SHARE * start.expected[:, None]
     return replace(start, topics=topics / topics.sum(axis=0))
 
 
 def expected_ratios(pairs: PairRows, state: PairTopics) -> NDArray[np.float64]:
-    """(r, k) `G = R M_core` of a block, with `R = P / (M Omega M_core')`."""
+    """Return `G = R M_core` of a block, (r, k), with `R = P / (M Omega M_core')`."""
     left = state.topics[pairs.block.rows] @ state.pair_weights
     return pairs.ratios(left, state.topics[: state.core], state.expected)
 
@@ -102,21 +103,22 @@ def expected_ratios(pairs: PairRows, state: PairTopics) -> NDArray[np.float64]:
 def next_topics(
     parts: Sequence[NDArray[np.float64]], state: PairTopics, relaxation: float = 1.0
 ) -> PairTopics:
-    """Topics after a round, from the `expected_ratios`, (r, k) float64, of all blocks in order.
+    """Return the topics after a round, given the `expected_ratios` of all blocks in order.
 
     `M <- M * (G Omega)` and `Omega <- Omega * (M_core' G_core)` are expected counts: of tokens by
-    topic, and of pairs of core words by both topics. Inside the core this is expectation
-    maximisation for pairs of core words, so their likelihood never decreases in a plain round; each
-    other word is fitted by its own pairs. The core contains only a share of the pairs of two
-    topics, so Omega is divided by that share, the product of both topics' shares of core words.
-    Otherwise topics with many words outside the core would lose weight, and exact moments would not
-    be a fixed point.
+    topic, and of pairs of core words by both topics. For pairs of core words, this is expectation
+    maximisation, so a plain round never decreases their likelihood. Each word outside the core is
+    fitted to its own pairs.
 
-    `state` holds the topics that gave the parts. Each change of a topic is raised to the power
-    `relaxation`; 1 is a plain round.
+    The core contains only a share of the pairs of two topics: the product of both topics' shares of
+    core words. Omega is divided by that share. Otherwise topics with many words outside the core
+    would lose weight, and exact moments would not be a fixed point.
+
+    `parts` are (r, k) float64, and `state` holds the topics from which they were computed. Each
+    change of a topic is raised to the power `relaxation`; 1 is a plain round.
     """
     gathered, core = interleaved(parts), state.core
-    # in place throughout, as arrays over all words are large
+    # work in place throughout, because arrays over all words are large
     topics = gathered @ state.pair_weights
     topics *= state.topics
     topics = _columns(topics, state.topics)
@@ -132,7 +134,7 @@ def next_topics(
 
 
 def dirichlet_pair_weights(weights: NDArray[np.float64], alpha0: float) -> NDArray[np.float64]:
-    """(k, k) Omega of Dirichlet proportions; diagonal for documents of one topic, `alpha0 = 0`.
+    """Return the (k, k) Omega of Dirichlet proportions; diagonal for one topic, `alpha0 = 0`.
 
     Examples
     --------
@@ -145,9 +147,9 @@ def dirichlet_pair_weights(weights: NDArray[np.float64], alpha0: float) -> NDArr
 
 
 def implied_alpha0(pair_weights: NDArray[np.float64]) -> float | None:
-    """alpha0 of the Dirichlet distribution nearest to this Omega, or None.
+    """Return alpha0 of the Dirichlet distribution nearest to this Omega; None if it has no spread.
 
-    `Omega - w w' ~ (diag(w) - w w') / (alpha0 + 1)` by least squares.
+    It solves `Omega - w w' ~ (diag(w) - w w') / (alpha0 + 1)` by least squares.
 
     Examples
     --------
@@ -162,7 +164,7 @@ def implied_alpha0(pair_weights: NDArray[np.float64]) -> float | None:
 
 
 def correlations(pair_weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k) correlations of the proportions, with diagonal 1; NaN for a constant proportion.
+    """Return (k, k) correlations of the proportions, with diagonal 1; NaN if one is constant.
 
     Examples
     --------
@@ -179,12 +181,12 @@ def correlations(pair_weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _divided(values: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quotients, with 0 for a zero divisor."""
+    """Return quotients, with 0 where the divisor is 0."""
     return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
 def _columns(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values with each column scaled to sum 1; columns of `otherwise` replace zero columns."""
+    """Scale each column to sum 1; replace columns of zeros by those of `otherwise`."""
     totals = values.sum(axis=0)
     some = totals > 0
     np.divide(values, totals, out=values, where=some)
@@ -193,19 +195,19 @@ def _columns(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDA
 
 
 def likelier_there(model: Any, pairs: Rows, rounds: int) -> Any:
-    """Same as `TopicModel.likelier` for handles: no data is copied to this process."""
+    """Do as `TopicModel.likelier` does, for handles; copy no data to this process."""
     start = pairs.once(STEP, pair_topics_of, model, pairs.basis.core)
     found = refined_there(pairs, start, rounds)
     return pairs.once(STEP, with_pair_topics, model, found, rounds)
 
 
 def pair_topics_of(model: Any, core: int) -> PairTopics:
-    """Topics of a model to refine, with `core` core words."""
+    """Return the topics of a model as `PairTopics`, with `core` core words."""
     return PairTopics(model.topics, model.pair_weights, model.word_probabilities, core)
 
 
 def with_pair_topics(model: Any, found: PairTopics, rounds: int) -> Any:
-    """Model with the topics that some rounds gave, in order of decreasing weight."""
+    """Return the model with the topics after `rounds` rounds, in order of decreasing weight."""
     weights = found.pair_weights.sum(axis=1)
     model = replace(
         model,

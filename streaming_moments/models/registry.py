@@ -35,13 +35,13 @@ _ALL: tuple[Any, ...] = (
     BernoulliMixture,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
-DEFAULT_MODEL = TopicModel.name  # also the class of stored models without a name
-# Names of models whose statistics are of another kind.
+DEFAULT_MODEL = TopicModel.name  # stored models without a name are of this class, too
+# For the name of a model, and a kind of statistics that it does not read: the model to use instead.
 COUNTERPARTS: Mapping[tuple[str, str], Any] = MappingProxyType(
     {(Communities.name, Blockmodel.kind): Blockmodel}
 )
-# Reasons why a model lacks something, with the remedy: first by the command, page or call, then by
-# the model. All other models support it.
+# Why a command, page or call does not support a model, with the remedy. The first key is the name
+# of the command, page or call, the second that of the model. All other models are supported.
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "transform": {
@@ -67,12 +67,12 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 
 def models_of(kind: str) -> tuple[Any, ...]:
-    """Classes of models for statistics of a kind."""
+    """Return the classes of models for statistics of a kind."""
     return tuple(one for one in _ALL if one.kind == kind)
 
 
 def model_named(name: str) -> Any:
-    """Class of models with a name.
+    """Return the class of models with this name.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def model_named(name: str) -> Any:
 
 
 def row_of(rows: Mapping[str, T], model: str, door: str) -> T:
-    """Row of a model in a table; raises InvalidInput, with a remedy, if it has none.
+    """Return the row of a model in a table; raise InvalidInput, with a remedy, if it has none.
 
     `door` is the command, page or call that reads the table.
 

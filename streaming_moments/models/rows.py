@@ -17,15 +17,17 @@ from streaming_moments.statistics.counts.weighted import Statistics
 _Item = TypeVar("_Item")
 
 FEWEST_STRIPS = 64
-# more than `FEWEST_STRIPS` strips are made only while all their sums take at most this many bytes
+# Blocks are split into more strips than `FEWEST_STRIPS` only if the sums of all strips together
+# take at most this many bytes.
 _MOST_STRIP_SUMS = 128 << 20
 
 
 class Rows(Protocol):
     """Runner of the steps of a fit; each step has a name, for progress and timing.
 
-    `each`, `summed` and `once` return handles that `once` accepts; handles of the latter two can
-    also go to `value` or be shared arguments. All functions and arguments must be picklable.
+    `each`, `summed` and `once` return handles, which can be arguments of `once`. Handles from
+    `summed` and `once` can also be given to `value`, or be shared arguments of steps. All functions
+    and arguments must be picklable.
     """
 
     @property
@@ -34,7 +36,7 @@ class Rows(Protocol):
 
     @property
     def basis(self) -> Basis:
-        """Basis Q of counts; `lengths` is also for counts."""
+        """Basis Q; only statistics of counts have a basis and `lengths`."""
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
@@ -53,36 +55,36 @@ class Rows(Protocol):
         """Whether memory holds the results of `prepared` for both halves at once."""
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> Any:
-        """List of `function(statistics, *shared)` for all row blocks; results are not moved."""
+        """Call `function(statistics, *shared)` for all row blocks; results stay where they are."""
 
     def prepared(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> Rows:
-        """Rows whose steps get `function(statistics)` instead of the statistics.
+        """Return rows whose steps get `function(statistics)` instead of the statistics.
 
         The function is called once for each block if memory allows, otherwise again in every step.
-        Without `halves` the statistics may lack the sums of halves.
+        If `halves` is false, the statistics that it gets may lack the sums of halves.
         """
 
     def brought(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> Rows:
-        """Same as `prepared`, for small results, which are copied to where steps run."""
+        """Do as `prepared` does, for small results, which are copied to the workers of steps."""
 
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Same as `each`, but copies the results to this process."""
+        """Do as `each` does, but copy the results to this process."""
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
-        """Sum of the results of `each`, which have `nbytes` bytes each.
+        """Sum the results of `each`, which have `nbytes` bytes each.
 
-        Each of the `strips` of blocks is summed, then `tree_sum` adds their sums. The result has
-        the same bits on any workers.
+        First, the results for the blocks of each of the `strips` are summed. Then `tree_sum` adds
+        the sums of the strips. The result has the same bits on any workers.
         """
 
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> Any:
-        """List of `function(part, *shared)` for all parts, as `each` makes it for blocks.
+        """Call `function(part, *shared)` for all parts, as `each` does for row blocks.
 
         A part is a handle, or several handles.
         """
@@ -91,10 +93,10 @@ class Rows(Protocol):
         """Call `function(*values)` while no other step runs."""
 
     def shared(self, value: Any) -> Any:
-        """Handle of a value of this process; the value is sent once for all steps that use it."""
+        """Return a handle of a value of this process; it is sent once for all steps that use it."""
 
     def value(self, handle: Any) -> Any:
-        """Result behind a handle."""
+        """Return the result behind a handle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +108,11 @@ class InMemory:
     blocks : sequence of MomentStatistics, WeightedStatistics or ViewStatistics
         All row blocks in order; or one block of all rows.
     whole_core : bool
-        False whitens by rows of the core, like workers that cannot hold all of it.
+        False makes a fit whiten by rows of the core, as on workers that cannot hold the whole core.
     ready : sequence
-        Results of `prepared` for the blocks.
+        For each block, the result of the function that `prepared` got.
     keeps_halves : bool
-        False prepares halves again each time.
+        False makes a fit prepare halves again each time that it uses them.
 
     Raises
     ------
@@ -183,7 +185,7 @@ class InMemory:
         return [function(part, *shared) for part in parts]
 
     def shared(self, value: Any) -> Any:
-        """The value itself."""
+        """Return the value itself."""
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
@@ -191,7 +193,7 @@ class InMemory:
         return function(*values)
 
     def value(self, handle: Any) -> Any:
-        """The handle, which is the value."""
+        """Return the handle, which is the value."""
         return handle
 
 
@@ -209,10 +211,10 @@ def tree_sum(
     number: int,
     add: Callable[[Any, Any], Any] = operator.add,
 ) -> Any:
-    """Sum of `number` parts, each with its index, in a binary tree by index.
+    """Sum `number` parts, each with its index, in a binary tree by index.
 
-    So the order in which they arrive does not matter. If they arrive by index, at most one part of
-    each level is held: `strip_sums_held` parts.
+    The order in which parts arrive does not change the result. If they arrive in the order of their
+    indices, at most one sum of each level of the tree is held: `strip_sums_held` sums.
 
     Examples
     --------
@@ -222,7 +224,7 @@ def tree_sum(
     waiting: dict[tuple[int, int], Any] = {}
     for index, part in parts:
         place, width, total = index, number, part
-        del part  # frees the part before the next one arrives
+        del part  # free this part before the next one arrives
         while width > 1:
             if place ^ 1 < width:
                 if (width, place ^ 1) not in waiting:
@@ -249,10 +251,11 @@ def strips(blocks: Sequence[_Item], nbytes: int) -> list[list[_Item]]:
 
 
 def number_of_strips(blocks: int, nbytes: int) -> int:
-    """Number of strips for row blocks whose sums have `nbytes` bytes each.
+    """Return the number of strips for row blocks whose sums have `nbytes` bytes each.
 
-    At least 64, so that as many workers share them even for large sums, and more if all sums
-    together stay small. It depends on nothing else, so the order of summation is fixed as well.
+    It is at least 64, unless there are fewer blocks, so that 64 workers share the work even if sums
+    are large. It is larger if the sums of all strips together stay small. It depends on nothing
+    else, so the order of summation is also fixed.
 
     Examples
     --------
@@ -265,7 +268,7 @@ def number_of_strips(blocks: int, nbytes: int) -> int:
 
 
 def strip_sums_held(blocks: int, nbytes: int) -> int:
-    """Largest number of strip sums held while strips are summed in order.
+    """Return the largest number of strip sums that are held while strips are summed in order.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Second start of topics: near-duplicates are redrawn, and the more likely model is used."""
+"""Second start of topics: redraw near-duplicates, refine again, and use the more likely model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from streaming_moments.models.provenance import SecondStart
 from streaming_moments.models.refinement import likelier_there
 from streaming_moments.models.rows import Rows
 
-# Correlation above which a topic is a near-duplicate; planted topics are below 0.1.
+# A topic is a near-duplicate if its correlation with another topic exceeds this. Correlations of
+# planted topics are below 0.1.
 _REPEATED = 0.3
-# Shape of the gamma variables that multiply the words of a near-duplicate.
+# A redraw multiplies the word probabilities of a near-duplicate by gamma variables of this shape.
 _SHAKEN = 0.5
 
 
@@ -31,10 +32,10 @@ def made_there(
 
     `model` and the result are handles.
 
-    If topics are near-duplicates, a second start has these redrawn by `seed`. The second start is
-    used if its gain in held-out log-likelihood of pairs exceeds the difference of the gain between
-    the halves. Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read.
-    `near` is as for `trusted_there`.
+    If some topics are near-duplicates, a second start redraws them by `seed`. The second start is
+    used if its gain in held-out log-likelihood of pairs exceeds half the difference of this gain
+    between the halves. If `rounds` is 0, there is no second start, and `pairs`, the `pair_rows`,
+    are not read. `near` is as for `trusted_there`.
     """
     if halves is None:
         return likelier_there(model, pairs, rounds) if rounds else model
@@ -43,7 +44,7 @@ def made_there(
         return trusted_there(model, halves, near)
     again = rows.value(rows.once(STEP, repeated_topics, model))
     first = trusted_there(likelier_there(model, pairs, rounds), halves, near)
-    # without pairs in a half the starts cannot be compared
+    # if a half has no pairs, the starts cannot be compared
     if not again or rows.value(rows.once(STEP, held_out_of, first)) is None:
         return first
     begin = rows.once(STEP, drawn_anew, model, again, seed)
@@ -54,21 +55,21 @@ def made_there(
 
 
 def held_out_of(model: Any) -> HeldOut | None:
-    """Held-out scores of a model, which are copied to this process to choose a start."""
+    """Return the held-out scores of a model, which are copied to this process to choose a start."""
     found: HeldOut | None = model.held_out
     return found
 
 
 def with_second_start(model: Any, told: SecondStart) -> Any:
-    """Model with the result of a second start."""
+    """Add the result of a second start to a model."""
     return replace(model, second_start=told)
 
 
 def repeated_topics(model: Any) -> tuple[int, ...]:
-    """Topics that are near-duplicates of an earlier topic that is not a near-duplicate.
+    """Return topics that are near-duplicates of an earlier topic that is not a near-duplicate.
 
-    Compares correlations of the differences from M1 in the metric of the chi-square distance, which
-    ignores words that are frequent everywhere.
+    Topics are compared by the correlation of their differences from M1, in the metric of the
+    chi-square distance. This metric ignores words that are frequent everywhere.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def repeated_topics(model: Any) -> tuple[int, ...]:
 
 
 def drawn_anew(model: Any, again: Sequence[int], seed: int) -> Any:
-    """Model with some of its topics perturbed word by word."""
+    """Perturb the topics `again` of a model, word by word."""
     rng, topics = np.random.default_rng(seed), model.topics.copy()
     topics[:, again] *= rng.gamma(_SHAKEN, size=(model.n_words, len(again)))
     return replace(model, topics=topics / topics.sum(axis=0))

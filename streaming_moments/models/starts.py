@@ -15,18 +15,18 @@ MOMENTS, PILOT = "moments", "pilot"
 NOWHERE = "nowhere"
 """Start of a blank model, which has only the number of states."""
 ROWS = 4000
-"""Number of records of a pilot to which starts are fitted; as many more compare them."""
+"""Number of records of a pilot to which starts are fitted; as many others compare the starts."""
 STARTS = 10
 _KEPT = 3  # number of starts that continue until they converge
-# passes of each start, and most passes of a start that continues until it converges
+# Number of passes of each start, and largest number of passes of a start that continues.
 _PASSES, _MOST = 10, 500
-# a start has converged when `_PASSES` passes gain less than this, in nats for each record
+# a start has converged if `_PASSES` more passes gain less than this, in nats per record
 _SETTLED = 2e-6
 # The start from the pilot is used only if its gain in log-likelihood exceeds this many standard
 # errors.
 _ERRORS = 2.0
-# Least gain of a start, in nats for each record. A smaller gain can be rounding at the same
-# optimum.
+# A start also has to gain more than this, in nats per record. A smaller gain can be rounding at the
+# same optimum.
 _GAIN = 1e-3
 
 M = TypeVar("M")
@@ -41,11 +41,11 @@ class Pilot(Generic[M]):
     train : batch
         Records to which starts are fitted.
     held_out : batch or None
-        Others, by which starts are compared; None if `train` has all records.
+        Other records, by which starts are compared; None if `train` has all records.
     after : callable
-        `after(model, records, passes)` is a model after plain passes.
+        `after(model, records, passes)` returns a model after plain passes.
     logs : callable
-        `logs(model, records)` are (records,) log-likelihoods.
+        `logs(model, records)` returns the (records,) log-likelihoods.
     """
 
     train: Any
@@ -61,14 +61,14 @@ class Pilot(Generic[M]):
         after: Callable[[M, Any, int], M],
         logs: Callable[[M, Any], NDArray[np.float64]],
     ) -> Pilot[M]:
-        """Pilot drawn from records: all of up to 8,000, else 8,000 with half of them held out."""
+        """Draw a pilot: all of at most 8,000 records, else 8,000 records with half held out."""
         if records.held <= 2 * ROWS:
             return cls(records, None, after, logs)
         drawn = np.random.default_rng(seed).permutation(records.held)
         return cls(records.take(drawn[:ROWS]), records.take(drawn[ROWS : 2 * ROWS]), after, logs)
 
     def best_of(self, starts: Sequence[M]) -> M:
-        """Start that makes its training records most likely after passes over them."""
+        """Return the start that makes the training records most likely after passes over them."""
         tried = [self.after(one, self.train, _PASSES) for one in starts]
         kept = sorted(tried, key=self.likelihood, reverse=True)[:_KEPT]
         return max((self.settled(one) for one in kept), key=self.likelihood)
@@ -76,9 +76,9 @@ class Pilot(Generic[M]):
     def chosen(self, model: M, other: M, settle: bool = False) -> M:
         """Return the other start if it makes records more likely than the model; else the model.
 
-        Both are compared after passes. The gain on held-out records must exceed noise. If the pilot
-        has all records, the training records decide; with `settle` the model is then the one after
-        passes over them.
+        Both are compared after passes over the training records. The gain of the other start on
+        held-out records must exceed noise. If the pilot has all records, the training records
+        decide. If `settle` is then true, the returned model is the one after these passes.
         """
         near = self.settled(model)
         if self.held_out is None:
@@ -88,7 +88,7 @@ class Pilot(Generic[M]):
         return other if gains(more) else model
 
     def settled(self, model: M) -> M:
-        """Model after passes until ten of them add little."""
+        """Make passes until ten more of them gain little."""
         before = -math.inf
         for _ in range(_MOST // _PASSES):
             model = self.after(model, self.train, _PASSES)
@@ -99,7 +99,7 @@ class Pilot(Generic[M]):
         return model
 
     def likelihood(self, model: M) -> float:
-        """Mean log-likelihood of the records that starts are fitted to."""
+        """Return the mean log-likelihood of the records to which starts are fitted."""
         return float(self.logs(model, self.train).mean())
 
 

@@ -1,7 +1,7 @@
 """States: topics, hidden states or clusters of any model, in a form that can be matched.
 
-Each feature that only some models have is a Protocol and a table with a line for each model, as
-`PASSES` for passes.
+A feature that only some models have is a Protocol. A table has a line for each of these models,
+like the table `PASSES` for passes.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ MATCHED: Mapping[str, Callable[[Any], States | Clusters]] = MappingProxyType(
 
 
 def states_of(model: Any) -> States | Clusters | None:
-    """Topics, hidden states or clusters of a model; None if it has nothing to match.
+    """Return the topics, hidden states or clusters of a model; None if it has nothing to match.
 
     Examples
     --------
@@ -116,5 +116,5 @@ def states_of(model: Any) -> States | Clusters | None:
 
 
 def compares_states(model: type[Any]) -> bool:
-    """Whether halves can compare numbers of states of a model other than topics."""
+    """Whether held-out halves can compare numbers of states; topics have a search of their own."""
     return bool(model.holds_out) and not model.finds_topics

@@ -36,11 +36,11 @@ class Part:
 
     name : name in stores, if it differs from the field
     states : axes of an array with one entry for each state
-    required : refuse a stored model without it, though the field has a default
-    together : group of parts; a store has all parts of a group or none
-    arrays : names of the arrays of a field that is a dataclass of arrays
-    prefix : prefix of the array names of a field that is a mapping of arrays
-    own : the class of the model stores the field itself
+    required : whether to refuse a stored model without this part, although the field has a default
+    together : name of a group of parts; a store has all parts of a group or none
+    arrays : names of the arrays, if the field is a dataclass of arrays
+    prefix : prefix of the names of the arrays, if the field is a mapping of arrays
+    own : whether the class of the model saves the field itself
     """
 
     name: str = ""
@@ -56,7 +56,7 @@ _PLAIN = Part()
 
 
 def stored_as(**how: Any) -> Mapping[str, Part]:
-    """Metadata for a field, with the values of a `Part`."""
+    """Return the metadata of a field: a `Part` with these values."""
     return {"part": Part(**how)}
 
 
@@ -64,8 +64,8 @@ def stored_as(**how: Any) -> Mapping[str, Part]:
 class StoredModel:
     """Base of all models: the data of the fit, and how a store saves the fields.
 
-    A store saves fields annotated as arrays as arrays, and other fields as attributes. Fields with
-    the value None are left out. Arrays of a model are read-only.
+    A store saves a field as an array if it is annotated as an array, and as an attribute otherwise.
+    Fields with the value None are left out. Arrays of a model are read-only.
 
     Parameters
     ----------
@@ -105,13 +105,13 @@ class StoredModel:
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
             if isinstance(value, np.ndarray) and value.flags.writeable:
-                # a view, so that the caller's array stays writeable
+                # only a view becomes read-only, so that the caller's array stays writeable
                 view = value.view()
                 view.setflags(write=False)
                 object.__setattr__(self, name, view)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # pickles of earlier versions can have the field names of stores, and lack new fields
+        # pickles of earlier versions can name fields as stores do, and lack new fields
         named = {how.name: one.name for one, how in _parts_of(type(self)) if how.name}
         held = {named.get(name, name): value for name, value in state.items()}
         new = {one.name: one.default_factory for one in fields(self) if one.name not in held}
@@ -142,14 +142,14 @@ class StoredModel:
 
     @property
     def shown_columns(self) -> Columns:
-        """Columns of the table in notebooks: known `shown_values`, with a row for each state."""
+        """Columns of the table that notebooks show: a row for each state, known `shown_values`."""
         known = {name: values for name, values in self.shown_values.items() if is_known(values)}
         places = np.arange(cast("Any", self).n_topics)
         return Columns.of(**{one_of(self.numbered): places, **known})
 
     @property
     def shown_values(self) -> dict[str, NDArray[np.float64]]:
-        """Values of the states that its table in notebooks has, by name; unknown ones are NaN."""
+        """Values of the states for the table that notebooks show, by name; NaN if unknown."""
         found: dict[str, NDArray[np.float64]] = cast("Any", self).described().columns
         return found
 
@@ -158,18 +158,18 @@ class StoredModel:
 
     @property
     def vocabulary(self) -> str:
-        """Fingerprint of its vocabulary; empty if the foundation of the store has the words."""
+        """Fingerprint of the vocabulary; empty if the foundation of the store has the words."""
         return ""
 
     @classmethod
     def trial(cls, rows: Any, options: Any) -> Trial | None:
-        """Score a number of states by halves; None if a half is empty. Raises as `fit`."""
+        """Score a number of states by halves; None if a half is empty. Raises as `fit` does."""
         found = getattr(cast("Any", cls).fit(rows, options), "held_out", None)
         return None if found is None else Trial(found)
 
     @property
     def scored(self) -> NDArray[np.float64] | None:
-        """(n, k) distributions over words that have a coherence, or None."""
+        """(n, k) distributions over words whose coherence can be computed; else None."""
         return None
 
     @property
@@ -184,11 +184,11 @@ class StoredModel:
 
     @property
     def moments(self) -> tuple[int, float] | None:
-        """Topics and alpha0 of the fitted document moments; None for models of other data."""
+        """Number of topics and alpha0 of a fit to moments of documents; None for other models."""
         return None
 
     def summary(self) -> dict[str, Any]:
-        """Values that describe the fit in logs, by name."""
+        """Return values that describe the fit in logs, by name."""
         held_out = getattr(self, "held_out", None)
         return {
             "model": self.name,
@@ -216,11 +216,11 @@ class StoredModel:
         return Columns(found)
 
     def to_table(self) -> Table:
-        """An Arrow table with a row for each state: its weight, error bar, coherence or mean."""
+        """Return an Arrow table with a row for each state: weight, error bar, coherence or mean."""
         return self.per_state.to_table()
 
     def to_frame(self) -> DataFrame:
-        """The table of `to_table` as a pandas frame.
+        """Return the table of `to_table` as a pandas frame.
 
         Its index is called `topic`, `state` or the like.
 
@@ -234,7 +234,7 @@ class StoredModel:
         return self.per_state.to_frame(one_of(self.numbered))
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and JSON attributes from which `from_parts` restores the model."""
+        """Return the arrays and JSON attributes from which `from_parts` restores the model."""
         arrays: dict[str, NDArray[Any]] = {}
         attributes: dict[str, Any] = {}
         for one, how in _parts_of(type(self)):
@@ -263,7 +263,7 @@ class StoredModel:
 
     @classmethod
     def fields_given(cls, arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
-        """Fields of the model from its parts, by name; raises as `from_parts`."""
+        """Return the fields of the model by name, from its parts; raises as `from_parts` does."""
         left, hints = {**arrays, **attributes}, get_type_hints(cls)
         found: dict[str, Any] = {}
         missing: list[str] = []
@@ -292,7 +292,7 @@ class StoredModel:
         return found
 
     def reordered(self, order: NDArray[np.int64]) -> Self:
-        """Model with state `order[j]` as state j.
+        """Return the model with its states in another order: state j is the old `order[j]`.
 
         Raises
         ------
@@ -333,7 +333,7 @@ def _number_of(model: Any, records: str) -> str:
 
 
 def too_few_line(model: Any, records: str = "") -> str:
-    """Warning for a model of too few records; otherwise empty. The caller can name the records.
+    """Return a warning if a model has too few records, else "". The caller can name the records.
 
     Examples
     --------
@@ -354,7 +354,7 @@ better some thousands'
 
 
 def is_known(array: NDArray[np.float64] | None) -> bool:
-    """Whether an array holds a number."""
+    """Whether an array exists and holds any number that is not NaN."""
     return array is not None and not np.isnan(array).all()
 
 
@@ -370,7 +370,7 @@ def _reordered(array: NDArray[Any], order: NDArray[np.int64], how: Part) -> NDAr
 
 
 def _parts_of(model: type[StoredModel]) -> list[tuple[Field[Any], Part]]:
-    """Fields that the base saves, with their parts."""
+    """Return the fields that the base class saves, each with its part."""
     found = [(one, one.metadata.get("part", _PLAIN)) for one in _own_first(model)]
     return [(one, how) for one, how in found if not how.own]
 
@@ -423,7 +423,7 @@ def _of_type(hint: Any, values: list[Any]) -> Any:
     if kind is Mapping:
         return {str(key): float(number) for key, number in value.items()}
     if kind is float:
-        # an int stays an int, as the hash of a stored model depends on it
+        # keep an int an int, because the hash of a stored model depends on it
         given = math.nan if value is None else value
         return given if isinstance(given, int | float) else float(given)
     if kind is bool:

@@ -51,10 +51,10 @@ def sweep(
     last: Callable[..., TopicRows] | None = None,
     seen: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """Handles of the results of three sweeps: whitening, directions, rows of each block.
+    """Run the three sweeps; return handles of whitening, directions, and rows of each block.
 
-    The rows are the `topic_rows`, or the results of `last`; they are not moved. `seen` is the
-    handle of `seen_by`, if it is known.
+    The rows are the `topic_rows`, or the results of `last`; they stay where they were computed.
+    `seen` is the handle of `seen_by`, if it is known.
     """
     decomposition_called(method, seed)
     whitened = core_there(rows, whiten, whiten_rows, n_topics, form, seen=seen)
@@ -63,14 +63,14 @@ def sweep(
 
 
 def solved_by(rows: Rows, whitened: Any, n_topics: int, method: str, seed: int) -> Any:
-    """Handle of the directions of the topics under a whitening: the sweep over the slices."""
+    """Sweep over the slices; return the handle of the directions of topics under a whitening."""
     nbytes = tensor_sums_bytes(rows.basis.columns, n_topics)
     evidence = rows.summed("whitened slices", slice_evidence, whitened, method, nbytes=nbytes)
     return rows.once("rotation", solve, evidence, whitened, seed)
 
 
 def seen_by(rows: Rows) -> Any:
-    """Handle of the moments of core words, projected on the basis; the same for every alpha0."""
+    """Return the handle of moments of core words, projected on the basis, for any alpha0."""
     return core_there(rows, seen_through, seen_rows, Mixture())
 
 
@@ -81,15 +81,14 @@ def core_there(
     *given: Any,
     seen: Any = None,
 ) -> Any:
-    """Handle of `of_core(core, basis, *given)`, or of the same result by `of_rows`.
+    """Return a handle of `of_core(core, basis, *given)`, or of the same result by `of_rows`.
 
-    The first arguments of `of_rows` are core rows and document lengths in place of `core`.
-
-    The handle `seen`, if any, is the last argument of both functions.
+    `of_rows` gets core rows and document lengths in place of `core`. Both functions get the handle
+    `seen` as last argument, if it is not None.
     """
     basis, known = rows.basis, () if seen is None else (seen,)
     if isinstance(rows, InMemory) and rows.whole_core and len(rows.blocks) == 1:
-        # core rows are copies, as large as a third of all statistics
+        # do without `core_rows`, which are copies, as large as a third of all statistics
         return of_core(CoreMoments.of(rows.blocks[0]), basis, *given, *known)
     cores = rows.each("reading row blocks", core_rows)
     if rows.whole_core:
@@ -106,19 +105,19 @@ def whiten_rows(
     form: Form,
     seen: SeenMoments | None = None,
 ) -> Whitening:
-    """Whitening from the core rows of all blocks."""
+    """Compute the whitening from the core rows of all blocks."""
     return whiten(CoreMoments.joined(parts, lengths), basis, n_topics, form, seen)
 
 
 def seen_rows(
     parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, form: Form
 ) -> SeenMoments:
-    """Moments through the basis from the core rows of all blocks."""
+    """Compute the moments through the basis from the core rows of all blocks."""
     return seen_through(CoreMoments.joined(parts, lengths), basis, form)
 
 
 def core_by_rows(rows: Rows, cores: Sequence[Any]) -> CoreMomentsByRows:
-    """Core moments in strips of the `core_rows`, which are not moved; only products are copied."""
+    """Make core moments from strips of the `core_rows`, and copy only products to this process."""
     core, number = rows.basis.core, len(cores)
     cut = strips(range(number), 8 * core**2)
     given = [[cores[index] for index in strip] for strip in cut]
@@ -177,7 +176,7 @@ Evidence = TensorEvidence | GapEvidence
 
 
 def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) -> Evidence:
-    """Evidence about the topics from the slices of a block; it adds up over blocks."""
+    """Return the evidence about topics in the slices of a block; it can be summed over blocks."""
     if decomposition_called(method).needs_slices:
         slices = whitened_slices(statistics, whitening)
         return GapEvidence.of(method, whitening.n_topics, slices)
@@ -185,7 +184,7 @@ def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) ->
 
 
 def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
-    """Directions of the topics from the evidence of all rows.
+    """Find the directions of the topics, given the evidence of all rows.
 
     Raises NotIdentifiable if the method cannot separate the topics.
     """
@@ -201,11 +200,10 @@ def topic_rows(
     directions: Directions,
     words: int | None = None,
 ) -> TopicRows:
-    """(r, k) rows of the topic matrix for a block, and (r,) moment counts of its words.
+    """Return (r, k) rows of the topic matrix for a block, and (r,) moment counts of its words.
 
-    No row depends on another row.
-
-    With `words`, only the rows of the first `words` words.
+    No row depends on another row. If `words` is given, return only the rows of the first `words`
+    words.
     """
     number = None if words is None else statistics.block.size(words)
     if directions.values is None:
@@ -223,10 +221,11 @@ def both_rows(statistics: Statistics, whitening: Whitening, directions: Directio
 
 
 def mean_columns(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, k) means of the two estimates of each topic in `both_rows`, each scaled to sum 1.
+    """Return the (n, k) means of the two estimates of each topic in `both_rows`.
 
-    The second moment gives topics up to a factor, with other errors than the third. Measured on
-    planted topics, the error of the mean is 2 to 12% smaller than that of the third moment alone.
+    Each estimate is first scaled to sum 1, because the second moment gives topics up to a factor.
+    Its errors differ from those of the third moment. Measured on planted topics, the error of the
+    mean is 2 to 12% smaller than that of the third moment alone.
 
     Examples
     --------
@@ -244,10 +243,10 @@ def fitted_on(
     basis: Basis,
     method: str,
 ) -> dict[str, Any]:
-    """Arguments of a fitted model that describe its statistics; no coherence yet.
+    """Return the arguments of a fitted model that describe its statistics; no coherence yet.
 
-    The share of a word that was added later is of the tokens since then; shares are scaled to sum
-    1.
+    The share of a word that was added to the vocabulary later is its share of the tokens since
+    then. All shares are scaled to sum 1.
     """
     word_counts = interleaved([counts for _, counts in parts]).astype(np.float64)
     C1, _, _ = lengths.constants(np.arange(basis.n_words))

@@ -73,11 +73,11 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
-_SMOOTHING = 1e-3  # share of M1 mixed into topics that read documents, by default
-# Only the rows of the words of a batch are read if the batch has few entries: fewer than the number
-# of words of the model divided by this.
+_SMOOTHING = 1e-3  # by default, this share of M1 is mixed into topics that read documents
+# Only the rows of a batch's words are used if the batch has few entries: fewer than the number of
+# words of the model divided by this.
 _FEW = 4
-# columns of frames whose names are those of `Topics`, first to last
+# Fields that frames have as first columns, in this order, with the names that `Topics` gives them.
 _COLUMNS = MappingProxyType(
     {"weights": "share", "topic_bars": "bar", "npmi": "npmi", "umass": "umass"}
 )
@@ -102,7 +102,7 @@ class TopicModel(StoredModel):
     raw_topics : (n, k) float64
         Estimated topics before the projection on the simplex.
     word_probabilities : (n,) float64
-        M1.
+        M1, the probability of each word in all documents.
     spectrum, exact_spectrum : (k,) float64
         Eigenvalues of the second moment through the basis, and exact ones, decreasing.
     umass, npmi : (k,) float64
@@ -116,15 +116,16 @@ class TopicModel(StoredModel):
         Number of refinement rounds by the word pairs.
     pair_weights : (k, k) float64
         `Omega = E[theta theta']`, topic co-occurrence matrix: share of the word pairs of a document
-        with these two topics. Rows sum to the weights, or to those from before alpha was learned.
-        Without refinement it is that of the Dirichlet distribution.
+        that have these two topics. Rows sum to the weights, or to those before passes learned
+        alpha. Without refinement, it is the matrix of the Dirichlet distribution.
     polishing : Polishing, optional
         Record of the passes over documents after the fit.
     topic_bars, word_bars : (k,) and (n, k) float64, optional
         Expected L1 error of each topic, and standard error of each probability, if the statistics
-        have halves of the documents; of a polished model those from before its passes.
+        have halves of the documents. A polished model has the bars from before its passes.
     held_out : HeldOut, optional
-        Log-likelihood of the pairs of each half under topics of the other; stored like the bars.
+        Log-likelihood of the pairs of each half under topics of the other half, known if the bars
+        are.
     second_start : SecondStart, optional
         Result of a second start, if topics were near-duplicates.
     alpha0_search : Alpha0Search, optional
@@ -158,7 +159,7 @@ class TopicModel(StoredModel):
 
     topics: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
     weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
-    # name in stores of all versions
+    # stores of all versions call this field "alpha0"
     alpha_sum: float = field(metadata=stored_as(name="alpha0"))
     raw_topics: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
     word_probabilities: NDArray[np.float64]
@@ -167,7 +168,7 @@ class TopicModel(StoredModel):
     umass: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     npmi: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     _: KW_ONLY
-    # name in stores of all versions
+    # stores of all versions call this field "rotation"
     method: str = field(metadata=stored_as(name="rotation"))
     vocabulary: str = ""
     basis: str = ""
@@ -201,7 +202,7 @@ class TopicModel(StoredModel):
     def from_topics(
         cls, topics: NDArray[np.float64], weights: NDArray[np.float64], alpha0: float = 0.0
     ) -> TopicModel:
-        """Model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
+        """Make a model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
         unknown = (np.full(weights.size, np.nan),) * 4
         return cls(
             topics.copy(),
@@ -223,7 +224,7 @@ class TopicModel(StoredModel):
         rows : Rows
             Rows of statistics of documents.
         options : TopicOptions
-            Same as the arguments of `fit_by`, with the same errors.
+            Same as the arguments of `fit_by`; the fit raises the same errors.
         """
         if options.alpha == "auto":
             require_halves(rows)
@@ -245,13 +246,13 @@ class TopicModel(StoredModel):
         return cls._brought(rows, made)
 
     def _completing(self, lengths: RowLengths[Lengths]) -> Self:
-        """Model with the `completing_alpha` of documents of these lengths."""
+        """Return the model with the `completing_alpha` for documents of these lengths."""
         topics = self.smoothed(_SMOOTHING)
         alpha = completing_alpha(topics, self.weights, self.alpha_sum, lengths.whole)
         return self.with_alpha_sum(alpha)
 
     def with_alpha_sum(self, alpha_sum: float) -> Self:
-        """Model that reads documents with another sum of alpha; its `alpha0` stays."""
+        """Return a model that reads documents with this sum of alpha, and has the same `alpha0`."""
         given = self.alpha0 if self.alpha0_search is None else None
         return replace(self, alpha_sum=alpha_sum, given_alpha0=given)
 
@@ -270,8 +271,8 @@ class TopicModel(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
-        """Bytes of the (n, k) float64 arrays that the last step of a fit holds at most."""
-        # with refinement, arrays of a second start are held besides those of the first
+        """Return the largest bytes of the (n, k) float64 arrays that a fit's last step holds."""
+        # with refinement, the step holds arrays of a second start besides those of the first
         mean = options.rows == "mean"
         copies = 11 + mean if options.refine else 9 if mean else 6
         return 8 * copies * int(foundation.rows * options.topics)
@@ -296,14 +297,14 @@ class TopicModel(StoredModel):
         last: Callable[..., TopicRows],
         seen: Any = None,
     ) -> Any:
-        """Handle of the fitted model."""
+        """Fit the model; return its handle."""
         swept = sweep(rows, options.topics, form, options.method, options.seed, last, seen)
         method = decomposition_called(options.method).name
         return rows.once("finishing", cls.finished, *swept, rows.lengths, rows.basis, method)
 
     @classmethod
     def _brought(cls, rows: Rows, made: Any) -> Self:
-        # only the model itself is copied here, once
+        # copy only the model itself to this process, and only once
         model: Self = rows.value(made)
         return model
 
@@ -317,7 +318,7 @@ class TopicModel(StoredModel):
         basis: Basis,
         method: str,
     ) -> Self:
-        """Model from the topic rows of all blocks, in order: the last step of a fit."""
+        """Make the model from the topic rows of all blocks, in order: the last step of a fit."""
         rows = interleaved([rows for rows, _ in parts])
         if rows.shape[1] > whitening.n_topics:
             rows = mean_columns(rows)
@@ -333,16 +334,16 @@ class TopicModel(StoredModel):
     def top_words(
         self, number: int = 10, by: Literal["relevance", "probability", "lift"] = "relevance"
     ) -> NDArray[np.int64]:
-        """Most descriptive words of each topic, best first.
+        """Return the most descriptive words of each topic, best first.
 
         Parameters
         ----------
         number : int
             Number of words.
         by : {"relevance", "probability", "lift"}
-            "probability" is the probability of a word in the topic, "lift" its ratio to the
-            probability in all documents; "relevance" weights their logarithms by 0.6 and 0.4
-            (Sievert and Shirley 2014).
+            "probability" is the probability of a word in the topic, "lift" the ratio of this to the
+            probability in all documents. "relevance" adds the logarithms of both, with weights 0.6
+            and 0.4 (Sievert and Shirley 2014).
 
         Returns
         -------
@@ -363,7 +364,7 @@ class TopicModel(StoredModel):
         return telling_words(self.topics, self.word_probabilities, number, by)
 
     def likelier(self, pairs: Rows, rounds: int) -> Self:
-        """Model after more rounds of refinement, topics by decreasing weight.
+        """Return the model after more rounds of refinement, with topics by decreasing weight.
 
         Parameters
         ----------
@@ -375,7 +376,7 @@ class TopicModel(StoredModel):
         return self._brought(pairs, likelier_there(pairs.shared(self), pairs, rounds))
 
     def trusted(self, halves: HalfRows) -> Self:
-        """Model with error bars and held-out likelihood from halves of its statistics."""
+        """Add error bars and held-out likelihood, from halves of the statistics of the model."""
         return self._brought(halves.rows, trusted_there(halves.rows.shared(self), halves))
 
     @property
@@ -407,7 +408,7 @@ class TopicModel(StoredModel):
 
     @property
     def implied_alpha0(self) -> float | None:
-        """alpha0 implied by the pairs; None if they do not determine it, as in the first rounds."""
+        """alpha0 that the word pairs imply; None if they do not show it, as after few rounds."""
         return implied_alpha0(self.pair_weights) if self.refined >= TELLING_ROUNDS else None
 
     @property
@@ -434,35 +435,37 @@ class TopicModel(StoredModel):
 
     @property
     def moments(self) -> tuple[int, float]:
-        """Topics, and alpha0."""
+        """Number of topics, and alpha0."""
         return self.n_topics, self.alpha0
 
     def summary(self) -> dict[str, Any]:
-        """Topics, decomposition, coherence, captured spectrum."""
+        """Return topics, decomposition, coherence and captured spectrum, by name."""
         told: dict[str, Any] = {"topics": self.n_topics, "alpha0": self.alpha0}
         told |= {"alpha_sum": self.alpha_sum, "method": self.method}
         return {**told, **self.mean_coherences, "captured": self.captured}
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes from which `from_parts` restores the model."""
+        """Return the arrays and attributes from which `from_parts` restores the model."""
         arrays, attributes = super().parts()
         if self.refined:
             return arrays, attributes
-        # pair weights of the Dirichlet distribution are recomputed from the weights
+        # leave out pair weights of the Dirichlet distribution, which the weights determine
         left = {"refined", "pair_weights"}
         kept = {name: array for name, array in arrays.items() if name not in left}
         return kept, {name: value for name, value in attributes.items() if name not in left}
 
     def arrays(self) -> Arrays:
-        """The arrays of `parts`."""
+        """Return the arrays of `parts`."""
         return self.parts()[0]
 
     def attributes(self) -> Attributes:
-        """The attributes of `parts`."""
+        """Return the attributes of `parts`."""
         return self.parts()[1]
 
     def to_frame(self, names: Sequence[str] | None = None, number: int = 10) -> DataFrame:
-        """A pandas frame with a row for each topic, as `to_table`; its index is called `topic`.
+        """Return a pandas frame with a row for each topic, as `to_table` does.
+
+        Its index is called `topic`.
 
         Parameters
         ----------
@@ -470,12 +473,12 @@ class TopicModel(StoredModel):
             Words of the vocabulary, such as `vocabulary.terms` of `from_gensim`. The frame then
             has a column `words`.
         number : int
-            Words of each topic.
+            Number of words of each topic.
 
         Raises
         ------
         InvalidInput
-            The number of names differs from the words of the model, or `number` is below 1.
+            The numbers of names and of words of the model differ, or `number` is below 1.
         ModuleNotFoundError
             pandas is not installed; the message has the command that installs it.
 
@@ -489,9 +492,9 @@ class TopicModel(StoredModel):
         return self._with_words(names, number).to_frame("topic")
 
     def to_table(self, names: Sequence[str] | None = None, number: int = 10) -> Table:
-        """An Arrow table with a row for each topic: share, error bar, coherences and words.
+        """Return an Arrow table with a row for each topic: share, error bar, coherences and words.
 
-        Parameters and errors as of `to_frame`.
+        Parameters and errors are those of `to_frame`.
         """
         return self._with_words(names, number).to_table()
 
@@ -502,8 +505,8 @@ class TopicModel(StoredModel):
             return Columns(ordered)
         if len(names) != self.n_words:
             raise InvalidInput(
-                f"{of_number(len(names), 'name')} of {of_number(self.n_words, 'word')}; give a "
-                "name for each word of the model"
+                f"{of_number(len(names), 'name')} given for {of_number(self.n_words, 'word')}; "
+                "give a name for each word of the model"
             )
         told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
         return Columns({**ordered, "words": Column.of_values(told)})
@@ -515,7 +518,7 @@ class TopicModel(StoredModel):
         return {"share": self.weights, **scores, **super().shown_values}
 
     def described(self) -> Description:
-        """Shares and error bars of the topics; refinement, held-out score and polishing."""
+        """Describe the topics: shares, error bars, refinement, held-out score and polishing."""
         names = ("n_topics", "alpha0", "alpha_sum", "method", "captured")
         facts = {name: getattr(self, name) for name in names}
         facts["alpha"] = self.alpha.tolist()
@@ -530,8 +533,8 @@ class TopicModel(StoredModel):
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0
             sentence += f"; refined in {of_number(self.refined, 'round')} by word pairs"
-            # a few rounds hardly change Omega, so the implied alpha0 would contradict the one that
-            # a search found
+            # Do not show the implied alpha0 beside one that a search found. A few rounds hardly
+            # change Omega, so the two numbers would contradict each other.
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
         columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}
@@ -560,17 +563,19 @@ class TopicModel(StoredModel):
         npmi: NDArray[np.float64],
         **others: NDArray[np.float64],
     ) -> Self:
-        """Model with these (k,) coherences of its topics; `others` are stored by their keys."""
+        """Return the model with these (k,) coherences; `others` are stored by their keys."""
         known = {key: values.copy() for key, values in others.items()}
         return replace(self, umass=umass.copy(), npmi=npmi.copy(), coherences=known)
 
     def without_coherence(self) -> Self:
-        """Model without coherences."""
+        """Return the model without coherences."""
         nothing = np.full(self.n_topics, np.nan)
         return self.with_coherence(nothing, nothing)
 
     def assign(self, batch: CountBatch, smoothing: float = _SMOOTHING) -> NDArray[np.int64]:
-        """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).
+        """Return the most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i`.
+
+        See Ruffini et al. (2018), Remark 1.
 
         Parameters
         ----------
@@ -599,24 +604,25 @@ class TopicModel(StoredModel):
         iterations: int = 100,
         smoothing: float = _SMOOTHING,
     ) -> NDArray[np.float64]:
-        """Topic proportions of each document.
+        """Infer the topic proportions of each document.
 
-        For `alpha0 = 0` this is the posterior probability of each topic. For LDA "fixed-point"
-        iterates `theta_j <- (alpha_j + sum_i x_i theta_j m_ij / (theta . m_i)) / (alpha0 + c)`,
-        which is expectation maximisation of a concave function, so the limit does not depend on the
-        start; "gibbs" averages the collapsed Gibbs sampler of Remark 4 over the second half of its
-        iterations.
+        If `alpha_sum` is 0, these are the posterior probabilities of the topics. For LDA,
+        "fixed-point" iterates
+        `theta_j <- (alpha_j + sum_i x_i theta_j m_ij / (theta . m_i)) / (alpha_sum + c)`. This is
+        expectation maximisation of a concave function, so the limit does not depend on the start.
+        "gibbs" averages the collapsed Gibbs sampler of Ruffini et al. (2018), Remark 4, over the
+        second half of its iterations.
 
         Parameters
         ----------
         batch : CountBatch
             (documents, n) counts on the model's vocabulary.
         method : {"fixed-point", "gibbs"}
-            For LDA.
+            How to infer proportions under LDA.
         seed : int, optional
-            Needed by "gibbs".
+            Seed, which "gibbs" needs.
         iterations : int
-            Most iterations of the fixed point; exact number for the sampler.
+            Largest number of iterations of the fixed point; exact number for the sampler.
         smoothing : float
             Share of M1 mixed into each topic.
 
@@ -642,7 +648,7 @@ class TopicModel(StoredModel):
     def read(
         self, batch: CountBatch, method: Any = "fixed-point", seed: int | None = None
     ) -> Columns:
-        """Known words, topic and proportions of each document; as `transform`."""
+        """Return known words, topic and proportions of each document; see `transform`."""
         return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
@@ -667,7 +673,10 @@ class TopicModel(StoredModel):
     def smoothed(
         self, smoothing: float, words: NDArray[np.int32] | slice = slice(None)
     ) -> NDArray[np.float64]:
-        """(n, k) topics mixed with a share of M1, all positive; or only the rows of some words."""
+        """Mix a share of M1 into the (n, k) topics, so that all entries are positive.
+
+        Return only the rows of `words`.
+        """
         if not 0 < smoothing < 1:
             raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
         # a word that never occurred has M1 = 0: the floor makes its logarithm finite
@@ -677,9 +686,9 @@ class TopicModel(StoredModel):
     def _as_read(
         self, batch: CountBatch, smoothing: float
     ) -> tuple[CountBatch, NDArray[np.float64]]:
-        """Documents and the smoothed topics; with few distinct words, only the rows of these words.
+        """Return documents and smoothed topics; if words are few, only the rows of these words.
 
-        Results have the same bits, as a document only uses the rows of its words.
+        Both give results with the same bits, because a document only uses the rows of its words.
         """
         self.require_words(batch)
         if _FEW * batch.words.size >= self.n_words:

@@ -21,14 +21,14 @@ M = TypeVar("M")
 BY_SPECTRUM = 0
 """Value of an option: as many factors as the spectrum separates."""
 
-_LEAST_SHARE = 0.05  # share of the variance of a coordinate that is added to it
-_LEAST_NOISE = 1e-9  # least addition to each coordinate, as a share of the mean variance
+_LEAST_SHARE = 0.05  # held-out scores enlarge the variance of each coordinate by this share
+_LEAST_NOISE = 1e-9  # they add at least this share of the mean variance of all coordinates
 _ROWS = 4096  # rows read at a time
-_COPIES = 8  # copies of a third or fourth moment, and of covariances, that a fit holds
+_COPIES = 8  # number of copies of a third or fourth moment, and of covariances, that a fit holds
 
 
 def tensor_bytes(foundation: VectorsFoundation) -> int:
-    """Most bytes of the tensors of moments that a fit holds."""
+    """Return the largest number of bytes of the tensors of moments that a fit holds."""
     tensor = foundation.columns ** (4 if foundation.fourth else 3)
     covariances = foundation.dimension**2 * (2 if foundation.squares else 1)
     return 8 * _COPIES * (tensor + covariances)
@@ -56,7 +56,7 @@ def _itself(statistics: VectorStatistics) -> VectorStatistics:
 def fits_of_halves(
     whole: VectorStatistics, fit: Callable[[VectorMoments], M]
 ) -> tuple[M, M] | None:
-    """`fit` of the even and of the odd rows; None without halves, or if one has no fit."""
+    """Fit the even and the odd rows by `fit`; None without halves, or if a half has no fit."""
     if not whole.foundation.halves:
         return None
     try:
@@ -66,11 +66,11 @@ def fits_of_halves(
 
 
 def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
-    """Mean log density of the rows of each half under the signal and noise of the other.
+    """Return the mean log density of rows of each half under signal and noise of the other half.
 
-    The signal has r directions. The distributions are normal, as only moments of the rows are
-    known. Raises InvalidInput without halves, or if one has no rows, and NotIdentifiable for too
-    many directions.
+    The signal has r directions. The distributions are assumed to be normal, because only moments of
+    the rows are known. Raises InvalidInput without halves, or if a half has no rows. Raises
+    NotIdentifiable for too many directions.
     """
     if not whole.foundation.halves:
         raise InvalidInput(
@@ -89,7 +89,7 @@ def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
         raise NotIdentifiable(
             "all rows are equal, so there is nothing to fit; add rows that differ"
         )
-    # a coordinate that hardly varies in one half may vary in the other
+    # add some variance, because a coordinate that hardly varies in one half may vary in the other
     least = np.diag(np.maximum(_LEAST_SHARE * variances, _LEAST_NOISE * variances.mean()))
     laws = [(one.mean, signal_covariance(one, r, diagonal) + least) for one in halves]
     return HeldOut(normal_logarithm(halves[0], *laws[1]), normal_logarithm(halves[1], *laws[0]))

@@ -9,9 +9,9 @@ import numpy as np
 
 
 def held_bytes(value: object) -> int:
-    """Bytes of a dataclass and of all its fields: for its `__sizeof__`.
+    """Return the bytes of a dataclass and of all its fields; classes use it as `__sizeof__`.
 
-    Fields may be arrays, numbers, texts, dataclasses, and tuples and lists of such.
+    Fields may be arrays, numbers, texts, dataclasses, and tuples and lists of these.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def held_bytes(value: object) -> int:
 
 def _bytes(part: object) -> int:
     if isinstance(part, np.ndarray):
-        return part.nbytes  # a view counts with the bytes of its own data, as only these are sent
+        return part.nbytes  # of a view, count only its own data, because only these are sent
     if isinstance(part, list | tuple):
         return sys.getsizeof(part) + sum(map(_bytes, part))
     own = is_dataclass(part) and type(part).__sizeof__ is object.__sizeof__

@@ -15,11 +15,12 @@ def diagonalize_jointly(
 ) -> int:
     """Diagonalise symmetric matrices jointly by Jacobi rotations, as far as one rotation can.
 
-    `matrices` (m, k, k) become `rotation' M rotation`, `rotation` (k, k) is multiplied from the
-    right; returns the sweeps used. Each angle is the closed form of Cardoso and Souloumiac,
-    "Jacobi angles for simultaneous diagonalization", SIAM J. Matrix Anal. Appl. 17 (1996).
+    `matrices` (m, k, k) become `rotation' M rotation` in place, and `rotation` (k, k) is multiplied
+    from the right. Returns the number of sweeps. Each angle is the closed form of Cardoso and
+    Souloumiac, "Jacobi angles for simultaneous diagonalization", SIAM J. Matrix Anal. Appl. 17
+    (1996).
     """
-    # the same entries of all matrices are contiguous, so that inner loops read memory in order
+    # make the same entry of all matrices contiguous, so that inner loops read memory in order
     entries = np.ascontiguousarray(matrices.transpose(1, 2, 0))
     sweeps = _rotate(entries, rotation, tolerance, max_sweeps)
     matrices[...] = entries.transpose(2, 0, 1)
@@ -30,7 +31,7 @@ def diagonalize_jointly(
 def _rotate(
     entries: NDArray[np.float64], rotation: NDArray[np.float64], tolerance: float, max_sweeps: int
 ) -> int:
-    # unsigned indices spare Numba the check for negative ones
+    # use unsigned indices, for which Numba need not check whether they are negative
     k, number = np.uint64(rotation.shape[0]), np.uint64(entries.shape[2])
     sweeps = max_sweeps
     for sweep in range(max_sweeps):

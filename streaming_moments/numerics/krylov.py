@@ -1,4 +1,4 @@
-"""Leading eigenpairs of a large symmetric matrix, a block of products at a time."""
+"""Leading eigenpairs of a large symmetric matrix, from products with blocks of vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-_NEGLIGIBLE = 1e-10  # sizes below this share of the largest eigenvalue are rounding errors
+_NEGLIGIBLE = 1e-10  # directions smaller than this share of the largest eigenvalue are rounding
 
 
 def leading_eigenpairs(
@@ -17,19 +17,19 @@ def leading_eigenpairs(
     most_blocks: int,
     settled: int | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Largest eigenvalues and their vectors, from the Krylov space of a block of vectors.
+    """Find the largest eigenvalues and their vectors in the Krylov space of a block of vectors.
 
-    A product with a large matrix is limited by memory, so k vectors take about as long as one.
-    Hence block Lanczos with full orthogonalisation (Golub and Van Loan, Matrix Computations, 4th
-    ed., section 10.3.6).
+    The method is block Lanczos with full orthogonalisation (Golub and Van Loan, Matrix
+    Computations, 4th ed., section 10.3.6). It multiplies k vectors at a time. This takes about as
+    long as one vector, because most of the time goes to reading a large matrix from memory.
 
     Returns (k,) decreasing eigenvalues, and (n, k) orthonormal vectors.
 
     product : multiplies an (n, m) float64 array by the symmetric matrix
     start : (n, k) float64, orthonormal start vectors; better ones need fewer blocks
-    tolerance : stops when another block increases none of the `settled` eigenvalues by more than
-        this share
-    most_blocks : most products, including the first
+    tolerance : the search stops when another block increases none of the `settled` eigenvalues by
+        more than this share
+    most_blocks : largest number of products, including the first
     settled : number of leading eigenvalues that must converge; by default all k
 
     Examples
@@ -42,7 +42,7 @@ def leading_eigenpairs(
     """
     n, number = start.shape
     most = min(most_blocks, n // number)
-    # column-major, so that unused columns take no memory and nothing is copied
+    # use column-major order, so that unused columns take no memory and nothing is copied
     held = np.empty((n, most * number), order="F")
     space, block = held[:, :0], start
     projected = np.empty((0, 0))
@@ -58,7 +58,7 @@ def leading_eigenpairs(
         settling = (values - before)[:settled] <= tolerance * values[:settled]
         if blocks == most or np.all(settling):
             break
-        # keeps only new directions above rounding: others would not be orthogonal to the rest
+        # keep only new directions above rounding errors; others would not be orthogonal to the rest
         rest = images - space @ np.vstack([inner, own])
         left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
         left = left[:, sizes > _NEGLIGIBLE * values[0]]

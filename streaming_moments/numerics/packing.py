@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def packed_size(order: int) -> int:
-    """Number of entries in the upper triangle of an (order, order) matrix.
+    """Return the number of entries in the upper triangle of an (order, order) matrix.
 
     Examples
     --------
@@ -47,18 +47,19 @@ def unpack(packed: NDArray[np.float64], order: int) -> NDArray[np.float64]:
 
 
 def frobenius_weights(order: int) -> NDArray[np.float64]:
-    """(k (k + 1) / 2,): 1 on the diagonal, sqrt 2 off it.
+    """Return weights of the k (k + 1) / 2 packed entries: 1 on the diagonal, sqrt 2 off it.
 
-    Packed matrices times these weights have the inner products of the full matrices.
+    Packed matrices times these weights have the same inner products as the full matrices.
     """
     rows, columns = np.triu_indices(order)
     return np.where(rows == columns, 1.0, np.sqrt(2.0))
 
 
 def tensor_places(size: int, order: int) -> NDArray[np.intp]:
-    """(size, ..., size) index of each entry of a symmetric tensor among its packed entries.
+    """Return the index of each entry of a symmetric tensor among its packed entries.
 
-    The packed entries are those with `a <= b <= c ...`, in order of their indices.
+    The result is (size, ..., size). The packed entries are those with `a <= b <= c ...`, in order
+    of their indices.
 
     Examples
     --------

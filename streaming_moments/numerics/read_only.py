@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The array in C order, as a read-only view.
+    """Return the array in C order, as a read-only view.
 
-    A kernel is compiled for each combination of argument types, and writeable and read-only arrays
-    have different types.
+    A kernel is compiled for each combination of argument types. Writeable and read-only arrays have
+    different types, so kernels get only read-only inputs.
 
     Examples
     --------

@@ -12,11 +12,12 @@ from streaming_moments.printing.short_repr import shown
 def relevance(
     topics: NDArray[np.float64], word_probabilities: NDArray[np.float64], weight: float = 0.7
 ) -> NDArray[np.float64]:
-    """`lambda log p(w|t) + (1 - lambda) log p(w|t) / p(w)` (Sievert and Shirley 2014, eq. 1).
+    """Return the relevance of each word for each topic (Sievert and Shirley 2014, eq. 1).
 
-    Returns (n, k) float64, `-inf` for words that the topic or the corpus never uses. `topics` is
-    (n, k) columns on the simplex, `word_probabilities` (n,) M1. The weight is lambda in [0, 1]: 1
-    ranks by probability, 0 by lift.
+    It is `lambda log p(w|t) + (1 - lambda) log p(w|t) / p(w)`, as (n, k) float64, and `-inf` for
+    words that the topic or the corpus never uses. `topics` are (n, k) columns on the simplex, and
+    `word_probabilities` are (n,) M1. `weight` is lambda in [0, 1]: 1 ranks by probability, 0 by
+    lift.
 
     Examples
     --------
@@ -31,8 +32,8 @@ def relevance(
     return np.where(used, weight * logs + (1 - weight) * lift, -np.inf)
 
 
-# Values of lambda by name. With 0.6 words are as coherent as the most probable ones, and fewer
-# topics share them.
+# Values of lambda by name. With 0.6, the words chosen are as coherent as the most probable words,
+# and fewer topics share them.
 WEIGHTS = {"relevance": 0.6, "probability": 1.0, "lift": 0.0}
 
 
@@ -42,7 +43,9 @@ def telling_words(
     number: int,
     by: str = "relevance",
 ) -> NDArray[np.int64]:
-    """(k, number) most descriptive words of (n, k) topics; InvalidInput for an unknown ranking.
+    """Return the (k, number) most descriptive words of (n, k) topics.
+
+    Raises InvalidInput for an unknown ranking.
 
     Examples
     --------
@@ -62,7 +65,7 @@ def telling_words(
 
 
 def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
-    """(k, number) words with the highest (n, k) scores, best first, ties by word.
+    """Return the (k, number) words with the highest (n, k) scores, best first, ties by word.
 
     Examples
     --------
@@ -71,7 +74,7 @@ def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
     """
     if not 0 < number < len(scores):
         return np.asarray(np.argsort(-scores, axis=0, kind="stable")[:number].T, dtype=np.int64)
-    # few words need no full sort
+    # do not sort all words if few are needed
     least = np.partition(scores, len(scores) - number, axis=0)[len(scores) - number]
     found = np.empty((scores.shape[1], number), dtype=np.int64)
     for topic, column in enumerate(scores.T):

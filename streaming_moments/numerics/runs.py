@@ -1,4 +1,4 @@
-"""Sums of runs: adjacent entries of an array, such as a row of a sparse matrix."""
+"""Sums of runs. A run is a range of entries of an array, such as a row of a sparse matrix."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 
 def run_sums(starts: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.int64]:
-    """Sum of each run of whole numbers, `values[starts[i]:starts[i + 1]]`, as (runs,) int64.
+    """Sum each run of whole numbers, `values[starts[i]:starts[i + 1]]`, to (runs,) int64.
 
-    Runs are adjacent and can be empty.
+    Each run begins where the run before it ends. Runs can be empty.
 
     Examples
     --------
@@ -20,6 +20,6 @@ def run_sums(starts: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.int6
     """
     sums = np.zeros(starts.size - 1, dtype=np.int64)
     full = starts[:-1] < starts[1:]
-    # for an empty run reduceat returns the next entry; sums are in 64 bits
+    # sum in 64 bits, and leave out empty runs, for which reduceat would return the next entry
     sums[full] = np.add.reduceat(values, starts[:-1][full], dtype=np.int64) if full.any() else 0
     return sums

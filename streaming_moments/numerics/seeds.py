@@ -14,7 +14,7 @@ def require_seed(seed: int) -> None:
 
 
 def generator_of(seed: int) -> np.random.Generator:
-    """Random generator of a seed; raises InvalidInput for an invalid seed.
+    """Return the random generator of a seed; raise InvalidInput for an invalid seed.
 
     Examples
     --------

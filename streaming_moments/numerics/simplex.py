@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_AT_A_TIME = 1 << 16  # numbers in a group of columns
+_AT_A_TIME = 1 << 16  # number of entries in a group of columns that is processed at a time
 
 
 def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns on the simplex: `max(x - t, 0)`, divided by its sum.
+    """Map each column x to the simplex: `max(x - t, 0)`, divided by its sum.
 
-    If t made the sum equal to that of x, this would be the Euclidean projection: noise has either
-    sign, so the surplus of the positive entries over the sum of x is noise. But the truth has sum
-    1, so no sum below 1 is a surplus. If x has a smaller sum, t makes the sum 1, or is 0 if the
-    positive entries do not reach 1. The simplex and all points below it form a convex set that
-    contains the truth, so for a column with sum at most 1 `max(x - t, 0)` is never farther from the
-    truth than x.
+    t is chosen so that `max(x - t, 0)` has the same sum as x, which makes it a Euclidean
+    projection. Noise has either sign, so any surplus of the positive entries over the sum of x is
+    noise, which t removes. But the truth has sum 1, so nothing is removed below a sum of 1. If x
+    has a smaller sum, t makes the sum 1, or is 0 if the positive entries do not reach 1. The
+    simplex and all points below it form a convex set that contains the truth. So if the sum of x is
+    at most 1, `max(x - t, 0)` is never farther from the truth than x.
 
-    Clipping at 0 (t = 0) leaves the positive half of the noise: on planted LDA (67 to 2,000
-    documents per topic) its L1 error was 1.0 to 1.4 times as large. For t see Duchi,
+    Clipping at 0 (t = 0) would leave the positive half of the noise. On planted LDA (67 to 2,000
+    documents per topic), its L1 error was 1.0 to 1.4 times as large. t is computed as by Duchi,
     Shalev-Shwartz, Singer, Chandra 2008, figure 1.
 
     The (n, k) results are non-negative, with column sums 1. Exact distributions are unchanged. A
-    column without positive entries is noise only and gets the Euclidean projection: uniform if all
-    entries are equal.
+    column without positive entries is only noise. It gets the Euclidean projection, which is
+    uniform if all entries are equal.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     distributions = np.empty_like(columns)
     n, k = columns.shape
     ranks = np.arange(1, n + 1)
-    # few columns at a time, as the steps below make six copies of them
+    # process few columns at a time, because the steps below make six copies of them
     width = max(1, _AT_A_TIME // n)
     for start in range(0, k, width):
         some = np.ascontiguousarray(columns[:, start : start + width].T)
@@ -42,7 +42,7 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
         positive = np.maximum(falling, 0.0).sum(axis=1)
         totals = np.minimum(positive, np.maximum(some.sum(axis=1), 1.0))
         totals[positive <= 0] = 1.0
-        # values of t that leave the largest 1, 2, ... entries positive
+        # the values of t that leave only the largest entry positive, only the largest two, ...
         levels = (np.cumsum(falling, axis=1) - totals[:, None]) / ranks
         last = (falling > levels).sum(axis=1) - 1
         thresholds = levels[np.arange(len(some)), last]
@@ -53,8 +53,8 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def as_columns(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns divided by their sums; a zero column becomes uniform."""
-    # `sum` and `all` call these functions and take twice as long on small tables
+    """Divide columns by their sums; a column of zeros becomes uniform."""
+    # call ufuncs directly: `sum` and `all` call these, and take twice as long on small tables
     sums = np.add.reduce(table, axis=0)
     if np.minimum.reduce(sums, axis=None) > 0:
         return np.asarray(table / sums)

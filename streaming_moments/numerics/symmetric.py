@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 
 def three_orders(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum of an (n, n, n) tensor over the places of its first index.
+    """Sum an (n, n, n) tensor with its first index at the first, second and third place.
 
-    The tensor is symmetric in the other two, so the sum is symmetric in all.
+    The tensor is symmetric in the other two indices, so the sum is symmetric in all three.
     """
     return np.asarray(tensor + tensor.transpose(1, 0, 2) + tensor.transpose(1, 2, 0))

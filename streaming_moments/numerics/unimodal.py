@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 def highest_place(number: int, value: Callable[[int], float]) -> int:
-    """Index of the largest of `number` values that increase, then decrease, by a Fibonacci search.
+    """Find the largest of `number` values that increase, then decrease, by a Fibonacci search.
 
-    It is the first of equal maxima. Both of its neighbours are evaluated, and each value at most
-    once.
+    Returns the index of the largest value, the first one if several are equal. Both of its
+    neighbours are evaluated, and each value at most once.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """HTML table whose cells are escaped text.
+    """Return an HTML table whose cells are escaped text.
 
     Examples
     --------

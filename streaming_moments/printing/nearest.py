@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-# least similarity of a guess, that of eight letters with two swapped; below it most were wrong
+# A guess needs at least this similarity: that of two names of eight letters, with two letters
+# swapped. Most guesses of lower similarity were wrong.
 _ALIKE = 0.75
-_SHORTEST = 3  # fewest letters of a name that begins or ends a longer one
+_SHORTEST = 3  # a name needs this many letters to suggest a longer name that begins or ends with it
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most like another name; None if none is near.
 
     A longer name that begins or ends with the other is near. Dashes before options and slashes
-    around paths count for nothing.
+    around paths are ignored.
 
     Examples
     --------
@@ -31,7 +32,7 @@ def nearest(given: str, known: Iterable[str]) -> str | None:
 
 
 def guess(given: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Ask whether the nearest known name was meant; `otherwise` if none is near.
+    """Return a question whether the nearest known name was meant, or `otherwise` if none is near.
 
     Examples
     --------

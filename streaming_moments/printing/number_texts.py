@@ -1,10 +1,11 @@
-"""Numbers in pages and messages: short, and different ones never look alike."""
+"""Numbers in pages and messages: they are short, but different numbers never look alike."""
 
 from __future__ import annotations
 
 import math
 
-_DIGITS = (4, 6, 9, 17)  # significant digits to try below 1,000; the last shows a double exactly
+# Numbers of significant digits to try for numbers below 1,000. The last one shows a double exactly.
+_DIGITS = (4, 6, 9, 17)
 
 
 def short(value: float | None, digits: int = 4) -> str:
@@ -24,7 +25,7 @@ def short(value: float | None, digits: int = 4) -> str:
 
 
 def distinct(one: float, other: float) -> tuple[str, str]:
-    """Format two numbers with as many digits as it takes to see that they differ.
+    """Format two numbers with enough digits to see that they differ.
 
     Examples
     --------

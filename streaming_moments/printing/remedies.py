@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 Spell: TypeAlias = Callable[[str, str, str], str]
 
-ANY = "option"  # in place of a command, for an option that several commands have
+ANY = "option"  # replaces the name of the command if several commands have the option
 
 
 @runtime_checkable
@@ -101,7 +101,7 @@ def of_commands(command: str, option: str, value: str) -> str:
 
 
 _ALONE = "as documents of their own"
-# arguments of estimators, which have no store
+# Options, and what replaces them for estimators, which have no store.
 _IN_MEMORY = MappingProxyType(
     {
         "core": "vocabulary",
@@ -112,7 +112,7 @@ _IN_MEMORY = MappingProxyType(
         "halves": "halves=True",
     }
 )
-# arguments of statistics and their fits
+# Options, and what replaces them for statistics and their fits.
 _OF_ARGUMENTS = MappingProxyType(
     {
         "max_topics": "max_topics of Basis.from_pilot",

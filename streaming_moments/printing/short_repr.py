@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-LINE = 100  # most characters of a repr
-_FEW = 6  # most items that are printed
-_LONG = 60  # most characters of a text
+LINE = 100  # largest number of characters of a repr
+_FEW = 6  # collections with more items are printed as their number of items
+_LONG = 60  # texts with more characters are cut
 
 
 def short_repr(value: Any) -> str:
-    """Format the facts of a value in one line, or its fields that are neither defaults nor empty.
+    """Format a value in one line: its facts, or its fields that are neither defaults nor empty.
 
-    A class can name its facts: its property `shown_facts` has them as texts, the first ones first.
+    A class names its facts by a property `shown_facts`, whose texts are printed in their order.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def short_repr(value: Any) -> str:
 
 
 def in_a_line(name: str, parts: Iterable[str]) -> str:
-    """A call of a name with as many parts as fit into a line.
+    """Format a call of a name, with as many parts as fit into a line.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def in_a_line(name: str, parts: Iterable[str]) -> str:
 
 
 def _is_plain_equal(value: Any, default: Any) -> bool:
-    # as texts, since NaN is not equal to itself
+    # compare texts, because NaN is not equal to itself
     return isinstance(value, str | int | float | tuple) and repr(value) == repr(default)
 
 
@@ -73,7 +73,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """One value in a few words, as messages and `repr` print it.
+    """Format a value in a few words, as messages and `repr` print it.
 
     Examples
     --------

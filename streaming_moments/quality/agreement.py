@@ -9,11 +9,12 @@ from streaming_moments.errors import InvalidInput
 
 
 def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
-    """Agreement of two assignments of the same documents, independent of topic numbers.
+    """Return how well two assignments of the same documents agree, whatever the topic numbers.
 
-    With n_ij the number of documents in cluster i of one and j of the other, a_i and b_j its sums
-    and `E = sum_i C(a_i, 2) sum_j C(b_j, 2) / C(n, 2)`, it is `(sum_ij C(n_ij, 2) - E) / ((sum_i
-    C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)` (Hubert and Arabie 1985, eq. 5).
+    Let n_ij be the number of documents in cluster i of one assignment and cluster j of the other.
+    Let a_i and b_j be its sums over j and over i, and `E = sum_i C(a_i, 2) sum_j C(b_j, 2) /
+    C(n, 2)`. The index is `(sum_ij C(n_ij, 2) - E) / ((sum_i C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)`
+    (Hubert and Arabie 1985, eq. 5).
 
     Parameters
     ----------
@@ -47,11 +48,11 @@ def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     apart, other = _pairs(np.bincount(rows)), _pairs(np.bincount(columns))
     expected = apart * other / max(first.size * (first.size - 1) // 2, 1)
     largest = (apart + other) / 2
-    # The two numbers are equal if both partitions have one cluster, or if each document is alone in
-    # both. Such partitions are equal.
+    # `largest` equals `expected` if both partitions have one cluster, or if each document is alone
+    # in both. Such partitions are equal.
     return (together - expected) / (largest - expected) if largest != expected else 1.0
 
 
 def _pairs(sizes: NDArray[np.int64]) -> int:
-    """Number of pairs inside clusters of these sizes."""
+    """Return the number of pairs inside clusters of these sizes."""
     return sum(size * (size - 1) // 2 for size in sizes.tolist())

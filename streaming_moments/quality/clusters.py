@@ -1,4 +1,4 @@
-"""Clusters: match components of a new mixture to those of an earlier one; measure moves."""
+"""Clusters: match components of a mixture to those of an earlier one; measure their moves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.states import Clusters
 from streaming_moments.quality.matching import KeptTopic, MatchingRule, TopicMatching, paired
 
-_FLAT = 1e-12  # share of the largest coordinate of the means; shorter axes are rounding
+_FLAT = 1e-12  # axes shorter than this share of the largest coordinate of means are rounding errors
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ClusterMove:
 
     length : in the unit of the rows
     spreads : in standard deviations of the component along the move, averaged over both models
-    bars : in error bars of the mean, the larger of both models; NaN if none is known
+    bars : in error bars of the mean, by the larger bar of both models; NaN if no bar is known
     """
 
     length: float
@@ -34,7 +34,7 @@ class Plane:
     """Plane along the two directions in which the means of components vary most.
 
     centre : (d,) float64, mean of all rows
-    axes : (d, 2) float64, orthonormal, the widest first; zero if rows have only one number
+    axes : (d, 2) float64, orthonormal, the widest first; the second is zero if d is 1
     shares : (2,) float64, shares of the variance between the means
     """
 
@@ -43,15 +43,15 @@ class Plane:
     shares: NDArray[np.float64]
 
     def places(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(k, 2) coordinates of the means."""
+        """Return the (k, 2) coordinates of the means in the plane."""
         return np.asarray((means - self.centre) @ self.axes)
 
     def ellipses(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(k, 3) ellipses of one standard deviation in the plane.
+        """Return the (k, 3) ellipses of one standard deviation in the plane.
 
-        Half the longer axis, half the shorter one, and the angle of the longer one to the first
-        axis of the plane, in radians. Variances are (k, 1) or (k, d) float64, one for all
-        coordinates, or one for each.
+        An ellipse is given by half its longer axis, half its shorter axis, and the angle in radians
+        from the first axis of the plane to its longer axis. Variances are (k, 1) or (k, d) float64,
+        one for all coordinates, or one for each.
         """
         each = np.broadcast_to(variances, (len(variances), len(self.axes)))
         inside = np.einsum("da,kd,db->kab", self.axes, each, self.axes, optimize=True)
@@ -71,10 +71,14 @@ def compare_clusters(
 
     The distance of two components is the total variation between normal distributions with their
     means and the mean of their variances: `2 Phi(D / 2) - 1` for means D standard deviations apart,
-    exact for equal variances. Two components match in one of three cases: this distance is within
-    the rule; their means are no further apart than their error bar; or no further apart than half
-    of the distance from either to any other component of its model. The last one recognises a
-    component that moved far. Mixes are not considered.
+    exact for equal variances. Two components match in one of three cases:
+
+    - this distance is within the rule;
+    - their means are no further apart than their error bar;
+    - their means are no further apart than half of the distance from either to any other mean of
+      its own model. This recognises a component that moved far.
+
+    Mixes of components are not considered.
 
     Raises InvalidInput for means of different numbers of dimensions.
 
@@ -96,10 +100,10 @@ def compare_clusters(
 
 
 def furthest_move(before: Clusters, after: Clusters) -> float:
-    """Largest distance between matched means, in standard deviations of their component.
+    """Return the largest distance between matched means, in standard deviations of the component.
 
-    Matches like `compare_clusters`, but without a limit of distance. Raises InvalidInput for means
-    of different numbers of dimensions.
+    Components are matched as by `compare_clusters`, but without a limit of distance. Raises
+    InvalidInput for means of different numbers of dimensions.
 
     Examples
     --------
@@ -113,10 +117,10 @@ def furthest_move(before: Clusters, after: Clusters) -> float:
 
 
 def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterMove:
-    """Distance that a matched component moved.
+    """Return how far a matched component moved.
 
-    Uses the larger of the bars before and after: if only rows were added, the difference of the
-    estimates has no larger error than the earlier one.
+    The error bar is the larger of the bars before and after. If only rows were added, the
+    difference of the two estimates has no larger error than the earlier estimate.
     """
     step = after.means[pair.after] - before.means[pair.before]
     variances = (before.variances[pair.before] + after.variances[pair.after]) / 2
@@ -127,11 +131,11 @@ def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterM
 
 
 def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) -> Plane:
-    """Plane of the two leading principal directions of the weighted means.
+    """Return the plane of the two leading principal directions of the weighted means.
 
     If the means lie on a line or a point, coordinate axes replace the missing directions. The
-    largest entry of each axis is positive, so that the map does not flip from one night to the
-    next. Means are (k, d) float64, weights (k,) float64 with sum 1.
+    largest entry of each axis is positive, so that maps of successive models do not flip. Means are
+    (k, d) float64, weights (k,) float64 with sum 1.
 
     Examples
     --------
@@ -159,14 +163,14 @@ def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) ->
 
 
 def _lone(clusters: Clusters) -> NDArray[np.float64]:
-    """(k,) distance of each mean from the nearest other one; infinite for a single mean."""
+    """Return the (k,) distances of means to the nearest other mean; infinite for a single mean."""
     lengths = np.array([np.linalg.norm(clusters.means - mean, axis=1) for mean in clusters.means])
     np.fill_diagonal(lengths, np.inf)
     return np.asarray(lengths.min(axis=1))
 
 
 def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
-    """(k, m) distances of the means in standard deviations, with the mean variances of both."""
+    """Return (k, m) distances of means in standard deviations, from the mean of both variances."""
     if before.means.shape[1] != after.means.shape[1]:
         raise InvalidInput(
             f"clusters of {before.means.shape[1]} and of {after.means.shape[1]} dimensions cannot "
@@ -178,17 +182,17 @@ def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
 
 
 def _variations(apart: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Total variations between normal distributions, from distances in standard deviations."""
+    """Return total variations of normal distributions, from distances in standard deviations."""
     from scipy.special import erf
 
     return np.asarray(erf(apart / np.sqrt(8)))
 
 
 def _spreads(steps: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) lengths of (n, d) steps in standard deviations."""
+    """Return the (n,) lengths of (n, d) steps in standard deviations."""
     return np.asarray(np.sqrt((np.square(steps) / variances).sum(axis=1)))
 
 
 def _bars(clusters: Clusters) -> NDArray[np.float64]:
-    """(k,) error bars; a negative number, which is below any distance, if they are unknown."""
+    """Return (k,) error bars; if unknown, a negative number, which is below any distance."""
     return np.full(clusters.number, -1.0) if clusters.bars is None else clusters.bars

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import isfinite, sqrt
 from statistics import NormalDist
 
-BARS = 2.0  # standard errors; by chance a difference exceeds them once in 22 times
-# share of the pages without a trend on which a largest change is named by chance
+BARS = 2.0  # differences exceed noise above this many standard errors; by chance, one in 22 does
+# Of pages without a trend, this share names a largest change by chance.
 _BY_CHANCE = 0.05
 
 
@@ -29,7 +29,7 @@ def beyond_noise(step: float, bar: float | None, several: int = 1) -> bool:
 
 
 def largest_change(steps: Sequence[float], bars: Sequence[float | None]) -> int | None:
-    """Index of the largest difference beyond noise, or None.
+    """Return the index of the largest difference beyond noise, or None.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def largest_change(steps: Sequence[float], bars: Sequence[float | None]) -> int 
 
 
 def bar_of_difference(one: float | None, other: float | None) -> float | None:
-    """Standard error of a difference of independent values; None if one is unknown.
+    """Return the standard error of a difference of independent values; None if one is unknown.
 
     Examples
     --------

@@ -10,19 +10,19 @@ from streaming_moments.numerics.relevance import top_words
 
 
 def topic_diversity(topics: NDArray[np.float64], number: int = 25) -> float:
-    """Share of different words among the top words of all topics (Dieng, Ruiz, Blei 2020).
+    """Return the share of different words among the top words of topics (Dieng, Ruiz, Blei 2020).
 
     Parameters
     ----------
     topics : (n, k) float64
         Columns on the simplex.
     number : int
-        Top words of a topic, 1 to n.
+        Number of top words of a topic, 1 to n.
 
     Returns
     -------
     float
-        1 when no two topics share a top word, 1 / k when all have the same.
+        1 if no two topics share a top word, 1 / k if all have the same top words.
 
     Raises
     ------
@@ -35,6 +35,6 @@ def topic_diversity(topics: NDArray[np.float64], number: int = 25) -> float:
     0.75
     """
     if not 1 <= number <= topics.shape[0]:
-        raise InvalidInput(f"{number} top words are asked for; there are 1 to {topics.shape[0]}")
+        raise InvalidInput(f"{number} top words are asked for; give 1 to {topics.shape[0]}")
     top = top_words(topics, number)
     return len(set(top.ravel().tolist())) / top.size

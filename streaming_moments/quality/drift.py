@@ -44,13 +44,13 @@ class DriftBounds:
     Parameters
     ----------
     captured : float, optional
-        Smallest share of an eigenvalue.
+        Smallest share of an eigenvalue that the basis has to capture.
     outside_share : float, optional
         Largest share of tokens outside the vocabulary.
     effective_documents : float, optional
-        Smallest number.
+        Smallest effective number of documents.
     pair_distance : float, optional
-        Largest total variation.
+        Largest total variation between pair distributions.
     """
 
     captured: float | None = None
@@ -59,7 +59,7 @@ class DriftBounds:
     pair_distance: float | None = None
 
     def passed_by(self, drift: Drift) -> tuple[str, ...]:
-        """Describe the measures that exceed their bounds; an unknown value exceeds none.
+        """Describe the measures that are beyond their bounds; unknown values never are.
 
         Examples
         --------
@@ -76,7 +76,7 @@ class DriftBounds:
 
 
 def outside_share(tokens: int, outside: int) -> float | None:
-    """Share of tokens outside the vocabulary; None without tokens.
+    """Return the share of tokens outside the vocabulary; None without tokens.
 
     Examples
     --------

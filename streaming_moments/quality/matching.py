@@ -22,7 +22,7 @@ class Numbered(Protocol):
         """Number of topics."""
 
     def reordered(self, order: NDArray[np.int64], /) -> Self:
-        """Model with topic `order[j]` as topic j."""
+        """Return the model with topics in another order: topic j is the old `order[j]`."""
 
 
 M = TypeVar("M", bound=Numbered)
@@ -37,7 +37,7 @@ class MatchingRule:
     furthest : float
         Largest total variation between equal topics, 0 to 1.
     nearer : float
-        Difference by which a mix must be nearer to a topic than its match, 0 to 1.
+        Difference by which a mix must be nearer to a topic than the topic's match, 0 to 1.
     least_share : float
         Smallest share of each part of a mix, 0 to 0.5.
 
@@ -59,9 +59,10 @@ class MatchingRule:
 
 @dataclass(frozen=True)
 class KeptTopic:
-    """Topic of both models: its numbers before and after, and the total variation between them.
+    """Topic of both models: its number in each, and the total variation between both versions.
 
-    `moved` says whether that exceeds its bar, as `with_moves` finds; None without a bar.
+    `moved` says whether this distance exceeds the topic's error bar (see `with_moves`); None if no
+    bar is known.
     """
 
     before: int
@@ -72,7 +73,7 @@ class KeptTopic:
 
 @dataclass(frozen=True)
 class LoneTopic:
-    """Topic of only one model, with the nearest topic of the other and its total variation."""
+    """Topic of only one model; nearest topic of the other, and total variation between the two."""
 
     topic: int
     nearest: int
@@ -83,10 +84,10 @@ class LoneTopic:
 class MixedTopic:
     """Topic of one model that is a mix of two topics of the other.
 
-    whole, parts : the topic, and the two of the other model
-    share : of the first part; the second has the rest
+    whole, parts : number of the topic, and numbers of the two topics of the other model
+    share : share of the first part in the mix; the second part has the rest
     distance : total variation between the topic and the mix
-    alone : total variation between the topic and its match, or the nearer part without a match
+    alone : total variation between the topic and its match, or, if it has none, the nearer part
     """
 
     whole: int
@@ -106,13 +107,14 @@ class TopicMatching:
     Parameters
     ----------
     kept : tuple of KeptTopic
-        Pairs with the least sum of distances, without those too far apart, ordered by `before`.
+        Pairs with the least sum of distances, without pairs that are too far apart, ordered by
+        `before`.
     gone, born : tuple of LoneTopic
-        Topics before and after without a pair.
+        Earlier topics without a pair, and later topics without a pair.
     split : tuple of MixedTopic
-        Earlier topics that are a mix of two later ones, at least one without a match.
+        Earlier topics that are a mix of two later topics; one of these, or both, have no match.
     merged : tuple of MixedTopic
-        Later topics that are a mix of two earlier ones, at least one without a match.
+        Later topics that are a mix of two earlier topics; one of these, or both, have no match.
     """
 
     kept: tuple[KeptTopic, ...]
@@ -125,7 +127,7 @@ class TopicMatching:
 def match_topics(
     before: NDArray[np.float64], after: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs of topics of two models of one vocabulary with the least sum of distances.
+    """Pair the topics of two models of one vocabulary so that the sum of distances is least.
 
     Parameters
     ----------
@@ -190,9 +192,9 @@ def compare_topics(
 
 
 def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatching:
-    """Matching with the least sum of (k, m) total variations, without mixes of topics.
+    """Match topics so that the sum of their (k, m) total variations is least, without mixes.
 
-    Pairs for which `one` is False are left out.
+    `one` says which pairs can be one topic. Other pairs are left out.
 
     Examples
     --------
@@ -217,8 +219,8 @@ def numbered_like(model: M, matching: TopicMatching) -> tuple[M, TopicMatching]:
     """Give matched topics their earlier numbers; return the model and the renumbered matching.
 
     Other topics get the free numbers in the order of the model. If there are fewer topics than
-    before, some earlier numbers no longer exist. A matched topic with such a number gets a free
-    one.
+    before, some earlier numbers no longer exist. A matched topic whose earlier number does not
+    exist gets a free number.
 
     Examples
     --------
@@ -259,11 +261,12 @@ def on_all_words(
     after: NDArray[np.float64],
     after_words: Vocabulary,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Topics of two vocabularies as columns of equal length with the same total variations.
+    """Map topics of two vocabularies to columns of equal length, with the same total variations.
 
     Returns (common + 2, k) and (common + 2, l) float64 from (n, k) and (m, l) columns on the
-    simplex. Each common word has a row. Words of only one vocabulary are summed in one row, which
-    is zero in the other: this changes no distance over the union of the words.
+    simplex. Each common word has a row. The words of only one vocabulary are summed in one row,
+    which is zero for topics of the other vocabulary. Distances are then the same as over the union
+    of the words.
 
     Examples
     --------
@@ -284,11 +287,12 @@ def on_all_words(
 def best_mix(
     topic: NDArray[np.float64], one: NDArray[np.float64], other: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Share w in [0, 1] with `w one + (1 - w) other` nearest to a topic, and its total variation.
+    """Find the share w in [0, 1] for which `w one + (1 - w) other` is nearest to a topic.
 
-    `sum |topic - other - w (one - other)|` is convex and piecewise linear in w: its minimum is at
-    the median of the `(topic - other) / (one - other)`, weighted by `|one - other|`. All are (n,)
-    float64 on the simplex.
+    Returns w, and the total variation between this mix and the topic. `topic`, `one` and `other`
+    are (n,) float64 on the simplex. `sum |topic - other - w (one - other)|` is convex and piecewise
+    linear in w. So its minimum is at the median of `(topic - other) / (one - other)`, weighted by
+    `|one - other|`.
 
     Examples
     --------
@@ -309,7 +313,7 @@ def best_mix(
 
 
 def _assigned(distances: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns with the least sum of distances."""
+    """Return the rows and columns of the pairs with the least sum of distances."""
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = linear_sum_assignment(distances)
@@ -317,13 +321,13 @@ def _assigned(distances: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArra
 
 
 def _distances(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, m) total variations."""
+    """Return the (k, m) total variations between topics."""
     if len(before) != len(after):
         raise InvalidInput(
             f"topics over {len(before)} and {len(after)} words cannot be compared; compare models "
             "of one vocabulary"
         )
-    # column by column, as (n, k, m) numbers would not fit in memory for large vocabularies
+    # go column by column: (n, k, m) numbers would not fit in memory for large vocabularies
     found = [np.abs(after - topic[:, None]).sum(axis=0) / 2 for topic in before.T]
     return np.asarray(np.minimum(np.stack(found), 1.0))  # rounding can exceed 1
 
@@ -344,7 +348,7 @@ def _mixed(
     distances: NDArray[np.float64],
     rule: MatchingRule,
 ) -> tuple[MixedTopic, ...]:
-    """Topics that are a mix of two others, at least one of them without a match."""
+    """Find topics that are a mix of two others, if one of these, or both, have no match."""
     found = []
     for whole, topic in enumerate(wholes.T):
         own = [partners[whole]] if whole in partners else []

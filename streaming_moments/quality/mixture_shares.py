@@ -9,10 +9,10 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.topics import TopicModel
 
 _STEPS = 200
-_SETTLED = 1e-10  # Newton steps end when the log posterior per token changes by less
+_SETTLED = 1e-10  # Newton steps end when the log posterior of all tokens gains at most this
 _ROUNDING = 4 * np.finfo(float).eps
-_SHORTEST = 2.0**-40  # smallest fraction of a step that is tried
-_TO_THE_EDGE = 0.95  # largest fraction of the distance to a share of 0 in one step
+_SHORTEST = 2.0**-40  # smallest fraction of a Newton step that is tried
+_TO_THE_EDGE = 0.95  # a step goes at most this fraction of the way to a share of 0
 _SMOOTHING = 1e-3
 _ENOUGH = 5.0  # only words expected at least this often determine the dispersion of counts
 
@@ -23,27 +23,28 @@ def mixture_shares(
     counted: NDArray[np.float64] | None = None,
     concentration: float = 0.0,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Share of each topic in the tokens of some documents, from summed counts only.
+    """Estimate the share of each topic in the tokens of some documents, from summed counts only.
 
-    The counts c of T tokens are modelled as drawn from the mixture `p = M s`; s maximises the
-    posterior, with one token of the model's weights as prior. The bars are standard errors by the
-    Fisher information of the mixture, for shares with sum 1,
+    The counts c of T tokens are modelled as drawn from the mixture `p = M s`. The shares s maximise
+    the posterior, with one token of the model's weights as prior. The bars are standard errors by
+    the Fisher information of the mixture, for shares with sum 1,
 
         I = phi^-1 T M' diag(1 / p) M,   V = I^-1 - I^-1 1 1' I^-1 / (1' I^-1 1),   bar_j = V_jj^1/2
 
-    with phi Pearson's chi-square over its degrees of freedom, at least 1, for words expected five
-    times or more, as words come in bursts. The bars exclude the errors of the topics, and ignore
-    that a share is at least 0.
+    The factor phi accounts for words that come in bursts. It is Pearson's chi-square over its
+    degrees of freedom, for words expected five times or more, and at least 1. The bars leave out
+    the errors of the topics, and ignore that a share is at least 0.
 
     These bars are for independent tokens. But the tokens of a document share its proportions theta,
-    so other documents of the same days would have other shares, with the variance
+    so other documents of the same days would have other shares. `concentration` adds the variance
+    of these shares. For documents of c_d tokens, it is
 
-        sum_d (c_d / C)^2 Var(theta_j),   C = sum_d c_d,
+        sum_d (c_d / C)^2 Var(theta_j),   C = sum_d c_d
 
-    for documents of c_d tokens, which `concentration` adds. `Var(theta_j) = r_j m_j (1 - m_j)`: r_j
-    is the ratio of `Omega_jj - w_j^2` to `w_j (1 - w_j)` in the model, which is `1 / (alpha0 + 1)`
-    for a Dirichlet prior, and 1 if a document has one topic. m is s mixed with the model's weights,
-    as if one more document had them, since few documents do not show every topic.
+    Here `Var(theta_j) = r_j m_j (1 - m_j)`, and r_j is the ratio of `Omega_jj - w_j^2` to
+    `w_j (1 - w_j)` in the model. r_j is `1 / (alpha0 + 1)` for a Dirichlet prior, and 1 if a
+    document has one topic. m is s mixed with the model's weights, as if one more document had them,
+    because few documents do not show every topic.
 
     If a word is counted in only a share `e_i` of the documents, a token of topic j is counted with
     probability `Z_j = sum_i e_i m_ij`. The formulas above with `e_i m_ij / Z_j` then give the
@@ -51,8 +52,9 @@ def mixture_shares(
 
     The result is (k,) shares and their (k,) bars, NaN without tokens. `counts` is (n,) int64 tokens
     of each word. `counted` is (n,) float64, the share of the documents in which each word is
-    counted, by default all. `concentration` is `sum_d (c_d / C)^2`, see `token_concentration`; 0 is
-    for independent tokens. Lengths are assumed independent of the topics.
+    counted, by default 1 for every word. `concentration` is `sum_d (c_d / C)^2`, see
+    `token_concentration`; 0 is for independent tokens. Lengths are assumed independent of the
+    topics.
 
     Raises ForeignStatistics for another number of words, and InvalidInput for negative counts or a
     concentration outside 0 to 1.
@@ -82,7 +84,7 @@ def mixture_shares(
             f"the concentration is {concentration}; give a sum of squared shares, from 0 to 1"
         )
     if counted is not None:
-        # words that no document counts have no tokens
+        # ignore the tokens of words that were counted in no document
         counts = np.where(counted > 0, counts, 0)
     words = np.flatnonzero(counts)
     if not words.size:
@@ -97,7 +99,8 @@ def mixture_shares(
     shares = found / seen
     total = shares.sum()
     shares /= total
-    # derivative of s by s' for s = s' / Z, scaled; the identity if all words are counted
+    # `turned` is the derivative of s by s', where s = s' / Z, scaled to sum 1. It leaves the
+    # variances unchanged if all words are counted.
     turned = (np.eye(shares.size) - shares[:, None]) / (seen * total)
     of_tokens = np.maximum((turned @ variances @ turned.T).diagonal(), 0.0)
     of_documents = concentration * document_variances(model, shares, concentration)
@@ -107,12 +110,12 @@ def mixture_shares(
 def document_variances(
     model: TopicModel, shares: NDArray[np.float64], concentration: float
 ) -> NDArray[np.float64]:
-    """(k,) variances of one document's proportions about these shares; see `mixture_shares`."""
+    """Return (k,) variances of a document's proportions about the shares; see `mixture_shares`."""
     weights = model.pair_weights.sum(axis=1)
     weights = weights / weights.sum()
     most = weights * (1 - weights)
     within = model.pair_weights.diagonal() - weights**2
-    # Omega is an estimate, so a rare topic can have a ratio above 1
+    # clip ratios, because Omega is an estimate, so that a rare topic can have a ratio above 1
     ratios = np.clip(np.divide(within, most, out=np.ones_like(most), where=most > 0), 0.0, 1.0)
     mean = (shares + concentration * weights) / (1 + concentration)
     return np.asarray(ratios * mean * (1 - mean))
@@ -121,14 +124,16 @@ def document_variances(
 def _most_probable(
     topics: NDArray[np.float64], counts: NDArray[np.int64], prior: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(k,) `argmax_s sum_i x_i log (M s)_i + sum_j w_j log s_j` on the simplex, by Newton's method.
+    """Find the (k,) shares s on the simplex with the largest posterior, by Newton's method.
 
-    The function is concave, and the prior of one token makes every share positive.
+    The log posterior is `sum_i x_i log (M s)_i + sum_j w_j log s_j`. It is concave, and its prior
+    of one token makes every share positive.
     """
     total = float(counts.sum()) + 1.0
     prior = np.maximum(prior, np.finfo(float).tiny)
     k = prior.size
-    # steps are relative to the shares, as absolute steps from a share near 0 would vanish
+    # Start with shares well above 0. Steps are relative to the shares, so steps from a share near 0
+    # would vanish.
     shares = (prior / prior.sum() + 1 / k) / 2
     of_words, prior = counts / total, prior / total
 
@@ -138,7 +143,7 @@ def _most_probable(
     here = value(shares)
     for _ in range(_STEPS):
         mixed = topics @ shares
-        # in steps relative to the shares, the prior has equal curvature everywhere
+        # use steps relative to the shares, for which the prior has the same curvature everywhere
         scaled = topics * shares
         slope = scaled.T @ (of_words / mixed) + prior
         curve = (scaled.T * (of_words / mixed**2)) @ scaled + np.diag(prior)
@@ -153,7 +158,7 @@ def _most_probable(
                 break
             length /= 2
         gained, shares, here = there - here, tried, there
-        # smaller gains are rounding
+        # gains below this limit are rounding errors
         if gained <= max(_SETTLED / total, _ROUNDING * abs(here)) or length < _SHORTEST:
             break
     return np.asarray(shares)
@@ -164,7 +169,7 @@ def _variances(
 ) -> NDArray[np.float64]:
     total, mixed = float(counts.sum()), topics @ shares
     expected = total * mixed / mixed.sum()
-    mixed = np.where(mixed > 0, mixed, 1.0)  # words that no document counts
+    mixed = np.where(mixed > 0, mixed, 1.0)  # 0 for words that were counted in no document
     enough = expected >= _ENOUGH
     freedom = int(enough.sum()) - shares.size
     spread = ((counts[enough] - expected[enough]) ** 2 / expected[enough]).sum()

@@ -13,9 +13,9 @@ from streaming_moments.quality.matching import KeptTopic, TopicMatching
 def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMatching:
     """Mark the pairs of a matching whose topic moved by more than its error bar.
 
-    Uses the larger of the bars before and after: if only documents were added, the difference of
-    the estimates has no larger error than the earlier one. Topic numbers are those of the models.
-    If neither model has bars, nothing is marked.
+    The error bar is the larger of the bars before and after. If only documents were added, the
+    difference of the two estimates has no larger error than the earlier estimate. Topic numbers are
+    those of the models. If neither model has bars, nothing is marked.
 
     Examples
     --------

@@ -9,14 +9,14 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 
-# Entries scored at a time; with 64 topics they need 64 MB.
+# Number of entries that are scored at a time; with 64 topics they need 64 MB.
 _ENTRIES = 1 << 16
 
 
 def halves(batch: CountBatch, seed: int = 0) -> tuple[CountBatch, CountBatch]:
-    """Split each document's tokens at random in two; the first half has the odd token.
+    """Split each document's tokens at random into two halves; the first one gets the odd token.
 
-    Both halves have the same documents; their sum is the batch.
+    Both halves have the same documents, and their sum is the batch.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def halves(batch: CountBatch, seed: int = 0) -> tuple[CountBatch, CountBatch]:
     lengths = batch.lengths
     documents = np.repeat(np.arange(batch.documents), lengths)
     words = np.repeat(batch.words, batch.counts)
-    # documents are contiguous and stay so: only the order inside each is random
+    # shuffle tokens only inside each document, so that the tokens of a document stay contiguous
     shuffled = words[np.lexsort((rng.random(words.size), documents))]
     places = np.arange(words.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     seen = places < np.repeat((lengths + 1) // 2, lengths)
@@ -43,12 +43,12 @@ def halves(batch: CountBatch, seed: int = 0) -> tuple[CountBatch, CountBatch]:
 def completion_perplexity(
     model: TopicModel, batch: CountBatch, seed: int = 0, smoothing: float = 1e-3
 ) -> float:
-    """Document completion: infer on one half of each document, score the other.
+    """Return the perplexity of one half of each document, given the other half.
 
-    `exp(-sum_di x_di log p_di / sum_di x_di)` over the held-out halves, with
-    `p_di = (1 - e) theta_d . m_i + e M1_i`, theta the proportions inferred on the first halves
-    (Wallach, Murray, Salakhutdinov, Mimno 2009, section 5.1). For the single-topic model theta is
-    the posterior, so p is the predictive probability of the next word.
+    It is `exp(-sum_di x_di log p_di / sum_di x_di)` over the held-out halves, with
+    `p_di = (1 - e) theta_d . m_i + e M1_i`. Here theta are the proportions inferred from the first
+    halves (document completion; Wallach, Murray, Salakhutdinov, Mimno 2009, section 5.1). For the
+    single-topic model theta is the posterior, so p is the predictive probability of the next word.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def completion_perplexity(
     seed : int
         Seed of the split.
     smoothing : float
-        e, the share of M1 mixed into each topic, as in `TopicModel.transform`.
+        e, the share of M1 that is mixed into each topic, as in `TopicModel.transform`.
 
     Returns
     -------

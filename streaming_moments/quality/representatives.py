@@ -18,9 +18,9 @@ class Representative:
     """Document that represents a topic.
 
     id, source, row : its id, its shard, and its row there, from 0
-    share : share of the topic in it
+    share : share of the topic in the document
     bound : lower bound of that share (see `share_bounds`)
-    length : in vocabulary tokens
+    length : number of its tokens in the vocabulary
     text : beginning of its text; empty for token ids
     """
 
@@ -37,7 +37,7 @@ class Representative:
 class Representatives:
     """The documents that represent each topic most clearly.
 
-    number : most documents for each topic
+    number : largest number of documents for each topic
     topics : documents by topic, highest bound first, then by source and row
 
     Examples
@@ -55,7 +55,7 @@ class Representatives:
     def joined(self, other: Representatives) -> Representatives:
         """Merge two collections of documents, and keep the best of both for each topic.
 
-        The order of the two does not matter, and an empty one adds nothing.
+        The order of the two collections does not matter, and an empty one adds nothing.
 
         Raises InvalidInput for different numbers of topics.
         """
@@ -75,7 +75,7 @@ class Representatives:
 
 @dataclass(frozen=True, order=True)
 class NearRow:
-    """A row near the mean of a component, and its distance from it.
+    """Row near the mean of a component, and its distance from this mean.
 
     source, row : its shard, and its row there, from 0
     id : its id; empty if ids are not requested
@@ -90,12 +90,12 @@ class NearRow:
 def share_bounds(
     proportions: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Lower bounds of shares, so that short documents do not rank first by chance.
+    """Return lower bounds of shares, by which short documents do not rank first by chance.
 
-    (documents, k) float64: the lower end of the score interval of Wilson (Journal of the American
-    Statistical Association 22, 1927) at 95%, as if tokens were independent. `proportions` is
-    (documents, k) shares of the topics. `lengths` is (documents,) tokens; without tokens the bound
-    is 0.
+    A bound is the lower end of the score interval of Wilson (Journal of the American Statistical
+    Association 22, 1927) at 95%, as if tokens were independent. The result is (documents, k)
+    float64. `proportions` are (documents, k) shares of the topics. `lengths` are (documents,)
+    numbers of tokens; without tokens the bound is 0.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def share_bounds(
 
 
 def clearest(bounds: NDArray[np.float64], number: int) -> Sequence[NDArray[np.int64]]:
-    """Documents with the highest bounds for each topic, except documents with bound 0.
+    """Return the documents with the highest bounds for each topic, without documents of bound 0.
 
     Documents with equal bounds keep their order.
 

@@ -137,8 +137,8 @@ def test_on_a_terminal_it_asks_what_is_not_given(run, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), "What is your data? Give --data text, sequences, "),
-        (("--data", "text"), "What do you want to find? Give --want topics, groups"),
+        ((), "What is your data? Give --data with one of: text, sequences, "),
+        (("--data", "text"), "What do you want to find? Give --want with one of: topics, groups"),
         (("--data", "text", "--want", "states"), "no model finds 'states' in text; give --want"),
         (("--data", "sound"), "'sound' is not one of 'text', "),
     ],

@@ -69,7 +69,7 @@ def test_heads_of_other_writers_are_read_as_numpy_reads_them(head):
         (with_head(b"{'descr': '<08', 'fortran_order': False, 'shape': (1,)}"), "the type '<08'"),
         (with_head(b"{'descr': '((1)f8', 'fortran_order': False, 'shape': (1,)}"), "the type"),
         (written(np.ones(2, [("a", "<f8")]), None), "records with fields"),
-        (written(np.ones(2), None)[:30], "within its header"),
+        (written(np.ones(2), None)[:30], "before the end of its header"),
         (written(np.ones(2), None)[:-1], "buffer is smaller"),
         (written(np.array([None]), None), "objects"),
     ],

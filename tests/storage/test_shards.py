@@ -436,26 +436,27 @@ def test_freshly_written_objects_of_s3_are_seen(
             "endpoint_url": f"http://{host}:{port}",
         }
         fs = fsspec.filesystem("s3", **options)
-        fs.mkdir("corpus")
-        fs.pipe("s3://corpus/p/a.txt", b"law")
-        [first] = list_shards(["s3://corpus/p/*.txt"], options)
-        assert first.url == "s3://corpus/p/a.txt"
-        assert first == list_shards(["s3a://corpus/p/a.txt"], options)[0]
-        for spelled in ("s3://corpus//p/a.txt", "s3://corpus/p//a.txt", "s3://corpus//p/*.txt"):
+        # a name that no other test uses, because buckets of all servers in a process are shared
+        fs.mkdir("written")
+        fs.pipe("s3://written/p/a.txt", b"law")
+        [first] = list_shards(["s3://written/p/*.txt"], options)
+        assert first.url == "s3://written/p/a.txt"
+        assert first == list_shards(["s3a://written/p/a.txt"], options)[0]
+        for spelled in ("s3://written//p/a.txt", "s3://written/p//a.txt", "s3://written//p/*.txt"):
             assert list_shards([spelled], options) == [first]
         # a key of its own is another shard
-        fs.pipe("s3://corpus/p//a.txt", b"ship")
-        assert list_shards(["s3://corpus/p//a.txt"], options)[0].url == "s3://corpus/p//a.txt"
-        fs.rm("s3://corpus/p//a.txt")
+        fs.pipe("s3://written/p//a.txt", b"ship")
+        assert list_shards(["s3://written/p//a.txt"], options)[0].url == "s3://written/p//a.txt"
+        fs.rm("s3://written/p//a.txt")
         etag = hashlib.md5(b"law").hexdigest()
         assert fingerprint(first, options) == f"etag:{etag}"
         assert files_of(first, options)[0].etag == first.etag == etag
-        fs.pipe("s3://corpus/p/b.txt", b"sea")
-        fs.pipe("s3://corpus/p/a.txt", b"art")
-        assert [s.size for s in list_shards(["s3://corpus/p/*.txt"], options)] == [3, 3]
+        fs.pipe("s3://written/p/b.txt", b"sea")
+        fs.pipe("s3://written/p/a.txt", b"art")
+        assert [s.size for s in list_shards(["s3://written/p/*.txt"], options)] == [3, 3]
         assert files_of(first, options)[0].etag != etag
         with pytest.raises(ShardError, match=r"matches nothing|does not exist") as caught:
-            list_shards(["s3://corpus/none*"], options)
+            list_shards(["s3://written/none*"], options)
     finally:
         server.stop()
     for secret in options.values():
@@ -463,6 +464,6 @@ def test_freshly_written_objects_of_s3_are_seen(
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     refused = {**options, "config_kwargs": {"connect_timeout": 1, "retries": {"max_attempts": 0}}}
     with pytest.raises(ShardError, match="cannot be read") as caught:
-        list_shards(["s3://corpus/p/a.txt"], {**refused, "endpoint_url": "http://127.0.0.1:9"})
+        list_shards(["s3://written/p/a.txt"], {**refused, "endpoint_url": "http://127.0.0.1:9"})
     assert "very-secret" not in str(caught.value)
     assert "127.0.0.1" not in str(caught.value)

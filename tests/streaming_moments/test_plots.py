@@ -108,7 +108,7 @@ def test_a_chain_draws_its_transitions_and_the_symbols_of_its_states():
         assert np.allclose(widths, model.emissionprob_[state, top])
     figure.canvas.draw()
     for wrong, said in (
-        ({"names": ["a"]}, "1 name of 4 symbols"),
+        ({"names": ["a"]}, "1 name given for 4 symbols"),
         ({"number": 0}, "the number of symbols is 0; give"),
     ):
         with pytest.raises(InvalidInput, match=said):

@@ -172,7 +172,7 @@ def test_frames_have_the_words_of_topics(counts):
     assert topics.model_.to_frame(frame.columns, 3).equals(shown)
     assert topics.to_table(3)["words"].to_pylist() == shown.words.tolist()
     assert "words" not in topics.model_.to_frame()
-    with pytest.raises(InvalidInput, match="1 name of .* words; give a name for each word"):
+    with pytest.raises(InvalidInput, match="1 name given for .* words; give a name for each word"):
         topics.model_.to_frame(["sea"])
 
 

@@ -159,7 +159,10 @@ def select(
 
 
 def _of_states(model: Any, numbers: Sequence[int], given: dict[str, Any]) -> list[FitOptions]:
-    """Options of each number of states; options that are not given have the defaults of `refit`."""
+    """Return the options of a fit for each number of states.
+
+    Options that the command line does not give have the defaults of `refit`.
+    """
     context = click.get_current_context()
     known = {one.name for one in fields(model.Options)}
     told = {

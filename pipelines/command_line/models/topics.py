@@ -188,7 +188,7 @@ def _origins_as_json(
 
 
 def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:
-    """Words of a model that were added to the vocabulary after its creation."""
+    """Return words of a model that were added to the vocabulary after the store was created."""
     fitted = store_for(store, name, model)
     terms = fitted.vocabulary.terms
     return {

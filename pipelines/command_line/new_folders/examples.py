@@ -1,4 +1,4 @@
-"""Example documents of new folders: short texts about three themes, as shards of days."""
+"""Example documents of new folders: short texts about three themes, in one shard for each day."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-# number of days with documents, one in each week, and number of documents of each day
+# Number of weeks with documents, which all have the same day of the week, and number of documents
+# of each such day.
 _WEEKS, _EACH = 4, 75
 _THEMES = MappingProxyType(
     {
@@ -26,7 +27,7 @@ _SENTENCES = (
 
 
 def write_examples(folder: Path, today: date) -> None:
-    """Write a shard of JSON Lines for each day up to `today` into a new folder."""
+    """Write shards of JSON Lines into a new folder, one for each day; the last day is `today`."""
     folder.mkdir()
     for day, documents in _examples(today).items():
         lines = "".join(json.dumps(document) + "\n" for document in documents)
@@ -34,9 +35,9 @@ def write_examples(folder: Path, today: date) -> None:
 
 
 def _examples(today: date) -> dict[str, list[dict[str, str]]]:
-    """Documents by day, about one theme each, with a few words of another.
+    """Return documents by day; each is about one theme, with a few words of another theme.
 
-    The last theme becomes more frequent, so that the page of time has something to show.
+    The last theme becomes more frequent, so that shares of topics change over time.
     """
     rng, documents = random.Random(0), dict[str, list[dict[str, str]]]()
     names = [*_THEMES]

@@ -1,4 +1,4 @@
-"""The folder of a new night: its configuration, its schedule and example documents."""
+"""The folder of a new nightly job: its configuration, its schedule and example documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streaming_moments.storage.files.backends import require_bucket_name
 UNIT = "streaming-moments-night"
 _EXAMPLES = ("documents/*.jsonl", "examples; the name of a file is its day")
 _NIGHT = """\
-# A night: streaming-moments nightly night.toml
+# The nightly job: streaming-moments nightly night.toml
 # Relative paths start at the folder in which the command runs. Other sections and all keys:
 # "A night in detail" and "Configuration" of the documentation.
 store = {store}              # the first night creates it
@@ -92,11 +92,11 @@ WantedBy=timers.target
 def configuration(
     shards: Sequence[str] = (), results: str | None = None, sealed: str | None = None
 ) -> str:
-    """Return the configuration of a night on given shards, or else on the example documents.
+    """Return the configuration of a nightly job for given shards, or for the example documents.
 
-    Store and reports are below the URL `results`, or else in the folder of the night. Local paths
-    become absolute, because the night runs in a folder of its own. `sealed` is the pattern of
-    documents that a service accepted. InvalidInput if a URL is invalid.
+    Store and reports are below the URL `results`, or else in the folder of the job. Local paths
+    become absolute, because the job runs in a folder of its own. `sealed` is the pattern of
+    documents that a service accepted. Raises InvalidInput if a URL is invalid.
     """
     place = "" if results is None else f"{_absolute(results).rstrip('/')}/"
     sources = [(_absolute(one), "") for one in shards] or [_EXAMPLES]
@@ -119,9 +119,10 @@ def configuration(
 def write_night_folder(
     folder: Path, shards: Sequence[str], results: str | None, today: date
 ) -> None:
-    """Write the files of a night into a new folder; without `shards` with example documents.
+    """Write the files of a nightly job into a new folder.
 
-    Errors as in `write_new_folder` and `configuration`.
+    Without `shards`, it also writes example documents. Errors as in `write_new_folder` and
+    `configuration`.
     """
     night, whole, command = configuration(shards, results), folder.resolve(), _command()
 
@@ -130,7 +131,7 @@ def write_night_folder(
         if not shards:
             write_examples(staged / "documents", today)
         environment = staged / "environment"
-        environment.touch(mode=0o600)  # users may write secrets into it
+        environment.touch(mode=0o600)  # only its owner may read it, because it may contain secrets
         environment.write_text(_ENVIRONMENT, encoding="utf-8")
         place = staged / "schedule"
         place.mkdir()
@@ -149,14 +150,14 @@ def write_night_folder(
 
 
 def _command() -> list[str]:
-    """Return the command of this installation, because cron and systemd have another PATH."""
+    """Return this command with its full path, because cron and systemd have another PATH."""
     beside = Path(sys.executable).with_name("streaming-moments")
     found = str(beside) if beside.exists() else shutil.which("streaming-moments")
     return [found] if found else [sys.executable, "-m", "streaming_moments"]
 
 
 def _quoted(word: str) -> str:
-    """Quote a word as systemd reads it."""
+    """Quote a word for a unit of systemd."""
     text = word.replace("\\", r"\\").replace('"', r"\"").replace("%", "%%")
     return f'"{text}"'
 

@@ -1,4 +1,4 @@
-"""The folder of a new service: configuration, night, tokens and example documents."""
+"""The folder of a new service: configurations, tokens and example documents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ This folder was written by `streaming-moments serve --init`. Run all commands in
 | file | what it holds |
 | --- | --- |
 | `service.toml` | the configuration of the service: store, tokens, port, and when to count |
-| `night.toml` | the night: how to create the store, fit a model and publish it |
+| `night.toml` | the nightly job: how to create the store, fit a model and publish it |
 | `tokens.json` | hashes of the tokens of the callers |
 | `documents` | 300 example documents of four days |
 
@@ -75,7 +75,7 @@ http://localhost:8080/docs, and the pages show what is counted and what needs at
 def write_folder(folder: Path, today: date) -> str:
     """Write the files of a service into a new folder, and return the token of its admin.
 
-    The example documents are of days up to `today`. Errors as in `write_new_folder`.
+    The last day of the example documents is `today`. Errors as in `write_new_folder`.
     """
 
     def write(staged: Path) -> str:

@@ -15,7 +15,7 @@ _Result = TypeVar("_Result")
 
 
 def require_new(folder: Path) -> Path:
-    """Return a folder that may be filled; InvalidInput if it is a file or holds anything."""
+    """Return the folder; raise InvalidInput if it is a file, or a folder that is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} exists and is not an empty folder; give another name")
     return folder
@@ -24,13 +24,14 @@ def require_new(folder: Path) -> Path:
 def write_new_folder(folder: Path, write: Callable[[Path], _Result], last: str) -> _Result:
     """Let a function write files into a new folder, and return its result.
 
-    The file `last` is the last one that comes into an existing folder. InvalidInput if the folder
-    holds anything or cannot be written.
+    If the files have to be moved into an existing folder one by one, `last` is moved last. Raises
+    InvalidInput if the folder is not empty or cannot be written.
     """
     whole = require_new(folder).resolve()
     try:
         whole.parent.mkdir(parents=True, exist_ok=True)
-        # a shell may be in this folder, so do not replace it; move only the files
+        # Replace an existing folder, unless a shell may be in it or its parent is read-only: then
+        # move the files into it.
         closed = whole.is_dir() and not os.access(whole.parent, os.W_OK)
         inside = whole == Path.cwd() or closed
         with TemporaryDirectory(prefix=".new-", dir=whole if inside else whole.parent) as name:

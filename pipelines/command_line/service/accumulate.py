@@ -1,4 +1,4 @@
-"""The command that seals pending documents and counts them, beside servers."""
+"""The command that seals pending documents and counts them, while servers run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 _LOOK = 0.2  # seconds between two checks whether to end
-# exit code for an end by a signal, as in shells: this number plus that of the signal
+# as in shells, the exit code after a signal is this number plus the number of the signal
 _BY_SIGNAL = 128
 
 
@@ -92,7 +92,7 @@ def accumulate(
             run = stack.enter_context(running(session, wanted.storage_options or None))
             beating = Beating(sys.stdout.fileno(), run.progress) if until_closed else None
             told = run if beating is None else replace(run, progress=beating)
-            # as the child of a server, the command logs events
+            # if a server has started this command, log events instead of lines for people
             log = event_logger().bind(store=wanted.store)
             info, warning = (log.info, log.warning) if until_closed else (tell, tell)
             try:
@@ -115,7 +115,7 @@ def accumulate(
                 confirm(f"sealed {turn.sealed}, counted {of_number(turn.counted, 'document')}")
             code = _told_of_others(turn, accumulator.seals.inbox, config)
             for _, error in turn.failed:
-                raise error  # the first error; the log already has all of them
+                raise error  # raise the first error only; all errors are in the log already
             return code
         # handle signals only from here on, so that a signal during the start ends the process at
         # once
@@ -134,7 +134,7 @@ def accumulate(
 
 
 def _note_failed_start(wanted: ServiceConfig, error: Exception) -> None:
-    """Note in the inbox why no work begins, unless the inbox itself cannot be used."""
+    """Note in the inbox why the command cannot start, unless the inbox itself cannot be used."""
     from streaming_moments.pipelines.service.ingest_worker.steps import note_failed_start
     from streaming_moments.storage.inbox.inbox import Inbox
     from streaming_moments.storage.inbox.owners import Owner
@@ -174,7 +174,10 @@ def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
 
 @dataclass
 class _End:
-    """Whether to end. Signal handlers set it, and may interrupt any code, so it uses no lock."""
+    """Whether the command should end.
+
+    Signal handlers set `asked` and may interrupt any code, so no lock is used.
+    """
 
     asked: bool = False
     number: int | None = None

@@ -1,4 +1,4 @@
-"""Commands of the inbox of the service."""
+"""Commands for the inbox of a service."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def inbox() -> None:
 def assign_inbox(config: str, json_output: bool) -> None:
     """Assign the inbox in CONFIG (TOML) to its store, after the store has moved.
 
-    Stop all services of the earlier store first. They refuse documents within seconds.
+    Stop all services of the earlier store first. A service that still runs refuses documents
+    within seconds.
     """
     wanted = read_service(config)
     options = wanted.storage_options or None

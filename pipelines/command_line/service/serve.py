@@ -75,8 +75,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
 
     within = wanted.accumulate.within and not no_accumulate
     if within:
-        # check the night before any request, because a failing counting process would be restarted
-        # without end
+        # Check the configuration of the nightly job before the server starts: if it is wrong, the
+        # counting process fails and is restarted without end.
         night_of(wanted)
     require_certificate(wanted.listen)
     require_free(wanted.listen)

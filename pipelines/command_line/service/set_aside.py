@@ -1,4 +1,4 @@
-"""The command on shards that a service has set aside."""
+"""The command for shards that a service has set aside."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def set_aside(
 ) -> int:
     """Show the shards that cannot be counted, retry them, or reject their documents.
 
-    CONFIG (TOML) is that of the service. SHARDS are some of the shards shown; by default all. Exit
-    code 3: some shards cannot be counted.
+    CONFIG (TOML) is the configuration of the service. SHARDS are some of the shards that this
+    command shows; by default all. Exit code 3: some shards cannot be counted.
     """
     if again and refused:
         raise InvalidInput(

@@ -1,1 +1,1 @@
-"""Commands of several stores on one foundation."""
+"""Commands for several stores with the same foundation."""

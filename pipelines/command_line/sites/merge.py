@@ -86,7 +86,8 @@ def merge(
     """Add the counts of each OTHER store to STORE; later calls add what has changed.
 
     The result is the same as if STORE had counted all shards, but no document is read. Each OTHER
-    is an origin with a name, and is only read. It must have been created by `create --like`.
+    becomes an origin with a name, and does not change. It must have been created by `create
+    --like`.
     """
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     with running(session, storage_options) as run:

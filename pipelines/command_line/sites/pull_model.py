@@ -50,9 +50,10 @@ def pull_model(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Copy a model that HUB has fitted to STORE, which has the same foundation.
+    """Copy a model of the store HUB to STORE, which has the same foundation.
 
-    The model works like one of STORE. A tag of HUB, such as published, moves to it in STORE, too.
+    STORE then uses the model like its own models. If --model is a tag of HUB, such as published,
+    STORE moves its tag of the same name to the copy.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     other = MomentStore.open(hub, storage_options=storage_options, whole=False)

@@ -47,10 +47,10 @@ def with_kind(
     storage_options: Mapping[str, object] | None,
     json_output: bool,
 ) -> tuple[KindOptions, CountingOptions, str]:
-    """Return the options of a command; without `--kind` add those that its first shards imply.
+    """Return the options of a command; without `--kind`, change them as its first shards imply.
 
-    The last value is a line that names these options. If the shards hold no documents, this
-    function prints the line already, unless the command answers in JSON, and returns "".
+    The last value is a line that says how the shards are read. If the options change, this function
+    prints the line itself, unless the command answers in JSON, and returns "".
     """
     given = options_given(KindOptions, CountingOptions, PilotOptions)
     if "kind" in given:
@@ -102,7 +102,7 @@ def create(
     shards that fit several kinds, and prints the options that decide.
 
     With --like, STORE counts the same words by the same rules as another store, so that `merge` can
-    add it up. Only the format of SHARDS and the place of texts and dates may differ.
+    add up the two stores. Only the format of SHARDS and the place of texts and dates may differ.
     """
     if like is not None:
         given = options_given(KindOptions, CountingOptions, PilotOptions)
@@ -111,7 +111,7 @@ def create(
         return
     if not shards:
         raise click.MissingParameter(param_type="argument", param_hint="'SHARDS...'")
-    # checked before the shards are read, because their errors would hide this one
+    # check this before the shards are read, because their errors would hide that STORE exists
     require_absent(Folder.at(store, job.storage_options))
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
     shape, counting, read_as = with_kind(

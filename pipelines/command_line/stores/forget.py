@@ -56,7 +56,7 @@ def forget(
 ) -> None:
     """Subtract counted SHARDS from STORE, as if they had never been counted. Reads them again.
 
-    Updates and nights then skip these shards, by name and by content.
+    Updates and nightly jobs then skip these shards, by name and by content.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     if origin is not None:

@@ -1,4 +1,4 @@
-"""The command for new words without a new pass."""
+"""The command that adds words to a vocabulary without counting shards again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command for new words and a new basis."""
+"""The command that gives a store a new vocabulary and basis."""
 
 from __future__ import annotations
 

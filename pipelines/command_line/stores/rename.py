@@ -37,8 +37,8 @@ from streaming_moments.storage.store.store import MomentStore
 def rename(store: str, old: str, new: str, copies: bool, message: str, job: JobSetup) -> None:
     """Record in STORE that counted shards have moved from OLD to NEW.
 
-    OLD and NEW are two files or two folders. Updates then do not count these shards again. Reads no
-    shard.
+    OLD and NEW are two files or two folders. Updates then do not count these shards again. The
+    command reads no shard.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable().latest()
     with job.running() as run:

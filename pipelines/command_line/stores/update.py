@@ -109,7 +109,7 @@ def update(
     """Count the SHARDS that STORE has not counted yet.
 
     If a file has grown, only its new lines are counted; in a folder of texts, only the new files.
-    - is standard input. Forgotten shards are skipped, by name and by content.
+    The name - stands for standard input. Forgotten shards are skipped, by name and by content.
     """
     if old and not replace:
         raise click.UsageError(
@@ -135,7 +135,7 @@ def update(
         if job.session.memory is not None:
             from streaming_moments.pipelines.aggregation.aggregation import plan_of
 
-            # refused even if there is nothing to count
+            # refuse a --memory that is too small even if there is nothing to count
             plan_of(opened, run)
         result = update_store(
             opened,
@@ -173,9 +173,9 @@ def update(
 
 
 def _as_json(result: UpdateResult, final: MomentStore, share: float | None) -> dict[str, object]:
-    """Print the result of an update; `final` is the store afterwards, perhaps compacted.
+    """Return the result of an update for JSON; `final` is the store afterwards, perhaps compacted.
 
-    `share` of the tokens is outside the vocabulary.
+    `share` is the share of tokens outside the vocabulary.
     """
     return {
         "store": final.url,

@@ -19,10 +19,10 @@ def measure_drift(
     """Measure how far a version has moved from an earlier one, and how well its basis fits.
 
     Pair distributions are compared if `before` has the same core. The share outside the vocabulary
-    is that of the shards counted since `before`, or of all shards without it. `n_topics` is the
-    number of leading eigenvalues that the basis should capture. Kinds other than documents have
-    only the share outside their words. Raises BoundExceeded if two row blocks do not fit into the
-    memory budget.
+    is measured in the shards counted since `before`; without `before`, in all shards. `n_topics` is
+    the number of leading eigenvalues that the basis should capture. For kinds other than documents,
+    only the share outside the vocabulary is measured. Raises BoundExceeded if two row blocks do not
+    fit into the memory budget.
     """
     states = DriftStates(store, before, n_topics, alpha0, run)
     of_documents = store.foundation.by_length
@@ -35,7 +35,7 @@ def measure_drift(
 
 @dataclass(frozen=True)
 class DriftSince:
-    """Measure the drift of a store since `version`, to which `model` was fitted."""
+    """Drift of a store since `version`, to which `model` was fitted."""
 
     model: str
     version: int

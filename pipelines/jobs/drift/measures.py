@@ -18,7 +18,7 @@ class RunChart:
     """Chart on a page: how a number changed over the last runs.
 
     title, note : texts above it
-    low, high : ends of its axis; None uses the values
+    low, high : ends of its axis; None takes them from the values
     percent : whether values are shares
     """
 
@@ -31,7 +31,7 @@ class RunChart:
 
 @dataclass(frozen=True)
 class NightColumn:
-    """A column in the table of the last nights, on the health page of the service.
+    """A column in the table of the last nightly runs, on the health page of the service.
 
     head : its title
     meaning : its explanation
@@ -52,14 +52,14 @@ Counted = tuple[str, str, str]
 class DriftMeasure:
     """Measure of `quality.Drift`.
 
-    key : its field there, and its key in metrics and reports of nights
-    of : computes it; None if it is unknown
-    chart : makes its chart, by what the store counts
+    key : its field in `Drift`, and its key in metrics and reports of nightly runs
+    of : function that computes the measure; it returns None if the measure is unknown
+    chart : function that makes a chart of the measure, from the nouns for what the store counts
     metric, help : name and help for Prometheus
     text : name in `status`; without it the measure is not shown there
     any_kind : whether stores of all kinds have it, or only those of documents
-    unknown : text if it is unknown
-    column : its column on the page of health, if it has one
+    unknown : value for stores of kinds that do not have it
+    column : its column on the health page, if it has one
     """
 
     key: str
@@ -146,7 +146,7 @@ DRIFT_MEASURES = (
 
 
 def night_cells(drift: Drift) -> list[str]:
-    """Format the measures of a night, one text for each column; a dash if a value is unknown."""
+    """Format the measures of a nightly run, a text for each column; a dash for unknown values."""
     shown = [(getattr(drift, one.key), one.column) for one in DRIFT_MEASURES if one.column]
     unknown = "\N{EN DASH}"
     return [unknown if x is None else format(x, column.form).rstrip("%") for x, column in shown]

@@ -28,12 +28,14 @@ from streaming_moments.storage.log.ledger import outside_of
 from streaming_moments.storage.store.store import MomentStore
 
 _READING = "reading row blocks for drift"
-_COPIES = 4  # copies held: the block, a segment while it is read, and core rows of two states
+# A task holds a row block this many times: the block, a segment while it is read, and the core rows
+# of two states.
+_COPIES = 4
 
 
 @dataclass(frozen=True, eq=False)
 class DriftStates:
-    """A version and an earlier one for measuring drift; fields as in `measure_drift`."""
+    """Two versions of a store between which drift is measured; fields as in `measure_drift`."""
 
     store: MomentStore
     before: MomentStore | None
@@ -60,7 +62,7 @@ class DriftStates:
         return self.rows.each(_READING, core_rows)
 
     def captured(self) -> float | None:
-        """Smallest captured share of a leading eigenvalue."""
+        """Return the smallest share of a leading eigenvalue that the basis captures."""
         rows, form = self.rows, form_of(self.alpha0)
         if not self.lengths.C3:
             return None
@@ -74,16 +76,19 @@ class DriftStates:
         return whitening.captured
 
     def outside_share(self) -> float | None:
-        """Share of tokens outside the vocabulary in the shards counted since the earlier version.
+        """Return the share of tokens outside the vocabulary, in shards counted since `before`.
 
-        If no shard was counted since, the share in all shards.
+        If no shard was counted since, return the share in all shards.
         """
         old = set() if self.before is None else {record.url for record in self.before.ledger()}
         records = list(self.store.ledger())
         return outside_of([record for record in records if record.url not in old] or records)
 
     def pair_distance(self) -> float | None:
-        """Total variation between the pair distributions, if both have the same core."""
+        """Return the total variation between the pair distributions of the two versions.
+
+        None if they have different core words, or if there is no earlier version.
+        """
         before, rows = self.before, self.rows
         if before is None or not _same_core(before, self.store):
             return None
@@ -101,7 +106,7 @@ class DriftStates:
 
 
 def pair_total(core: NDArray[np.int64]) -> int:
-    """Return the pairs of core words in the core rows of one row block."""
+    """Return the number of pairs of core words in the core rows of one row block."""
     return _pair_rows(core).total
 
 

@@ -1,1 +1,1 @@
-"""Kinds: how stores of each kind are created and rebased, and how states are compared."""
+"""Kinds: how stores of each kind are created and rebased, and how a kind is recognised."""

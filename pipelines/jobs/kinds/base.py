@@ -24,7 +24,7 @@ from streaming_moments.storage.store.store import MomentStore
 class Sampling:
     """Input of a pilot: the arguments of `create_kind`, and bounds of a task.
 
-    At most `in_flight` tasks read at once.
+    At most `in_flight` tasks of a worker read at once.
     """
 
     shards: Sequence[Shard]
@@ -56,7 +56,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Made:
-    """A foundation, how its shards are read, and its origin in words."""
+    """A new foundation, how shards are read for it, and a phrase about its origin."""
 
     foundation: Any
     reading: Mapping[str, Any]
@@ -67,9 +67,9 @@ class Made:
 class Redraw:
     """How a store of a kind gets another foundation, on which its shards are counted again.
 
-    known : options of the pilot, for a store from before stores recorded them
+    known : returns options of the pilot for an old store, which did not record them
     begun : `begun(store, shards, options, halves, run)` returns the store with a new, empty lineage
-    renewed : the new parts of a foundation, in words
+    renewed : returns a phrase about the new parts of a foundation
     """
 
     known: Callable[[MomentStore], Mapping[str, Any]]
@@ -79,13 +79,13 @@ class Redraw:
 
 @dataclass(frozen=True)
 class Sight:
-    """One way to read the columns of a shard as a kind.
+    """One way to read the columns of a shard as data of a kind.
 
     what : description
     options : options of `create` besides `--kind`
     columns : value of `--columns`; None for the default
-    changes : values of fields of `CountingOptions`
-    usual : whether the columns have the names that are the defaults
+    changes : fields of `CountingOptions` to change, with their new values
+    usual : whether the columns have the default names
     """
 
     what: str
@@ -112,10 +112,10 @@ class KindJobs:
     foundation : class of its foundations
     takes : options of `create` that only some kinds have
     create : creates a store; arguments as in `create_kind`
-    form : where records are, with their `columns`, by the options; None for documents; raises
-        InvalidInput for impossible columns
+    form : returns, for given options, where records are, with their `columns`; None for documents.
+        Raises InvalidInput for impossible columns
     redraw : how a store is rebased; without it `rebase` refuses the kind
-    misfit : sentence about options of a pilot that exclude each other
+    misfit : returns a sentence about options of a pilot that exclude each other; empty if none do
     sights : `sights(columns, text_column)` returns the ways in which a shard can be read as this
         kind. `columns` maps the name of each column to its type: text, word, whole, bit (0 or 1),
         number, or lists of words, ids or numbers
@@ -141,7 +141,10 @@ def create_by(
     options: PilotOptions,
     run: Run,
 ) -> MomentStore:
-    """Create a store with the foundation from a pilot; other arguments as in `create_kind`."""
+    """Create a store with the foundation that `made` derives from a pilot.
+
+    The other arguments are as in `create_kind`.
+    """
     require_absent(Folder.at(url, run.storage_options))
     drawn = made(Sampling.of(shards, shape, counting, options, run))
     return MomentStore.create_on(

@@ -82,7 +82,7 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
 
 
 def _known(store: MomentStore) -> Mapping[str, Any]:
-    # stores of versions without length weights have none
+    # stores of early versions of this package have no length weights: all words weigh the same
     return {"length_weights": "pooled"} if store.basis.weights.is_pooled else {}
 
 
@@ -114,7 +114,7 @@ def _misfit(options: PilotOptions) -> str:
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
-    """Find texts by the usual name, or else any texts, token ids, or three categories."""
+    """Find a column of texts with the usual name, or else any texts, token ids or categories."""
     if columns.get(text_column) in ("text", "word"):
         return [Sight(f"documents in column {text_column}", usual=True)]
     found = [

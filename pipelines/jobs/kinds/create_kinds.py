@@ -35,7 +35,7 @@ def create_kind(
 def require_options_of(
     shape: KindOptions, counting: CountingOptions, options: PilotOptions
 ) -> None:
-    """Raise InvalidInput for options that the kind does not take, and for misfitting columns."""
+    """Raise InvalidInput for options or columns that do not fit the kind."""
     own = KIND_JOBS[shape.kind].takes
     others = frozenset[str]().union(*(one.takes for one in KIND_JOBS.values())) - own
     if idle := others & (

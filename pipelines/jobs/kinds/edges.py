@@ -1,4 +1,4 @@
-"""Edges: the nodes of a graph from all shards, and a sketch if there are many."""
+"""Edges: the nodes of a graph from all shards, and a sketch if there are many nodes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _made(sampling: Sampling) -> Made:
     shape, counting, options = sampling.shape, sampling.counting, sampling.options
     run, limits = sampling.run, sampling.limits
     columns = _form(shape)
-    # the names are from all shards, the edges only from some
+    # read the names of nodes from all shards, but edges only from some shards
     drawn_of, more = dict(quotas(sampling.shards, options)), (limits, run.storage_options)
     told = counting.form, columns
     calls = [
@@ -78,7 +78,7 @@ def _made(sampling: Sampling) -> Made:
         together = sp.csr_array((np.ones(int(both.sum())), (target[both], source[both])), square)
         if not columns.directed:
             together = sp.csr_array(together + together.T)
-        # a duplicate edge counts once
+        # count a duplicate edge once
         together.data[:] = 1.0
         wanted = shape.sketch_columns or _COLUMNS
         sketch = sketch_of(together, nodes, wanted, options.seed, _BLOCKS)

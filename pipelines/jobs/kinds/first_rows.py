@@ -16,8 +16,8 @@ from streaming_moments.storage.formats.compressions import opened
 from streaming_moments.storage.shards import Shard, ShardFormat, open_shard
 
 _ROWS = 100
-_BYTES = 1 << 20  # bytes of a text file
-_FOOTER = 8  # bytes at the end of Parquet, which begin with the length of its footer
+_BYTES = 1 << 20  # most bytes to read of a text file
+_FOOTER = 8  # number of last bytes of a Parquet file, which begin with the length of its footer
 
 
 def first_rows(
@@ -25,8 +25,8 @@ def first_rows(
 ) -> pa.Table | None:
     """Read up to 100 rows of a shard with columns; return None for another format.
 
-    A Parquet file with a large first row group gives its columns without rows. On any read error it
-    returns None, because the job that reads the whole shard reports it.
+    A Parquet file with a large first row group gives its columns without rows. If reading fails,
+    return None, because the job that reads the whole shard reports the error.
     """
     kind = form.kind_of(shard.url)
     try:
@@ -38,7 +38,7 @@ def first_rows(
                 return _of_json(_lines(stream))
             if kind in ("csv", "tsv"):
                 return _of_csv(_lines(stream), "," if kind == "csv" else "\t")
-    # the readers of the kind report an unreadable shard, with its place
+    # ignore errors here, because the job that reads the whole shard reports them with their place
     except (OSError, ValueError, EOFError, RecursionError, pa.ArrowException, csv.Error):
         pass
     return None

@@ -8,15 +8,16 @@ from typing import Any
 import pyarrow as pa
 
 _WORDS = 3  # most words in the name of a column
-_LONGEST = 60  # characters
+_LONGEST = 60  # most characters in the name of a column
 _NUMBER = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+")
 
 
 def like_a_record(table: pa.Table) -> str | None:
     """Return the name of a column that looks like a value, or None.
 
-    A value is long text, a number with a point, or a value of its own column. Names that count the
-    columns, such as 0, 1, 2, are not values. A line of names that occurs again is not a record.
+    A name looks like a value if it is long text, a number with a point, or also a value of its
+    column. Names that number the columns, such as 0, 1, 2, are not values. Rows that only repeat
+    the names are ignored.
 
     Examples
     --------
@@ -25,7 +26,7 @@ def like_a_record(table: pa.Table) -> str | None:
     'train'
     """
     names: list[str] = table.column_names
-    # a single column needs no long name, because there are no others to distinguish it from
+    # allow fewer words for a single column, because its name need not distinguish it from others
     most = _WORDS - (len(names) == 1)
     for name in names:
         if len(name.split()) > most or len(name) > _LONGEST or _NUMBER.fullmatch(name.strip()):

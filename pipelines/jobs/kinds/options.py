@@ -20,7 +20,7 @@ from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.counting.symbols.sequences import SYMBOLS, Symbols
 from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows
 
-# Headings in the help of the options of `create` for documents.
+# Heading of the options about the data, in the help of `create`.
 DATA = "Data in SHARDS"
 _HOLD = (
     f"Kind of the data: {CountsFoundation.kind} (words or ids in documents), "
@@ -30,7 +30,7 @@ _SKETCH = (
     "Columns of the sketch, at least twice the number of states plus 2 [22, or one for each of "
     "up to {}]"
 )
-# Options of `create` that only kinds with a vocabulary have, and that only kinds of texts have.
+# Options of `create` that apply only to kinds with a vocabulary, and only to kinds with texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
 OF_TEXTS = frozenset(
     {"languages", "tokeniser", "stop_words", "phrases", "min_length", "max_document_fraction"}
@@ -130,6 +130,6 @@ class KindOptions:
 
 
 def option_of(own: Field[Any]) -> str:
-    """Return the option of `create` that changes a field, as remedies name it."""
+    """Return the name in remedies of the option of `create` that sets a field."""
     name: str = own.metadata.get("flag", own.name).lstrip("-").replace("-", "_")
     return f"no_{name}" if own.default is True else name

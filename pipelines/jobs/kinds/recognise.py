@@ -18,9 +18,9 @@ from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shards import Shard
 
-_LOOKED_AT = 3  # number of shards whose columns are examined
-_SHOWN = 60  # characters of a value in a message
-_WORDS = 4.0  # mean length of a text in characters; shorter strings may be categories or names
+_LOOKED_AT = 3  # examine the columns of at most this many shards
+_SHOWN = 60  # a message shows at most this many characters of a value
+_WORDS = 4.0  # strings with at least this many words on average are texts, not categories or names
 _CALLED = {KindOptions().kind: "documents"}
 # These options also select documents, besides the options that only documents accept.
 _OF_DOCUMENTS = frozenset({"text_column", "categories"})
@@ -28,7 +28,7 @@ _OF_DOCUMENTS = frozenset({"text_column", "categories"})
 
 @dataclass(frozen=True)
 class Recognised:
-    """Content of shards in words, and the options of `create` that select it."""
+    """Description of the content of shards, and the options of `create` that select it."""
 
     what: str
     options: str
@@ -44,7 +44,7 @@ def recognised(
     given: Set[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> Recognised:
-    """Return how to read shards, by the options in `given` and the columns of three shards.
+    """Return how to read shards, by the options in `given` and the columns of the first shards.
 
     Shards that fit no kind, or cannot be read, are read as the kind of `shape`. Raises InvalidInput
     if the shards fit several kinds; the message lists the options that decide.
@@ -53,7 +53,8 @@ def recognised(
     if kinds == {shape.kind} or not shards:
         what = "rows of a table" if counting.categories else "documents"
         return _by((shape.kind, Sight(what)), shape, counting)
-    # if the columns of a shard show no kind, it has the only possible kind, or documents
+    # If the columns of a shard fit no kind, use the kind of `shape` if the given options allow it,
+    # or else all kinds that they allow.
     usual = [(kind, Sight(_CALLED.get(kind, kind))) for kind in sorted(kinds)]
     usual = [way for way in usual if way[0] == shape.kind] or usual
     found: dict[str, tuple[str, Sight]] = {}
@@ -72,7 +73,7 @@ def recognised(
 
 
 def _kinds_with(given: Set[str]) -> set[str]:
-    """Return the kinds that accept all given options of special kinds."""
+    """Return the kinds that accept every given option, apart from options that all kinds accept."""
     asked = given & frozenset[str]().union(*(one.takes for one in KIND_JOBS.values()))
     kinds = {kind for kind, one in KIND_JOBS.items() if asked <= one.takes}
     return kinds & {KindOptions().kind} if given & _OF_DOCUMENTS else kinds
@@ -99,9 +100,9 @@ def _of_shard(
     kinds: Set[str],
     storage_options: Mapping[str, object] | None,
 ) -> tuple[list[tuple[str, Sight]], str]:
-    """Return each kind and way to read a shard, and a warning if it seems to lack its header.
+    """Return each kind and way to read a shard, and a warning if it seems to lack a header line.
 
-    Usual names decide before types.
+    Usual names of columns decide before their types.
     """
     warning = ""
     if FORMATS[counting.form.kind_of(shard.url)].holds(counting.form) == "vectors":
@@ -121,7 +122,7 @@ def _of_shard(
         for sight in jobs.sights(columns, counting.text_column)
     ]
     usual = [way for way in found if way[1].usual]
-    # a column of texts with the usual name is always documents
+    # prefer documents if there is a column of texts with the usual name
     own = next(([way] for way in usual if way[0] == KindOptions().kind), usual or found)
     return own, warning
 

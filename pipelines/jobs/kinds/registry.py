@@ -20,7 +20,7 @@ KIND_JOBS: Mapping[str, KindJobs] = MappingProxyType({one.foundation.kind: one f
 
 
 def redraw_of(store: Snapshot) -> Redraw:
-    """Return how a store is rebased; raises InvalidInput if its kind cannot be."""
+    """Return how a store is rebased; raises InvalidInput for kinds that cannot be rebased."""
     found = KIND_JOBS[store.kind].redraw
     if found is None:
         raise InvalidInput(lacks_vocabulary(store))

@@ -48,9 +48,9 @@ def _made(sampling: Sampling) -> Made:
 
 
 def _features(table: Any, sets: SetsForm, options: PilotOptions) -> Vocabulary:
-    """Sort features by decreasing frequency.
+    """Return features by decreasing frequency.
 
-    Features of lists must be in enough rows; features that are columns are all used.
+    Features of lists must occur in enough rows. Features that are columns are all used.
     """
     if sets.listed:
         [name] = sets.columns

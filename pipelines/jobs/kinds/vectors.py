@@ -37,8 +37,8 @@ from streaming_moments.storage.operations.lineages import stage_on
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_COPIES = 12  # copies of the rows of a pilot while a grid and a sketch are chosen
-_CLIPPED = 0.03  # a larger share of rows beyond the radius is reported
+_COPIES = 12  # the choice of a grid and a sketch needs this many copies of the rows of a pilot
+_CLIPPED = 0.03  # report the share of rows beyond the radius if it is larger than this
 
 
 def _form(shape: KindOptions) -> VectorsForm:

@@ -33,7 +33,7 @@ from streaming_moments.storage.counting.views import (
 )
 from streaming_moments.storage.lazy_libraries import pa
 
-# A pilot counts this many bytes for each pair of words of two views. A pair needs 64 bytes of
+# A pair of words of two views counts as this many bytes of a pilot. A pair needs 64 bytes of
 # memory, and the plan reserves `PILOT_FACTOR` (16) bytes of memory for each byte of a pilot.
 _PILOT_BYTES_A_PAIR = 4
 _WORDS_AT_ONCE = 64
@@ -77,7 +77,7 @@ def _made(sampling: Sampling) -> Made:
 def _policy_found(
     table: Any, form: ViewsForm, policy: TokenPolicy, options: PilotOptions
 ) -> TokenPolicy:
-    """Return the policy with the languages and phrases that it finds in the columns of texts."""
+    """Return the policy with the languages and phrases that the columns of texts contain."""
     named = [name for name, text in zip(form.columns, form.texts, strict=True) if text]
     texts = [text for name in named for text in table[name].to_pylist() if isinstance(text, str)]
     if not texts:
@@ -88,7 +88,7 @@ def _policy_found(
 
 
 def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple[Any, str]:
-    """Return the rows of a pilot as one table, and their origin in words; `what` names a row."""
+    """Return the rows of a pilot as one table, and a phrase about them; `what` is their noun."""
     samples = sampling.samples(sample_rows, columns)
     table = pa.concat_tables(samples, promote_options="permissive")
     few = table.num_rows < sampling.options.pilot_documents
@@ -100,10 +100,10 @@ def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple
 
 
 def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
-    """Count how often words of a view occur with words of the others, as an (n, m) sparse matrix.
+    """Count how often words of a view occur with words of other views, in an (n, m) sparse matrix.
 
-    Uses fewer records if the counts of all need too much memory. Raises BoundExceeded if the counts
-    of one record need too much memory.
+    Uses fewer records if the counts of all records need too much memory. Raises BoundExceeded if
+    the counts of a single record need too much memory.
     """
     most = room // _PILOT_BYTES_A_PAIR
     while True:
@@ -132,7 +132,10 @@ def _words(column: Any, name: str, policy: Any, options: PilotOptions) -> Vocabu
 
 
 def frequent_terms(column: Any, name: str, policy: Any, options: PilotOptions) -> tuple[str, ...]:
-    """Terms of a column by decreasing frequency; the most frequent words of texts are left out."""
+    """Return the terms of a column by decreasing frequency.
+
+    The most frequent words of texts are left out.
+    """
     found = column_frequencies(column, name, policy)
     share = options.max_document_fraction if policy is not None else 1.0
     try:

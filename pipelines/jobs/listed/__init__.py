@@ -1,1 +1,1 @@
-"""Listed shards: which are new, unchanged, changed, forgotten, or have moved."""
+"""Compare listed shards with a store: find new, changed, forgotten and moved shards."""

@@ -20,9 +20,10 @@ from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import PARTITIONS, Shard, ShardFormat, fingerprint
 from streaming_moments.storage.store.changes import require_apart
 
-# Lists of at most this size are read in less time than a cluster takes to start.
-_FEW = 100  # number of shards
-_LITTLE = 64 << 20  # number of bytes
+# At most this many shards, with at most this many bytes together, are read in this process. That
+# takes less time than the start of a cluster.
+_FEW = 100
+_LITTLE = 64 << 20
 _STEP = "checking counted shards"
 
 _Found = TypeVar("_Found")
@@ -34,8 +35,9 @@ class Compared:
 
     new : shards that are not counted
     same : number of shards that are counted with their current content
-    changed : records of shards counted with other content, with their current fingerprint
-    waiting : grown files that end in an incomplete record, with the bytes of that record
+    changed : shards that were counted with other content, each with its record and its current
+        fingerprint
+    waiting : files that have grown and end in an incomplete record, with the bytes of that record
     """
 
     new: ShardTable
@@ -49,9 +51,10 @@ def compare(
 ) -> Compared:
     """Look shards up in the ledger, and compare the fingerprints of those that are in it.
 
-    Marks of the storage are compared as they were listed. Other shards are read, on the cluster if
-    they are large. With `form`, new records of a counted file are a new shard. Raises InvalidInput
-    for a shard within a counted folder, or a folder with a counted shard.
+    If the storage has listed a mark of the content of a shard, this mark is compared. Other shards
+    are read, on the cluster if there is much to read. With `form`, records that were appended to a
+    counted file are a new shard. Raises InvalidInput for a shard within a counted folder, or a
+    folder with a counted shard.
     """
     listed = ShardTable.of(shards)
     beside = ledger.beside(listed.urls, ["fingerprint", "size"])
@@ -136,7 +139,7 @@ def _not_files(urls: pa.ChunkedArray) -> pa.ChunkedArray:
 def _changed(
     ledger: Ledger, *parts: tuple[ShardTable, pa.ChunkedArray]
 ) -> tuple[tuple[Shard, ShardRecord, str], ...]:
-    """Shards with their records and their current marks, by URL."""
+    """Return shards with their records and their current marks, sorted by URL."""
     found = [
         (shard, ShardRecord(**row), mark)
         for shards, marks in parts

@@ -1,4 +1,4 @@
-"""Forgotten shards: those that an update skips, and names that may be counted again."""
+"""Find forgotten shards: for an update, which skips them, and for `forget --allow-again`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ Reasons = tuple[tuple[str, str], ...]  # names of shards, each with the reason f
 def without_forgotten(
     forgotten: Forgotten, new: ShardTable, run: Run
 ) -> tuple[ShardTable, Reasons]:
-    """Return new shards without forgotten and purged ones, and the reasons for those.
+    """Return new shards without forgotten and purged ones, and why each of these is skipped.
 
-    Content without a mark of the storage is read if a forgotten shard has the same size. The commit
-    refuses the remaining cases: shards forgotten meanwhile, and shards recorded only by a hash.
+    If the storage has no mark of the content of a shard, the shard is read if a forgotten shard has
+    the same size. The commit refuses the remaining cases: shards forgotten meanwhile, and shards
+    recorded only by a hash.
     `forgotten` is the list of the latest version.
     """
     if not forgotten:
@@ -63,9 +64,9 @@ def tell_forgotten(reasons: Reasons, run: Run) -> None:
 def counted_or_forgotten(
     store: MomentStore, urls: Sequence[str], storage_options: Mapping[str, object] | None
 ) -> list[Shard]:
-    """Shards that URLs and patterns name.
+    """Return the shards that URLs and patterns name.
 
-    Forgotten shards are included even if their files are gone.
+    Forgotten shards are included even if their files no longer exist.
 
     Errors as in `list_shards`.
     """
@@ -91,7 +92,7 @@ def counted_or_forgotten(
 
 
 def _mark(shard: Shard, storage_options: Mapping[str, object] | None = None) -> str | None:
-    """Fingerprint of a shard; None if it is unreadable, which counting will report."""
+    """Return the fingerprint of a shard; None if it is unreadable, which counting will report."""
     try:
         return fingerprint(shard, storage_options)
     except ShardError:

@@ -1,4 +1,4 @@
-"""Find new shards that are counted ones at another place, so that no document counts twice."""
+"""Find new shards that are moved copies of counted shards, so that no document counts twice."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from streaming_moments.storage.shards import PARTITIONS
 
 @dataclass(frozen=True)
 class Moved:
-    """A shard with the file name and content of a counted one, whose file is gone.
+    """A new shard with the file name and content of a counted shard whose file no longer exists.
 
-    url : name of the shard
-    counted : name in the ledger of the shard that it was
+    url : name of the new shard
+    counted : name of the counted shard in the ledger
     """
 
     url: str
@@ -47,11 +47,13 @@ class Moved:
         """Return the error of a shard that would count twice; `advice` says what to do."""
         if self.is_sealed:
             return ShardError(self.url, f"its documents are counted already, as {self.counted}")
-        return ShardError(self.url, f"has moved: it is counted as {self.counted}, which is gone")
+        return ShardError(
+            self.url, f"has moved: it is counted as {self.counted}, which no longer exists"
+        )
 
 
 def advice(moved: Sequence[Moved], store: str) -> list[Remedy]:
-    """What to do about shards that have moved, a line for each pair of places."""
+    """Say what to do about shards that have moved, a line for each pair of old and new folder."""
     told = []
     numbers = Counter(_places(one.counted, one.url) for one in moved if not one.is_sealed)
     for (old, new), number in sorted(numbers.items()):
@@ -73,9 +75,9 @@ def without_moved(
 ) -> tuple[ShardTable, tuple[Moved, ...]]:
     """Return the new shards that have not moved since they were counted, and those that have.
 
-    Only contents that their fingerprints identify are compared. Documents that a service has sealed
-    are the same under any folder, even if their earlier file still exists, unless the seals show
-    that they are of different batches.
+    Only shards whose fingerprints identify their content are compared. Documents that a service has
+    sealed are the same in any folder, even if their earlier file still exists, unless the seals
+    show that they are of different batches.
     """
     alike = _alike(ledger, new)
     if not alike:
@@ -138,7 +140,7 @@ def _is_file(url: str) -> bool:
 
 
 def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[str]:
-    """Names of files that no longer exist, and of sealed shards; looks into each folder once."""
+    """Return names of files that no longer exist, and of sealed shards; list each folder once."""
     sealed = {url for url in urls if url.endswith(SEALED_NAME)}
     folders = defaultdict[str, set[str]](set)
     for url in urls - sealed:
@@ -156,7 +158,7 @@ def _gone(urls: set[str], storage_options: Mapping[str, object] | None) -> set[s
 
 
 def _of_other_batches(moved: Sequence[Moved], run: Run) -> set[Moved]:
-    """Sealed shards that only look moved: another inbox accepted equal documents."""
+    """Return sealed shards that have not moved: another inbox has accepted equal documents."""
     sealed = [one for one in moved if one.is_sealed]
     pairs = [(one.url, one.counted) for one in sealed]
     found = looked_at(are_of_other_batches, pairs, 0, run)

@@ -1,1 +1,1 @@
-"""Listings: any number of files below a folder, one by one, and of S3 a page at a time."""
+"""Listings: yield the files below a folder one by one; S3 is asked for one page at a time."""

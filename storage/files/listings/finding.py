@@ -1,4 +1,4 @@
-"""Finding: lists any number of files below a folder, or of a pattern, one by one."""
+"""Finding: yields the files below a folder, or those that match a pattern, one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streaming_moments.storage.files.listings.pages import each_below, is_paged
 
 
 def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the files below a folder with the information of `fs.find`, in any order.
+    """Yield the files below a folder, each with its information as in `fs.find`, in any order.
 
     For local folders and on S3 only one file is in memory at a time. Elsewhere fsspec lists all
     files, and each is released when it is yielded.
@@ -30,14 +30,14 @@ def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, d
 def glob_each(
     fs: fsspec.AbstractFileSystem, pattern: str, folders: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each match with the information of `fs.glob`, in any order; `folders` selects folders.
+    """Yield each path that matches, with its information as in `fs.glob`, in any order.
 
-    Raises ValueError for an invalid pattern.
+    With `folders`, only folders match. Raises ValueError for an invalid pattern.
     """
     text = pattern + "/" if folders else pattern
     if not (isinstance(fs, LocalFileSystem) or is_paged(fs)):
         return _emptied(fs.glob(text, detail=True))
-    # as in fsspec, but without a dictionary of all files
+    # match names as fsspec does, but without a dictionary of all files
     matching = re.compile(glob_translate(text))
     root, _, prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0].rpartition("/")
     deep = None if "**" in pattern else pattern.count("/") - root.count("/")
@@ -56,7 +56,7 @@ def glob_each(
 def _walk(
     fs: LocalFileSystem, root: str, deep: int | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a folder and all below it, `deep` levels down; unreadable folders are skipped."""
+    """Yield a folder and all below it, at most `deep` levels down; skip unreadable folders."""
     if os.path.isdir(root):
         yield root, fs.info(root)
     waiting = [(root, deep)]

@@ -14,7 +14,7 @@ import fsspec
 
 
 def is_paged(fs: fsspec.AbstractFileSystem) -> bool:
-    """Whether `each_below` can list a file system: S3, without versions of objects."""
+    """Whether `each_below` can list a file system: it must be S3, without versions of objects."""
     # an object that wraps a file system may have no attribute `protocol`
     protocols = getattr(fs, "protocol", ())
     return "s3" in (protocols if isinstance(protocols, tuple) else (protocols,)) and not getattr(
@@ -25,14 +25,14 @@ def is_paged(fs: fsspec.AbstractFileSystem) -> bool:
 def each_below(
     fs: fsspec.AbstractFileSystem, root: str, deep: int | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the listing by s3fs of objects and folders below a folder, in any order.
+    """Yield objects and folders below a folder, each with its information as in s3fs, in any order.
 
     The file system must be `is_paged`. `root` is a bucket, or a folder in it. `deep` is the number
     of levels below the root, by default all. Names in the root must begin with `prefix`.
     """
     bucket, key, _ = fs.split_path(root.rstrip("/"))
     waiting = [((f"{key}/" if key else "") + prefix, deep)]
-    folders = set(_above(root.rstrip("/"), set()))  # the root and folders above are not reported
+    folders = set(_above(root.rstrip("/"), set()))  # do not yield the root and the folders above it
     while waiting:
         below, levels = waiting.pop()
         for page in _pages(fs, bucket, below, "" if levels is None else "/"):
@@ -71,14 +71,14 @@ def _pages(
 
 
 def _read_times_quickly(fs: fsspec.AbstractFileSystem) -> None:
-    """Parse times of ISO 8601 here, as dateutil took two thirds of the time of a listing."""
+    """Let botocore parse times with `_time_of`: dateutil took two thirds of a listing's time."""
     fs.connect()
     parsers = fs.session.get_component("response_parser_factory")
     parsers.set_parser_defaults(timestamp_parser=_time_of)
 
 
 def _time_of(text: Any) -> datetime:
-    """Parse a time as `botocore.utils.parse_timestamp`, a hundred times as fast for S3."""
+    """Parse a time as `botocore.utils.parse_timestamp` does, but a hundred times as fast for S3."""
     if isinstance(text, str) and text.endswith("Z"):
         with suppress(ValueError):
             return datetime.fromisoformat(text)
@@ -88,7 +88,7 @@ def _time_of(text: Any) -> datetime:
 
 
 def _above(name: str, told: set[str]) -> Iterator[str]:
-    """Yield parent folders that were not reported yet."""
+    """Yield the folders above `name` that are not in `told`, and add them to it."""
     folder = name.rpartition("/")[0]
     while folder not in told and "/" in folder:
         told.add(folder)

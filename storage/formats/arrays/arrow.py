@@ -34,7 +34,7 @@ class Arrow(OfNumbers):
         return table_chunks(_tables(source, list(dict.fromkeys(columns)), limits, start), limits)
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Share of the rows before a place."""
+        """Return the share of the rows that are before a place."""
         with source.fs.open(source.path, "rb") as stream:
             rows: int = sum(batch.num_rows for batch in _batches(stream, None, source.url))
         return float(min(place.passed / max(rows, 1), 1.0))
@@ -55,7 +55,8 @@ def _tables(
             if batch.nbytes > limits.decoded_bytes:
                 raise ShardError(
                     source.url,
-                    f"record batch {number} has {batch.nbytes} bytes, above {limits.decoded_bytes}",
+                    f"record batch {number} has {batch.nbytes} bytes, above the limit of "
+                    f"{limits.decoded_bytes}",
                     "write it again with smaller batches, or raise {option.max_row_group_bytes}",
                 )
             for begin in range(0, batch.num_rows, _ROWS):

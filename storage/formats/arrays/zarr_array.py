@@ -40,8 +40,8 @@ class ZarrArray(OfNumbers):
         if len(columns) != 1:
             raise ShardError(
                 source.url,
-                f"has several arrays, but only one can be read, not {', '.join(columns)}; "
-                "give one name",
+                f"can be read as one array only, not as {', '.join(columns)}; "
+                "give the name of one array",
             )
         try:
             yield from _tables(source, columns[0], limits, start)
@@ -51,7 +51,7 @@ class ZarrArray(OfNumbers):
             ) from error
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Share of the rows before a place, of the array at the root."""
+        """Return the share of the rows of the array at the root that are before a place."""
         rows = int(_Array(source, "").stored.shape[0])
         return min(place.passed / max(rows, 1), 1.0)
 
@@ -75,7 +75,7 @@ class _Array:
         return shape
 
     def rows(self, start: int, stop: int) -> Any:
-        """Read rows of one chunk without keeping its files; a missing chunk has the fill value."""
+        """Read rows of one chunk, then drop its files; a missing chunk has the fill value."""
         row, width = start // self.chunk[0], self.stored.shape[1]
         places = [(row, column) for column in range(-(-width // self.chunk[1]))]
         keys = [f"{self._folder}{self.stored.metadata.encode_chunk_key(one)}" for one in places]
@@ -87,7 +87,7 @@ class _Array:
         return found
 
     def _require_whole(self, content: bytes, key: str) -> None:
-        # the decoder trusts the size in the header, and would read past the end
+        # the decoder trusts the size in the header, and would read past the end of a shorter file
         if not content or self.stored.metadata.codecs[-1].to_dict()["name"] not in _BLOSC:
             return
         said = int.from_bytes(content[_BLOSC_HEADER - 4 : _BLOSC_HEADER], "little")
@@ -125,8 +125,8 @@ def _tables(
     if array.chunk[0] * row_bytes > limits.decoded_bytes:
         raise ShardError(
             source.url,
-            f"has chunks of {array.chunk[0]} rows, {array.chunk[0] * row_bytes} bytes, above "
-            f"{limits.decoded_bytes}",
+            f"has chunks of {array.chunk[0]} rows, {array.chunk[0] * row_bytes} bytes, above the "
+            f"limit of {limits.decoded_bytes}",
             "write it again with smaller chunks, or raise {option.max_row_group_bytes}",
         )
     most = min(limits.batch_documents, max(1, limits.batch_bytes // row_bytes))

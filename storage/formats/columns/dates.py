@@ -1,4 +1,4 @@
-"""Date columns: days of the values of columns."""
+"""Date columns: read the days of the values in a column of dates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[^Zz+\-]*$"
 
 
 def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> Iterator[date]:
-    """Yield the earliest and latest day of an array of dates, times or texts; nothing without days.
+    """Yield the first and last day of an array of dates, times or texts; nothing if all are null.
 
     With `zones`, a text with a zone belongs to its day in UTC, as in `day_of`. Without, it belongs
     to the written day, as in stores of version 0.2.0. Raises ShardError for any other value.
@@ -47,7 +47,7 @@ def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> It
 
 
 def day_of(value: Any) -> date:
-    """Day of a text that begins with a date; for a time with a zone the day in UTC.
+    """Return the day of a text that begins with a date; for a time with a zone the day in UTC.
 
     Raises TypeError or ValueError for any other value.
 
@@ -69,7 +69,7 @@ def day_of(value: Any) -> date:
 def _dates(values: pa.Array, url: str, column: str) -> pa.Array:
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        # only the day is parsed
+        # cut off the time of the day, which is not needed
         values = pc.utf8_slice_codeunits(values, 0, _DAY_CHARACTERS)
     elif pa.types.is_timestamp(kind):
         # Arrow stores a time with a zone in UTC, so its day is the day in UTC

@@ -8,7 +8,7 @@ from streaming_moments.errors import ShardError
 
 
 def names_of(values: pa.Array, column: str, url: str) -> pa.StringArray:
-    """Convert the values of a column to texts; integers in decimal, nulls remain nulls.
+    """Convert the values of a column to texts; write integers in decimal, and keep nulls.
 
     Raises ShardError for other types.
 

@@ -1,1 +1,1 @@
-"""Purges: find all data of some shards in a store, erase it, and search for remains."""
+"""Purges: find all data of some shards in a store, erase it, and search for remaining data."""

@@ -1,7 +1,7 @@
-"""Purge records: the names of a purge, stored until all their files are deleted.
+"""Purge records: the names of the shards of a purge, stored until all their files are deleted.
 
-The commit of a purge holds only hashes of the names. If a purge dies after its commit, the record
-gives the names to the next call with the same patterns, which finishes the purge.
+The commit of a purge holds only hashes of the names. If the process dies after this commit, the
+next purge with the same patterns reads the names from the record, and finishes the purge.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def begin_purge(folder: Folder, names: Set[str]) -> str:
 
 
 def purge_records(folder: Folder) -> Mapping[str, frozenset[str]]:
-    """Return the names of the shards of each unfinished purge, by the path of its record."""
+    """Return for each unfinished purge the path of its record and the names of its shards."""
     paths = [f"{PURGING}/{name}" for name in folder.names(PURGING) if name.endswith(".json")]
     found = zip(paths, folder.find_all(paths), strict=True) if paths else ()
     return {path: _names_in(data, folder, path) for path, data in found if data is not None}
@@ -50,14 +50,15 @@ def purge_records(folder: Folder) -> Mapping[str, frozenset[str]]:
 def committed_names(folder: Folder, forgotten: Forgotten) -> frozenset[str]:
     """Return the names of shards whose purge was committed and is not finished.
 
-    `forgotten` is the list of the latest version, which has the names of committed purges.
+    `forgotten` is the list of the latest version, which has hashes of the names of all committed
+    purges.
     """
     records = purge_records(folder).values()
     return frozenset().union(*(names for names in records if all(map(forgotten.has_purged, names))))
 
 
 def end_purges(folder: Folder, names: Set[str]) -> None:
-    """Delete the records that hold some of the names; the last step of a purge."""
+    """Delete the records that hold any of the names. This is the last step of a purge."""
     gone = [path for path, found in purge_records(folder).items() if not names.isdisjoint(found)]
     if gone:
         folder.delete(gone)

@@ -30,13 +30,14 @@ _SHOWN = 5
 class Holdings:
     """All data about some shards in the versions of a store.
 
-    segments : Arrow table of their records in each segment that has any, by its identifier
-    versions : versions with traces of a shard: a segment, added or subtracted; a model fitted to
-        such a version; or an entry among skipped shards
-    models : folders of models fitted to one of these versions, to a missing version, or by another
-        store, as their documents are unknown
-    copies : shards of the same content under other names, each with one of the names
-    shards : the shards, with every content that was counted or forgotten under their names
+    segments : Arrow tables with the records of these shards, by the identifier of the segment that
+        has the records
+    versions : versions with traces of a shard: a segment that adds or subtracts it, a model that
+        was fitted to such a version, or an entry in the list of skipped shards
+    models : folders of models that were fitted to one of these versions. Also folders of models
+        whose documents are unknown: fitted to a missing version, or by another store.
+    copies : (other name, name) of shards with the same content under other names
+    shards : the shards, one entry for each content that was counted or forgotten under a name
     """
 
     names: frozenset[str]
@@ -49,14 +50,14 @@ class Holdings:
 
     @property
     def known(self) -> frozenset[str]:
-        """Names that occur in any version."""
+        """Names of the shards that occur in any version."""
         counted = (table["url"].to_pylist() for table in self.segments.values())
         return frozenset(chain.from_iterable(counted)) | self._told
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """Segments of a version, and the new segments that replace them, without some shards.
+    """Segments of a version (`sources`), and `segments` that replace them, without some shards.
 
     `segments` is empty if no shard remains.
     """
@@ -82,7 +83,7 @@ class Purge:
 
 
 def ledger_of_all(folder: Folder, log: Iterable[Commit], known: Ledger = Ledger({})) -> Ledger:
-    """Return the ledger of all segments of some versions; raises as `read_ledger`."""
+    """Return the ledger of all segments of some versions; raise the errors of `read_ledger`."""
     parts = {part.id: part for commit in log for part in _segments_of(commit)}
     return read_ledger(folder, list(parts.values()), known)
 
@@ -96,9 +97,9 @@ def holdings_of(
 ) -> Holdings:
     """Find all data about some shards in the versions of a store.
 
-    `log` has all versions. `ledger` is `ledger_of_all` of them, and `names` are names in it.
-    `marks` are fingerprints and sizes of further contents that the ledger lacks. `dropped` are
-    versions that are dropped in any case.
+    `log` has all versions, and `ledger` is `ledger_of_all` of them. `names` are names of shards in
+    this ledger. `marks` has the fingerprint and size of other contents of the shards, which the
+    ledger lacks. `dropped` are versions that are dropped in any case.
 
     Examples
     --------
@@ -144,9 +145,10 @@ def holdings_of(
 
 
 def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set[str]]:
-    """Return versions to drop, with all versions that have their models, and these models.
+    """Return all versions and models to drop if the versions in `dropped` are dropped.
 
-    A model is also dropped if its documents are unknown: its version was dropped before, or another
+    Models fitted to dropped versions are dropped, and so are all versions that have such models. A
+    model is also dropped if its documents are unknown: its version was dropped earlier, or another
     store fitted it.
     """
     gone, models, kept = set(dropped), set[str](), {commit.version for commit in log}
@@ -165,7 +167,7 @@ def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set
 
 
 def planned_purge(head: Commit, holdings: Holdings) -> Purge:
-    """Plan which versions, and which parts of the latest version, to drop."""
+    """Plan which versions to drop, and what to drop from the latest version."""
     gone = set(holdings.models)
     models = {name for name, one in head.models.items() if model_folder(name, one.id) in gone}
     staged = head.staged is not None and any(
@@ -185,14 +187,14 @@ def commit_purge(
 ) -> tuple[MomentStore, Purge]:
     """Drop every version that holds traces of some shards, in one commit.
 
-    The latest version continues without them. Its segments with these shards are replaced. Models
-    fitted with them are dropped, and so is a staged lineage that counts them. Only keyed hashes of
-    the shards remain, so that they are not counted again. `sweep` and `erase_unnamed` then delete
-    the files.
+    This commit makes a new version without the shards. Segments with these shards are replaced.
+    Models that were fitted to them are dropped, and so is a staged lineage that counts them. Only
+    keyed hashes of the shards remain, so that they are not counted again. `sweep` and
+    `erase_unnamed` then delete the files.
 
-    `replaced` must cover every segment of the latest version with a record of them. A message that
-    names a shard raises InvalidInput, as does a shard with a copy under another name. If another
-    writer has changed the segments meanwhile, a StoreError is raised.
+    `replaced` must include every segment of the latest version that has a record of these shards.
+    Raises InvalidInput if the message names a shard, or if a shard has a copy under another name.
+    Raises StoreError if another writer has changed the segments meanwhile.
     """
     if any(name in message for name in names):
         raise InvalidInput("the message names a shard to purge; write another message")
@@ -237,14 +239,17 @@ def require_no_origin(head: Commit, holdings: Holdings) -> None:
         if part.origin is not None and part.id in holdings.segments:
             [name, *_] = holdings.segments[part.id]["url"].to_pylist()
             raise InvalidInput(
-                f"{name} is in the counts of origin {part.origin}",
-                "purge it in that store by its name there, then run {merge} again, which purges "
-                "it here, too",
+                f"shard {name} was counted by origin {part.origin}",
+                "purge it in that store, under its name in that store, then run {merge} again, "
+                "which purges it here, too",
             )
 
 
 def require_no_copies(holdings: Holdings) -> None:
-    """Refuse to purge shards whose content has other names; the error lists the first few."""
+    """Refuse to purge shards whose content is also counted under other names.
+
+    The error lists the first few of these names.
+    """
     if holdings.copies:
         lines = "; ".join(
             f"{other} has the content of {name}" for other, name in holdings.copies[:_SHOWN]
@@ -266,7 +271,7 @@ def _models_of(commit: Commit) -> set[str]:
 
 
 def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """Return the names of skipped or forgotten shards in a commit, or in its message."""
+    """Return which of `names` a commit has as skipped or forgotten shards, or in its message."""
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])
     words = set(re.split(r"[\s,;:'\"]+", text))
@@ -277,7 +282,7 @@ def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
 def _copies(
     ledger: Ledger, names: Set[str], contents: Set[tuple[str, int]]
 ) -> tuple[tuple[str, str], ...]:
-    """Find shards of the same contents under other names; return each with a given name."""
+    """Find shards with these contents under other names; return (other name, name) pairs."""
     telling = {mark for mark, _ in contents if tells_content(mark)}
     if not telling:
         return ()

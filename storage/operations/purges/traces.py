@@ -1,4 +1,4 @@
-"""Traces: finds the data of purged shards, or of shards to purge, in the folder of a store."""
+"""Traces: finds data of shards in the folder of a store, before or after they are purged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OWN = frozenset(
     {COMMITS, SEGMENTS, MODELS, POLISHING, PURGING, LOCKS, "vocabulary", "basis"}
     | {FORMAT_FILE, reached_file(), "clock"}
 )
-_AT_ONCE = 8  # number of files in memory during the search
+_AT_ONCE = 8  # number of files that the search holds in memory
 _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
 _OF_STORES = "the store of the origin, and stores that copied its counts or models fitted to them"
@@ -73,9 +73,9 @@ class Trace:
 
 
 def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
-    """List the places that a purge cannot reach, for a store with this foundation.
+    """Return the places where a purge cannot delete data, for a store with this foundation.
 
-    `of_origin` is whether a whole origin is purged, instead of shards.
+    With `of_origin`, a whole origin is purged, not single shards.
     """
     others = (
         "`rebase` chooses others, and the old files stay"
@@ -90,11 +90,11 @@ def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
 def traces_of(
     folder: Folder, names: Set[str], marks: Set[tuple[str, int]] = frozenset()
 ) -> tuple[Trace, ...]:
-    """Find the data of some shards in a store; a file with unknown content counts as data.
+    """Find the data of some shards in a store. A file with unknown content is included.
 
     Reads every commit and the ledger of every segment, whether a version names it or not. Files
     that do not belong to the store are searched for the names, and for the numbers of deleted
-    versions. `marks` are fingerprints and sizes of the shards' contents, if they can still be
+    versions. `marks` has the fingerprint and size of the content of each shard that can still be
     read.
 
     Examples
@@ -115,12 +115,13 @@ def traces_of(
 
 
 def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
-    """Delete files that no version names, of any age, and other files with traces of shards.
+    """Delete files that no version names, and files beside the store with traces of shards.
 
-    Returns the paths of the other files. A writer that is active meanwhile is refused, and asked to
-    run again.
+    Files that no version names are deleted at any age. So the commit of a writer that is active
+    meanwhile is refused, and its error says to run again. Returns the paths of the deleted files
+    beside the store.
     """
-    # each retry means that another writer has committed
+    # retry if another writer has committed meanwhile
     again = retrying(lambda found: isinstance(found, GarbageCommitted), attempts=20, delay=0.0)
     again(lambda: collect(folder, find_garbage(folder, timedelta(0))))
     head = CommitLog(folder).latest()
@@ -174,7 +175,7 @@ def _unnamed(
 
 
 def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
-    """Yield records of interrupted purges."""
+    """Yield traces in the records of interrupted purges."""
     for path, found in sorted(purge_records(folder).items()):
         if not names.isdisjoint(found):
             yield Trace(path, "names them for a purge that is not finished; run the purge again")
@@ -207,7 +208,7 @@ def traces_beside(
 
 
 def _spellings(name: str) -> set[bytes]:
-    """Return the encodings of a name in texts, JSON and pages."""
+    """Return the encodings of a name in text, JSON and HTML."""
     escaped = json.dumps(name)[1:-1]
     page = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     quoted = page.replace("'", "&#39;").replace('"', "&#34;")
@@ -218,7 +219,7 @@ def _spellings(name: str) -> set[bytes]:
 
 
 def _version_told(path: str, content: bytes) -> int | None:
-    """Version of the store that a report or page describes; None for other files."""
+    """Return the version of the store that a report or page describes; None for other files."""
     if path.endswith(".html"):
         found = _OF_PAGE.search(content)
         return int(found[1]) if found else None

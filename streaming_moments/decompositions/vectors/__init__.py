@@ -1,6 +1,7 @@
 """Moments of dense vectors: mixtures of Gaussians and independent factors.
 
-Hsu and Kakade, *Learning mixtures of spherical Gaussians*, ITCS 2013, and Anandkumar, Foster, Hsu,
-Kakade, Liu, *A spectral algorithm for latent Dirichlet allocation*, NIPS 2012 (skewed or kurtotic
-factors): one whitening by the signal in the covariance, one tensor, one rotation.
+Mixtures are fitted by the method of Hsu and Kakade, *Learning mixtures of spherical Gaussians*,
+ITCS 2013. Skewed or kurtotic factors are fitted by that of Anandkumar, Foster, Hsu, Kakade, Liu, *A
+spectral algorithm for latent Dirichlet allocation*, NIPS 2012. All whiten by the signal in the
+covariance, and then rotate a whitened tensor.
 """

@@ -72,7 +72,7 @@ class GivenMoments:
 
     @classmethod
     def of_rows(cls, rows: NDArray[np.float64], basis: NDArray[np.float64]) -> GivenMoments:
-        """Moments of (n, d) rows with a (d, s) basis; holds n s^2 numbers in memory."""
+        """Compute moments of (n, d) rows with a (d, s) basis; hold n s^2 numbers in memory."""
         n, s = len(rows), basis.shape[1]
         mean = rows.mean(axis=0)
         x = rows - mean
@@ -92,7 +92,7 @@ class GivenMoments:
 
 
 def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k, k) sum of `v (x) M` over the three places of v, for a symmetric M.
+    """Return the (k, k, k) sum of `v (x) M` over the three places of v, for a symmetric M.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray
 
 
 def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`T(A, B, ...)`: multiply each index of T by the (s, k) matrix of its place.
+    """Return `T(A, B, ...)`: each index of T is multiplied by the (s, k) matrix at its place.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDAr
     array([[2.]])
     """
     for side in sides:
-        # each contraction moves the first index to the end, so after all of them the order is
-        # restored
+        # each contraction moves the first index to the end, so at the end the order is the original
+        # one
         tensor = np.tensordot(tensor, side, axes=(0, 0))
     return tensor

@@ -26,11 +26,12 @@ _CALLED = MappingProxyType(
         "both": ("skewness or kurtosis", ""),
     }
 )
-_STANDS_OUT = 3.0  # a significant cumulant is larger than this many standard errors of noise alone
+_STANDS_OUT = 3.0  # cumulants below this many standard errors could be noise alone
 _TURNS = 3
-# Weight of slices of the third cumulant relative to those of the fourth, which have more noise.
-# Measured on skewed, kurtotic and flat factors: with 5 the error is at most a fifth larger than
-# with the best single order. For mixed factors it is smaller than with either.
+# Weight of slices of the third cumulant, relative to slices of the fourth, which have more noise.
+# Measured on skewed, kurtotic and flat factors: with weight 5, the error is at most a fifth larger
+# than with the best single order. If factors of several kinds are mixed, it is smaller than with
+# either order.
 _OF_THIRD = 5.0
 
 
@@ -42,8 +43,9 @@ class Factors:
     unmixing : (d, k) float64; `unmixing' (x - m)` are the factors of a row plus noise
     skewness, kurtosis : (k,) float64, third and excess fourth cumulants; kurtosis is NaN without
         fourth moments
-    skewness_error, kurtosis_error : (k,) float64, their standard errors for normal rows
-    spectrum : (k,) float64, of the signal
+    skewness_error, kurtosis_error : (k,) float64, standard errors of skewness and kurtosis for
+        normal rows
+    spectrum : (k,) float64, leading eigenvalues of the signal
     noise : (d,) float64, noise variance of each coordinate; empty for noise of unknown covariance
     """
 
@@ -60,17 +62,18 @@ class Factors:
 def independent_factors(
     moments: CentralMoments, k: int, order: Order = "third", noise: Noise = "spherical"
 ) -> Factors:
-    """Independent factors h of `x = m + A h + noise`, at most one of them normal.
+    """Find the independent factors h of `x = m + A h + noise`; at most one may be normal.
 
-    Cumulants of `order` separate skewed ("third") or kurtotic ("fourth") factors, or factors of
-    either kind ("both"); `require_significant` checks that they exceed noise. Normal noise has one
-    variance ("spherical"), one per coordinate ("diag"), or an unknown covariance ("full"). With
-    "full" the length of a column is unknown, and a factor and its noise together have variance 1.
-    All but order "third" with noise "spherical" or "diag" needs moments with `fourth`.
+    Order "third" separates skewed factors, "fourth" separates kurtotic factors, and "both"
+    separates factors of either kind. `require_significant` checks that their cumulants exceed
+    noise. The noise is normal. It has one variance ("spherical"), one for each coordinate ("diag"),
+    or an unknown covariance ("full"). With "full", the length of a column is unknown, and the
+    variance of a factor plus its noise is 1. Moments must have `fourth`, except for order "third"
+    with noise "spherical" or "diag".
 
     With "full" noise and kurtoses of both signs, whitening does not remove the noise.
 
-    Raises NotIdentifiable as `Signal.of`.
+    Raises NotIdentifiable like `Signal.of`.
 
     Examples
     --------
@@ -98,7 +101,7 @@ def independent_factors(
 
 
 def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
-    """Indices of the factors whose separating cumulant is below three standard errors of noise."""
+    """Return the factors whose separating cumulant is below three standard errors of noise."""
     size, error = _separating(found, order)
     return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
 
@@ -116,16 +119,15 @@ def require_significant(found: Factors, order: str) -> None:
     if np.isnan(found.kurtosis).any():
         remedy += " of a store that is created with the statistic fourth"
     raise NotIdentifiable(
-        f"{weak.size} of {size.size} factors have no {called} beyond noise: that of factor {first} "
-        f"is {size[first]:.3f}, and that of noise is {error[first]:.3f}; {remedy}"
+        f"{weak.size} of {size.size} factors have no {called} beyond noise: for factor {first}, it "
+        f"is {size[first]:.3f}, with a standard error of {error[first]:.3f}; {remedy}"
     )
 
 
 def _separating(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) cumulants that separate the factors, and (k,) errors of these.
+    """Return the (k,) cumulants that separate the factors, and their (k,) standard errors.
 
-    For order "both" a factor has the clearer of its two cumulants: the larger one in units of its
-    error.
+    For order "both", take for each factor the cumulant that is larger in units of its error.
     """
     third = found.skewness, found.skewness_error
     if order == "third":
@@ -138,19 +140,19 @@ def _separating(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def require_order(order: str) -> None:
-    """Refuse a name that is not in `ORDERS`."""
+    """Raise InvalidInput for a name that is not in `ORDERS`."""
     if order not in ORDERS:
         raise InvalidInput(f'order is "{order}"; choose {", ".join(ORDERS)}')
 
 
 def require_noise(noise: str) -> None:
-    """Refuse a name that is not in `NOISES`."""
+    """Raise InvalidInput for a name that is not in `NOISES`."""
     if noise not in NOISES:
         raise InvalidInput(f'noise is "{noise}"; choose {", ".join(NOISES)}')
 
 
 def fourth_cumulant(moments: CentralMoments) -> NDArray[np.float64]:
-    """(s, s, s, s) fourth moment of the projections minus that of a normal law."""
+    """Return the (s, s, s, s) fourth moment of projections, minus that of a normal law."""
     assert moments.fourth is not None
     S = moments.sketch_covariance
     pairs = np.multiply.outer(S, S)
@@ -168,7 +170,7 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
     four = None if fourth is None else contracted(fourth, B, B, B, B)
     rotation = _rotation(third, four, order)
     unmixing = signal.whitening @ rotation
-    # a factor's projection has variance 1 + v, where v is the variance of its noise
+    # a projected factor has variance 1 + v, where v is the variance of the projected noise
     sizes = 1 + np.square(unmixing).T @ signal.noise
     return _ordered(
         signal.loadings @ rotation, unmixing, sizes, third, four, rotation, order, moments.number,
@@ -177,7 +179,10 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
 
 
 def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
-    """Whiten by a contraction of the fourth cumulant, to which normal noise contributes nothing."""
+    """Find factors with noise of unknown covariance.
+
+    Whitens with a contraction of the fourth cumulant, because normal noise does not change it.
+    """
     fourth, basis = fourth_cumulant(moments), moments.basis
     s = len(moments.sketch_covariance)
     if s < k:
@@ -194,8 +199,8 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
         values, vectors = values[chosen], vectors[:, chosen]
         weights = _weighting(np.abs(values), vectors)
     if (values > 0).any() and (values < 0).any():
-        # no contraction of cumulants with both signs whitens them; the covariance does, although it
-        # includes noise
+        # if cumulants have both signs, no contraction can whiten them: use the covariance, although
+        # it includes noise
         values, vectors = np.linalg.eigh(moments.sketch_covariance)
         values, vectors = values[-k:], vectors[:, -k:]
     B = vectors / np.sqrt(np.abs(values))
@@ -204,8 +209,7 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     inside = B @ rotation
     lengths = np.sqrt((inside * (moments.sketch_covariance @ inside)).sum(axis=0))
     turned = rotation / lengths
-    # `mixing` has columns in the range of the basis, and their projections equal those of the
-    # factors
+    # choose columns of `mixing` in the range of the basis, with the projections of the factors
     columns = np.abs(values) * vectors * np.sqrt(1 / np.abs(values)) @ rotation * lengths
     mixing = np.linalg.pinv(basis.T) @ columns
     return _ordered(
@@ -221,9 +225,10 @@ def _weighting(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDA
 def _rotation(
     third: NDArray[np.float64], fourth: NDArray[np.float64] | None, order: Order
 ) -> NDArray[np.float64]:
-    """(k, k) O that diagonalises slices of one cumulant or both.
+    """Return the (k, k) rotation that diagonalises slices of one cumulant or of both.
 
-    For the fourth, the slices are its k leading eigenmatrices (Cardoso and Souloumiac 1993, JADE).
+    The slices of the fourth cumulant are its k leading eigenmatrices (Cardoso and Souloumiac 1993,
+    JADE).
     """
     if order == "third" or fourth is None:
         return by_joint_diagonalization(third)
@@ -250,7 +255,7 @@ def _ordered(
     spectrum: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> Factors:
-    """Factors signed for positive skewness, by decreasing cumulant."""
+    """Return factors with signs that make skewness positive, by decreasing cumulant."""
     skewness = np.einsum("abc,aj,bj,cj->j", third, *(rotation,) * 3, optimize=True)
     if fourth is None:
         kurtosis = np.full(skewness.size, np.nan)

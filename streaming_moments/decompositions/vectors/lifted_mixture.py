@@ -23,12 +23,12 @@ COVARIANCES: tuple[Covariance, ...] = ("spherical", "tied-spherical", "diag", "t
 
 _COMPLETIONS = 60
 _SETTLED = 1e-10
-_REMEMBERED = 6  # most earlier rounds that are combined
+_REMEMBERED = 6  # a round extrapolates from at most this many earlier rounds
 _SINGULAR = 1e-8
-_LEAST_ROOT = 1e-6  # least square root of the weight of a component
-_LEAST_VARIANCE = 1e-3  # least variance, as a share of the mean variance of all components
-# Least variance, as a share of the mean variance of a coordinate. With it, a component of equal
-# rows has a density, too.
+_LEAST_ROOT = 1e-6  # a component has no weight if the square root of its weight is smaller
+_LEAST_VARIANCE = 1e-3  # smaller variances are raised to this share of the mean variance
+# Variances are at least this share of the mean variance of a coordinate of the rows. So even a
+# component of equal rows has a density.
 _LEAST_SHARE = 1e-9
 
 
@@ -40,7 +40,8 @@ class Components:
     weights : (k,) float64, weights, with sum 1
     variances : (k, 1) or (k, d) float64, one for all coordinates, or one for each
     spectrum : (k - 1,) float64, spectrum of the `Signal`
-    clipped : number of estimated variances below a thousandth of their mean, raised to it
+    clipped : number of estimated variances that were below a thousandth of their mean, and were
+        raised to this value
     """
 
     means: NDArray[np.float64]
@@ -53,14 +54,14 @@ class Components:
 def mixture_components(
     moments: CentralMoments, k: int, covariance: Covariance = "spherical"
 ) -> Components:
-    """Components of k Gaussians from the moments of rows.
+    """Fit a mixture of k Gaussians to the moments of rows.
 
-    Rows are centred and get an extra coordinate 1, so the k means need only k - 1 independent
-    directions, for any origin. The "diag" covariances need moments with `squares`; "tied-" is one
-    covariance for all components.
+    Rows are centred and get an extra coordinate 1. So the k means need only k - 1 independent
+    directions, whatever the origin. Covariance "diag" needs moments with `squares`. With "tied-",
+    all components have the same covariance.
 
-    Raises NotIdentifiable as `Signal.of`, if the third moment does not separate the components, or
-    if the variances by component and coordinate do not converge.
+    Raises NotIdentifiable like `Signal.of`. Also raises it if the third moment does not separate
+    the components, or if the variances of each component and coordinate do not converge.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def mixture_components(
     least = max(_LEAST_VARIANCE * signal.noise.mean(), _LEAST_SHARE * mean_variance)
     weights = rotation[-1] ** 2
     means = moments.mean + _whitened_means(rotation).T @ signal.loadings.T
-    # equal weights differ by rounding
+    # round weights, because equal weights can differ by rounding
     order = np.lexsort((means[:, 0], -weights.round(9)))
     return Components(
         means[order],
@@ -108,18 +109,18 @@ def mixture_components(
 
 
 def require_covariance(covariance: str) -> None:
-    """Refuse a name that is not in `COVARIANCES`."""
+    """Raise InvalidInput for a name that is not in `COVARIANCES`."""
     if covariance not in COVARIANCES:
         known = ", ".join(COVARIANCES)
         raise InvalidInput(f'a covariance of type "{covariance}" is unknown; choose {known}')
 
 
 def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k) rotation O of the whitened third moment of the means, (k - 1, k - 1, k - 1).
+    """Return the (k, k) rotation O from the whitened third moment (k - 1, k - 1, k - 1) of means.
 
-    Columns are `sqrt(w_j) (W'(mu_j - m), 1)`, orthonormal if W whitens the means. Signs are chosen
-    so that the last row is positive. Raises NotIdentifiable for a component without weight: the
-    third moment has fewer components.
+    Its columns are `sqrt(w_j) (W'(mu_j - m), 1)`, which are orthonormal if W whitens the means.
+    Signs are chosen so that the last row is positive. Raises NotIdentifiable if a component has no
+    weight, because the third moment then has fewer components.
     """
     r = len(third)
     lifted = np.zeros((r + 1,) * 3)
@@ -137,22 +138,27 @@ def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _whitened_means(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k - 1, k) `W'(mu_j - m)`."""
+    """Return the (k - 1, k) whitened means `W'(mu_j - m)`."""
     return np.asarray(rotation[:-1] / rotation[-1])
 
 
 def _component_variances(
     rotation: NDArray[np.float64], spread: NDArray[np.float64], noise: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(k, c) variances of the components, from `sum_j w_j W'(mu_j - m) s_j` and `sum_j w_j s_j`."""
+    """Return the (k, c) variances s_j of the components.
+
+    spread : `sum_j w_j W'(mu_j - m) s_j`
+    noise : `sum_j w_j s_j`
+    """
     return np.asarray((rotation / rotation[-1]).T @ np.vstack([spread, noise]))
 
 
 def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.float64]:
-    """(r,) `W'b` with `b = sum_j w_j s_j (mu_j - m)`, from third moments along directions of noise.
+    """Return the (r,) vector `W'b` with `b = sum_j w_j s_j (mu_j - m)`.
 
-    Theorem 2 of Hsu and Kakade uses one direction without signal. This uses all d - r of them by
-    one subtraction: |x - m|^2 minus its part along the signal.
+    It is computed from third moments along directions without signal. Theorem 2 of Hsu and Kakade
+    uses one of these directions. Subtracting from |x - m|^2 its part along the signal uses all
+    d - r of them.
     """
     B, r = signal.inside, signal.spectrum.size
     along = B * np.sqrt(signal.spectrum)  # orthonormal columns
@@ -164,10 +170,11 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
 def _diagonal_spread(
     moments: CentralMoments, signal: Signal, third: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """O and (r, d) `sum_j w_j W'(mu_j - m) s_j'`, for a variance s_jh per component and coordinate.
+    """Return O, and the (r, d) spread `sum_j w_j W'(mu_j - m) s_j'`.
 
-    `squares` is the sum of that and of the third moment of the means, which follows from the means.
-    Each round computes one from the other; Anderson acceleration (1965) extrapolates the last
+    s_jh is the variance of component j in coordinate h. The statistic `squares` is the sum of two
+    terms: the spread before whitening, and the third moment of the means. Each round computes O
+    from the spread, and the spread from O. Anderson acceleration (1965) extrapolates from the last
     rounds. Raises NotIdentifiable if the rounds do not converge.
     """
     if moments.squares is None:

@@ -1,4 +1,4 @@
-"""Signal: the part of a covariance of rows above its noise, and the whitening by it."""
+"""Signal: the part of the covariance of rows that exceeds noise, and the whitening by this part."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.vectors.central_moments import CentralMoments
 from streaming_moments.errors import NotIdentifiable
 
-_ROUNDING = 1e-12  # share of the largest value below which others are rounding errors
-_LEAST_NOISE = 1e-9  # least variance of noise, as a share of the mean variance of a coordinate
-_LEAST_SHARE = 0.01  # least share of noise in the variance of a coordinate
+_ROUNDING = 1e-12  # values below this share of the largest value are rounding errors
+_LEAST_NOISE = 1e-9  # noise below this share of the mean variance of a coordinate is zero
+_LEAST_SHARE = 0.01  # noise is at least this share of the variance of a coordinate
 _SETTLED = 1e-10
 _ROUNDS = 100
 _HALVINGS = 20
 _RIDGE = 1e-9
-_FEW_ROWS = 2  # with fewer rows for each coordinate, directions are counted from zero upwards
-_TAIL = 2.02  # quantile of the Tracy-Widom law that noise exceeds once in a hundred times
+_FEW_ROWS = 2  # with fewer rows per coordinate than this, count directions upwards from zero
+_TAIL = 2.02  # quantile of the Tracy-Widom law: noise exceeds it once in a hundred times
 
 
 @dataclass(frozen=True, eq=False)
 class Signal:
     """r directions of the signal, and the whitening `W = Q B` with `W'(C - D) W = I`.
+
+    C is the covariance of the rows, and Q the basis.
 
     noise : (d,) float64 D, variance of the noise of each coordinate
     inside : (s, r) float64 B
@@ -43,11 +45,11 @@ class Signal:
     def of(
         cls, moments: CentralMoments, r: int, diagonal: bool = False, whole: bool = False
     ) -> Signal:
-        """Signal with the r leading directions, in the range of the basis.
+        """Return the signal with the r leading directions in the range of the basis.
 
-        With `diagonal` the noise differs by coordinate. With `whole` the signal can have as many
-        directions as dimensions, without noise. Raises NotIdentifiable if there are too few
-        dimensions, for the signal or for noise by coordinate, or if too few directions vary.
+        With `diagonal`, each coordinate has its own noise. With `whole`, the signal can have as
+        many directions as there are dimensions, without noise. Raises NotIdentifiable if there are
+        too few dimensions for the signal or for separate noise, or if too few directions vary.
         """
         C, basis, d = moments.covariance, moments.basis, moments.mean.size
         scale = np.trace(C) / d
@@ -62,7 +64,7 @@ class Signal:
                 f"rows of {which} have at most {vary if whole else vary - 1} directions of signal, "
                 f"but {r} are asked for; ask for {vary} components or {vary} factors at most"
             )
-        diagonal = diagonal and r < vary  # no direction remains for noise
+        diagonal = diagonal and r < vary  # if r equals vary, no direction remains for noise
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
                 f"{r} directions of signal are too many: if each coordinate has its own noise, the "
@@ -91,10 +93,10 @@ class Signal:
 
 
 def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
-    """Common variance of noise in all coordinates: the mean of the d - r smallest eigenvalues.
+    """Return the variance of noise that is equal in all coordinates.
 
-    Without such eigenvalues it is 0. Theorem 1 of Hsu and Kakade uses the smallest, which is biased
-    low.
+    It is the mean of the d - r smallest eigenvalues, or 0 if r is d. Theorem 1 of Hsu and Kakade
+    uses the smallest eigenvalue, which underestimates the noise.
 
     Examples
     --------
@@ -106,13 +108,13 @@ def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
 
 
 def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float64]:
-    """(d,) maximum likelihood noise of each coordinate, for normal rows with r common factors.
+    """Return the (d,) maximum likelihood noise of normal rows with r common factors.
 
-    Let l be the d - r smallest eigenvalues of the covariance in units of the noise; they are near
-    1. Newton steps in the logarithms of the noise minimise `sum(l - log l - 1)` (Joreskog 1967).
-    Noise is at least a hundredth of a coordinate's variance, as a coordinate without noise would
-    hide all other signals. A constant coordinate has no noise. r must be less than the number of
-    coordinates that vary.
+    Let l be the d - r smallest eigenvalues of the covariance in units of the noise. They are near 1
+    for the right noise. Newton steps in the logarithms of the noise minimise `sum(l - log l - 1)`
+    (Joreskog 1967). The noise of a coordinate is at least a hundredth of its variance, because a
+    coordinate without noise would hide all other signals. A constant coordinate has no noise. r
+    must be less than the number of coordinates that vary.
 
     Examples
     --------
@@ -132,9 +134,9 @@ def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float6
 def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
     upper = np.log(np.diag(C))
     lower = upper + np.log(_LEAST_SHARE)
-    # the residual variance given all other coordinates is an upper bound of the noise
+    # start near the residual variance given all other coordinates, an upper bound of the noise
     left = 1 / np.diag(np.linalg.pinv(C, hermitian=True))
-    # the rounding of the grid can make C of dependent coordinates indefinite
+    # if coordinates are dependent, rounding to the grid can make C indefinite
     left = np.where(left > 0, left, np.exp(lower))
     logs = np.clip(np.log(left * (1 - r / (2 * len(C)))), lower, upper)
     distance, slope, curvature = _misfit(C, logs, r)
@@ -147,7 +149,7 @@ def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
         inner[np.diag_indices(free.size)] += _RIDGE
         step = np.zeros(logs.size)
         step[free] = -np.linalg.solve(inner, slope[free])
-        step /= max(1.0, np.abs(step).max())  # limits the step of each logarithm to 1
+        step /= max(1.0, np.abs(step).max())  # no logarithm changes by more than 1
         for _ in range(_HALVINGS):
             tried = np.clip(logs + step, lower, upper)
             found = _misfit(C, tried, r)
@@ -166,7 +168,7 @@ def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
 def _misfit(
     C: NDArray[np.float64], logs: NDArray[np.float64], r: int
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Distance of the noise eigenvalues from 1, its gradient, and its expected Hessian."""
+    """Return the distance of noise eigenvalues from 1, its gradient and expected Hessian."""
     root = np.exp(logs / 2)
     values, vectors = np.linalg.eigh(C / np.outer(root, root))
     values, vectors = np.maximum(values[: len(C) - r], _ROUNDING), vectors[:, : len(C) - r]
@@ -177,10 +179,10 @@ def _misfit(
 def signal_covariance(
     moments: CentralMoments, r: int, diagonal: bool = False
 ) -> NDArray[np.float64]:
-    """(d, d) maximum likelihood covariance of r directions of signal plus noise.
+    """Return the (d, d) maximum likelihood covariance of r directions of signal plus noise.
 
-    For r = 0 it is noise alone; with `diagonal` the noise differs by coordinate. Raises
-    NotIdentifiable for more directions than can be separated from noise.
+    For r = 0, it is the covariance of noise alone. With `diagonal`, each coordinate has its own
+    noise. Raises NotIdentifiable for more directions than can be separated from noise.
 
     Examples
     --------
@@ -208,7 +210,7 @@ def signal_covariance(
 def normal_logarithm(
     moments: CentralMoments, mean: NDArray[np.float64], covariance: NDArray[np.float64]
 ) -> float:
-    """Mean log density of rows under a normal law, from the moments of the rows.
+    """Return the mean log density of rows under a normal law, from the moments of the rows.
 
     Examples
     --------
@@ -224,11 +226,11 @@ def normal_logarithm(
 
 
 def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
-    """Number of directions in which rows vary more than as many rows of pure noise would.
+    """Return the number of directions in which rows vary more than rows of pure noise would.
 
-    Counts eigenvalues of the covariance, in units of the noise, above the edge of noise alone
-    (Johnstone 2001), which noise exceeds once in a hundred times. With `diagonal` the noise differs
-    by coordinate.
+    This is the number of eigenvalues of the covariance, in units of the noise, above a limit. The
+    largest eigenvalue of pure noise exceeds this limit once in a hundred times (Johnstone 2001).
+    With `diagonal`, each coordinate has its own noise.
     """
     d, s = moments.basis.shape
     C, n = moments.covariance, moments.number
@@ -244,14 +246,14 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
         return min(_above(C, noise, edge), most)
 
     if diagonal or n < _FEW_ROWS * d:
-        # Count up from zero until no further direction exceeds the noise. This is because too many
-        # factors would fit noise, and with few rows some directions have no noise.
+        # Count up from zero until no further direction exceeds the noise. Counting down would be
+        # wrong: too many factors would fit noise, and with few rows some directions have no noise.
         found = 0
         while found < (more := told(found)):
             found = more
         return found
-    # Directions of equal strength exceed noise only if it is estimated from the smallest
-    # eigenvalues. So begin with all directions, and count down.
+    # Begin with all directions, and count down. The noise is then estimated from the smallest
+    # eigenvalues. Otherwise, directions of equal strength would not exceed it.
     found = most
     while found > (less := told(found)):
         found = less
@@ -259,9 +261,9 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
 
 
 def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> int:
-    """Number of eigenvalues above `edge`, in units of the noise of the coordinates that have any.
+    """Return the number of eigenvalues of C above `edge`, in units of the noise.
 
-    If no coordinate has noise, it is the rank of C.
+    Coordinates without noise are left out. If no coordinate has noise, it is the rank of C.
     """
     varying = noise > _LEAST_NOISE * np.trace(C) / len(C)
     if not varying.any():
@@ -272,13 +274,13 @@ def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> i
 
 
 def _varying(C: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(d,) mask of coordinates with any variance."""
+    """Return a (d,) mask of the coordinates that vary."""
     variances = np.diag(C)
     return np.asarray(variances > _LEAST_NOISE * variances.mean())
 
 
 def _identified(C: NDArray[np.float64]) -> int:
-    """Number of factors that covariances can separate from noise by coordinate (Ledermann)."""
+    """Return how many factors are identified if each coordinate has its own noise (Ledermann)."""
     d = _varying(C).sum()
     return int((2 * d + 1 - np.sqrt(8 * d + 1)) / 2)
 
@@ -286,13 +288,16 @@ def _identified(C: NDArray[np.float64]) -> int:
 def _pencil(
     A: NDArray[np.float64], G: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Decreasing values and vectors of `A v = l G v` with `V'GV = I`; G may be singular."""
+    """Return decreasing values l and vectors of `A v = l G v` with `V'GV = I`.
+
+    G may be singular.
+    """
     sizes, axes = np.linalg.eigh(G)
     kept = sizes > _ROUNDING * sizes.max(initial=0.0)
     root = axes[:, kept] / np.sqrt(sizes[kept])
     turned = root.T @ A @ root
     values, vectors = np.linalg.eigh((turned + turned.T) / 2)
-    # the sign of a vector is free: make its largest entry positive on any machine
+    # make the largest entry of each vector positive, so that signs are equal on any machine
     found = root @ vectors[:, ::-1]
     signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
     return values[::-1], found * np.where(signs == 0, 1.0, signs)

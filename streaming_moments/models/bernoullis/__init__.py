@@ -1,1 +1,1 @@
-"""Bernoulli mixtures of sets of features, and passes over sets that raise their likelihood."""
+"""Bernoulli mixtures of sets of features, and passes over sets that raise the likelihood."""

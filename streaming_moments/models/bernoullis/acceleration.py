@@ -1,8 +1,9 @@
-"""Acceleration: one pass over sets moves as far as many passes where components overlap.
+"""Acceleration: makes one pass over sets change a model as much as many passes would.
 
-Where rows could be of several components, a pass takes only the share `1 - m` of the step to the
-maximum in a direction in which a share m of the information is missing (Dempster, Laird, Rubin
-1977). Rows drawn from the model say how much is missing (Louis 1982), so a pass needs no more sums.
+If rows could be of several components, some information is missing. Let m be the missing share of
+the information along a direction. A pass takes only the share `1 - m` of the step to the maximum
+along this direction (Dempster, Laird, Rubin 1977). Rows drawn from the model show how much is
+missing (Louis 1982), so a pass needs no additional sums.
 """
 
 from __future__ import annotations
@@ -16,26 +17,27 @@ from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixtu
 from streaming_moments.statistics.counts.batch import CountBatch
 
 MOST = 512
-"""Most parameters. With more, the features that separate components best are accelerated."""
+"""Limit on parameters. With more, only the most distinctive features are accelerated."""
 DRAWN = 48
-"""Rows drawn for each parameter. Measured with 16: steps of rare features are too long."""
+"""Number of rows drawn for each parameter. With 16, steps of rare features are too long."""
 FURTHEST = 10.0
-"""Longest step, relative to the step of a pass."""
+"""Limit on the accelerated step, as a multiple of the step of a pass."""
 CLEAR = 0.01
-"""Mean ambiguity of drawn rows, `1 - sum_h r_h^2`, below which a pass is not accelerated."""
-# An extrapolated probability is at most this many times nearer to 0 or 1 than those of both models.
+"""A pass is accelerated only if drawn rows have at least this mean of `1 - sum_h r_h^2`."""
+# An extrapolated probability may be at most this many times nearer to 0 or 1 than the probabilities
+# before and after the pass.
 _BORDER = 4.0
-RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # part of the version of the rules of passes
-_AT_A_TIME = 4096  # rows drawn at a time; fewer if they have many features
+RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # values that identify the rules
+_AT_A_TIME = 4096  # number of rows drawn at a time; fewer if they have many features
 _CELLS = 1 << 22
 _LEAST = 1e-12
 
 
 def accelerated(before: BernoulliMixture, after: BernoulliMixture) -> BernoulliMixture:
-    """Mixture near the limit of many passes, extrapolated from the mixtures before and after one.
+    """Extrapolate from the mixtures before and after one pass to the limit of many passes.
 
-    The step of the pass is multiplied by `(I - M)^-1`, with M the missing information. It is
-    `after` itself if components are well separated, or have more parameters than MOST.
+    The step of the pass is multiplied by `(I - M)^-1`, where M is the missing information. Returns
+    `after` itself if components are well separated, or if there are too many components for MOST.
     """
     chosen = _distinctive(before)
     n, k = chosen.size, before.n_topics
@@ -56,7 +58,7 @@ def accelerated(before: BernoulliMixture, after: BernoulliMixture) -> BernoulliM
 
 
 def _distinctive(model: BernoulliMixture) -> NDArray[np.int64]:
-    """Indices of the features with the largest share of variance between components."""
+    """Return the indices of features with the largest share of variance between components."""
     P, k = model.smoothed, model.n_topics
     mean = P @ model.weights
     between = np.square(P - mean[:, None]) @ model.weights / (mean * (1 - mean))
@@ -66,9 +68,9 @@ def _distinctive(model: BernoulliMixture) -> NDArray[np.int64]:
 def _scales(
     model: BernoulliMixture, chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(features, k) scales of the probabilities, and (k,) scales of the weights.
+    """Return (features, k) scales of the probabilities, and (k,) scales of the weights.
 
-    In these scales the information in a row whose component is known is 1.
+    In these scales, a row whose component is known has information 1.
     """
     P = model.smoothed[chosen]
     roots = np.sqrt(np.maximum(model.weights, _LEAST))
@@ -78,10 +80,11 @@ def _scales(
 def _missing_information(
     model: BernoulliMixture, chosen: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
-    """Missing information, from drawn rows: of the features of each component, then of the weights.
+    """Compute the missing information from drawn rows; None if components are well separated.
 
-    It is the covariance, given a row, of the derivatives of the log-likelihood of the row and its
-    component. None if components are well separated.
+    Take the log-likelihood of a row and its component. The missing information is the covariance of
+    its derivatives, given the row. Its rows and columns are the features of each component, and
+    then the weights.
     """
     P, (n, k) = model.smoothed, (chosen.size, model.n_topics)
     size = n * k + k

@@ -29,7 +29,7 @@ _SMOOTHING = (
     1e-3  # share of the mean of all rows that is mixed into the probabilities when rows are read
 )
 _LEAST = 1e-9
-_COPIES = 4  # copies held of pairs and slices as floats
+_COPIES = 4  # a fit holds this many copies of pairs and slices, as floats
 
 
 @takes_n_topics
@@ -61,17 +61,20 @@ class BernoulliMixture(StoredModel):
     weights : (k,) float64
         Shares of the rows, sum 1.
     spectrum : (k - 1,) float64
-        Ratios of the variances between and within components, decreasing.
+        Variance between components, divided by the variance within components, along each
+        direction. Values are decreasing.
     rounds : int
-        Rounds that filled in moments of equal features; 60 means that they did not converge.
+        Number of rounds that estimated moments of equal features. 60 means that they did not
+        converge.
     bars, probability_bars : (k,) and (n, k) float64, optional
-        Expected L1 error of the features of each component, as shares of sum 1, and standard errors
-        of the probabilities, if the statistics have halves of the rows; of a polished model those
-        from before its passes.
+        Expected L1 error of the features of each component, as shares with sum 1, and standard
+        errors of the probabilities. They need statistics with halves of the rows. A polished model
+        has the values that were computed before its passes.
     held_out : HeldOut, optional
-        Log-likelihood of the feature pairs of each half under the other; stored like the bars.
+        Log-likelihood of the feature pairs of each half under a model of the other half. It is
+        stored under the same conditions as `bars`.
     start : str
-        "moments", or "pilot" if passes started from components of a pilot of the rows.
+        "moments", or "pilot" if passes started from components that were found in a pilot.
     polishing : Polishing, optional
         How the model was polished, if it was.
     documents, since, until, half_life
@@ -125,7 +128,7 @@ class BernoulliMixture(StoredModel):
         NotIdentifiable
             The statistics identify fewer components; the message says how many.
         """
-        # read the halves together with the rows, although each step then reads the blocks again
+        # prepare blocks with halves for the next step, even if it must read them again
         read = rows.prepared("reading row blocks", _itself, halves=True)
         blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
@@ -133,7 +136,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[MomentStatistics], options: Any) -> Self:
-        """Fit from the statistics of all row blocks; raises as `fit`."""
+        """Fit the mixture to the statistics of all row blocks; raise the errors of `fit`."""
         whole = merge_blocks(blocks) if len(blocks) > 1 else blocks[0]
         moments = SetMoments.of(whole)
         found = components_of(moments, options.topics, options.seed)
@@ -150,7 +153,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def blank(cls, statistics: MomentStatistics, number: int) -> Self:
-        """Mixture of equal components, from which a second start takes only their number."""
+        """Return a mixture of equal components, for a second start that uses only their number."""
         rows = statistics.length_histogram.n_documents
         mean = statistics.word_counts / max(1, rows)
         even = np.full(number, 1 / number)
@@ -158,7 +161,10 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score of the pairs of each half under a model of the other half; raises as `fit`."""
+        """Score the pairs of each half under a model of the other half.
+
+        Raises the errors of `fit`.
+        """
         made = cls.fit(rows, options)
         if made.held_out is None or made.bars is None:
             return None
@@ -166,7 +172,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: SetsFoundation, options: Any) -> int:
-        """Bytes of pairs and slices as floats, probabilities, and third moments of the sketch."""
+        """Return the bytes of pairs and slices as floats, of probabilities and third moments."""
         basis = foundation.basis
         row = _COPIES * (basis.core + basis.columns**2) + 12 * int(options.topics)
         return 8 * (foundation.rows * row + 6 * basis.columns**3)
@@ -188,19 +194,20 @@ class BernoulliMixture(StoredModel):
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """(n, k) features of each component as shares with sum 1."""
+        """(n, k) probabilities of the features of each component, scaled to sum 1."""
         return np.asarray(self.probabilities / np.maximum(self.probabilities.sum(axis=0), _LEAST))
 
     @property
     def smoothed(self) -> NDArray[np.float64]:
-        """(n, k) probabilities mixed with a thousandth of their mean; rows are read with these."""
+        """(n, k) probabilities for reading rows, with a thousandth of their mean mixed in."""
         mean = np.clip(self.probabilities @ self.weights, _LEAST, 1 - _LEAST)
         return (1 - _SMOOTHING) * self.probabilities + _SMOOTHING * mean[:, None]
 
     def log_joint(self, batch: CountBatch) -> NDArray[np.float64]:
-        """(rows, k) logarithms of `w_h prod_i p_ih^x_i (1 - p_ih)^(1 - x_i)`.
+        """Return (rows, k) logarithms of `w_h prod_i p_ih^x_i (1 - p_ih)^(1 - x_i)`.
 
-        A thousandth of the mean is mixed in, so that no single feature rules a component out.
+        A thousandth of the mean is mixed into the probabilities, so that no single feature excludes
+        a component.
 
         Raises
         ------
@@ -219,17 +226,20 @@ class BernoulliMixture(StoredModel):
         return np.asarray(constant + _once(batch).to_csr() @ (np.log(P) - absent))
 
     def posterior(self, batch: CountBatch) -> NDArray[np.float64]:
-        """(rows, k) probability of each component given each row; raises as `log_joint`."""
+        """Return the (rows, k) probability of each component, given the row.
+
+        Raises the errors of `log_joint`.
+        """
         return posteriors(self.log_joint(batch))
 
     def transform(
         self, batch: CountBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """Same as `posterior`."""
+        """Return the result of `posterior`."""
         return self.posterior(batch)
 
     def read(self, batch: CountBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Features, most likely component, log-likelihood and proportions of each row."""
+        """Return features, most likely component, log-likelihood and proportions of each row."""
         logs = self.log_joint(batch)
         shares = posteriors(logs)
         return Columns.of(
@@ -240,11 +250,11 @@ class BernoulliMixture(StoredModel):
         )
 
     def assign(self, batch: CountBatch) -> NDArray[np.int64]:
-        """(rows,) the most likely component of each row; raises as `log_joint`."""
+        """Return the (rows,) most likely components; raise the errors of `log_joint`."""
         return np.asarray(self.log_joint(batch).argmax(axis=1), dtype=np.int64)
 
     def log_likelihoods(self, batch: CountBatch) -> NDArray[np.float64]:
-        """(rows,) logarithm of the probability of each row; raises as `log_joint`."""
+        """Return the (rows,) log-probabilities of rows; raise the errors of `log_joint`."""
         return np.asarray(np.logaddexp.reduce(self.log_joint(batch), axis=1))
 
     @property
@@ -253,14 +263,14 @@ class BernoulliMixture(StoredModel):
         return self.probabilities.size + self.weights.size - 1
 
     def sample(self, number: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(number, n) rows of 0 and 1 drawn from the mixture, and (number,) their components."""
+        """Draw (number, n) rows of 0 and 1 from the mixture; return also their components."""
         rng = np.random.default_rng(seed)
         drawn = rng.choice(self.weights.size, number, p=self.weights)
         chances = self.probabilities.T[drawn]
         return (rng.random(chances.shape) < chances).astype(np.int64), drawn
 
     def described(self) -> Description:
-        """Weights, sizes of the sets and error bars of the components."""
+        """Return the description, with weights, set sizes and error bars of components."""
         columns = {"weight": self.weights, "features a row": self.probabilities.sum(axis=0)}
         if self.bars is not None:
             columns["error bar"] = self.bars

@@ -1,9 +1,10 @@
 """Distinct: components of sets of features from moments of distinct features only.
 
-A set has a feature once or not at all, so sums over equal features are not moments of a mixture.
-The mixture would have `sum_h w_h p_ih^2` there, and in triples `sum_h w_h p_ih^2 p_lh`. The fit
-fills in both: first by the rank of the covariances, as in factor analysis, then in turn by the
-components found so far. It uses `z = Q' x`, whose third moments are small.
+A set has a feature once or not at all. So entries for equal features, such as pair (i, i), are not
+moments of a mixture. Moments of the mixture would be `sum_h w_h p_ih^2` for a pair (i, i), and
+`sum_h w_h p_ih^2 p_lh` for a triple (i, i, l). The fit estimates these entries: first from the rank
+of the covariances, as in factor analysis, then in rounds from the components found so far. It uses
+the third moments of `z = Q' x`, because they are a small array.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from streaming_moments.numerics.packing import unpack
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 MOST_ROUNDS = 60
-_SETTLED = 1e-3  # rounds end when the probabilities change by less
+_SETTLED = 1e-3  # rounds end when the probabilities change by less than this
 _RANK_ROUNDS = 1000
 _RANK_SETTLED = 1e-6
 _MORE_DIRECTIONS = 5
 _ROWS = 64
-# Weight of the equation that the mean over components is the frequency of a feature: it then holds
-# to a thousandth. Measured: weight 1, as for a feature in all rows, gives equal or larger errors.
+# Weight of the equation that the mean of a feature over components is its frequency. With this
+# weight, it holds to a thousandth. In measurements, weight 1, as for a feature that all rows have,
+# gives equal or larger errors.
 _FIRST = 1e3
 _LEAST = 1e-9
 
@@ -37,8 +39,9 @@ class Components:
 
     probabilities : (n, k) float64, 0 to 1
     weights : (k,) float64, with sum 1
-    spectrum : (k - 1,) float64, ratios of variances between and within components, decreasing
-    rounds : rounds that filled in equal features
+    spectrum : (k - 1,) float64, variance between components, divided by the variance within
+        components; decreasing
+    rounds : number of rounds that estimated moments of equal features
     """
 
     probabilities: NDArray[np.float64]
@@ -51,11 +54,11 @@ class Components:
 class SetMoments:
     """Moments of distinct features in sets.
 
-    Q : (core, s) float64, the projection to z
+    Q : (core, s) float64, the projection in `z = Q' x`
     rows : number of sets, including empty ones
     first : (n,) float64, share of the rows with each feature
     pairs : (n, core) float64, number of rows with both features; 0 for equal features
-    triples : (s, s, s) float64, `E[z (x) z (x) z]` without equal features
+    triples : (s, s, s) float64, `E[z (x) z (x) z]` without triples that have equal features
     """
 
     Q: NDArray[np.float64]
@@ -66,9 +69,9 @@ class SetMoments:
 
     @classmethod
     def of(cls, statistics: MomentStatistics) -> SetMoments:
-        """Moments of all rows.
+        """Compute the moments of all rows.
 
-        Raises NotIdentifiable without rows.
+        Raises NotIdentifiable if there are no rows.
         """
         lengths = statistics.length_histogram
         if not lengths.n_documents:
@@ -77,7 +80,7 @@ class SetMoments:
         s, rows = Q.shape[1], float(lengths.n_documents)
         sketch = unpack(statistics.triple_sketch[:core].astype(np.float64), s)
         triples = np.einsum("ia,ibc->abc", Q, sketch, optimize=True)
-        # subtract the triples of a set in which two features or all three are equal
+        # subtract the triples in which two or three features are equal
         counts = statistics.word_counts[:core, None] * Q
         beside = statistics.pair_counts[:core] @ Q + counts
         squares = Squares.of(Q)
@@ -103,7 +106,10 @@ class SetMoments:
         return np.sqrt(np.maximum(core * (1 - core), _LEAST))
 
     def covariances(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, s) covariances of features and z, if `squares` are `sum_h w_h p_ih^2` of the core."""
+        """Return (n, s) covariances of features and z.
+
+        squares : (core,) values of `sum_h w_h p_ih^2`
+        """
         core = len(self.Q)
         found = self._seen.copy()
         found[:core] += squares[:, None] * self.Q
@@ -134,19 +140,19 @@ class Squares:
         return cls(Q.shape[1], np.flatnonzero(kept), values)
 
     def times(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(s, s, s) `sum_i q_i (x) q_i (x) b_i` for (core, s) rows b."""
+        """Return the (s, s, s) sum of `q_i (x) q_i (x) b_i` for (core, s) rows b."""
         found = np.zeros((self.columns**2, self.columns))
         found[self.places] = self.values.T @ beside
         return found.reshape((self.columns,) * 3)
 
     def in_three_places(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(s, s, s) `times`, added up with b in the first, second and third place."""
+        """Return the (s, s, s) sum of `times` with b in the third, second and first place."""
         found = self.times(beside)
         return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
 
 
 def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
-    """Components of all rows.
+    """Find the components of all rows.
 
     Raises NotIdentifiable if the pairs identify fewer components.
     """
@@ -172,10 +178,10 @@ def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
 
 
 def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.float64]:
-    """(core,) `sum_h w_h p_ih^2` implied by the rank of all other covariances.
+    """Return the (core,) values `sum_h w_h p_ih^2` that make the covariances of rank `rank`.
 
-    HeteroPCA (Zhang, Cai, Wu 2022), with features in units of their standard deviations: computes
-    in turn the leading eigenpairs and the diagonal of their product.
+    Uses HeteroPCA (Zhang, Cai, Wu 2022) with features in units of their standard deviations. It
+    alternates between the leading eigenpairs and the diagonal of the matrix that they give.
     """
     core, scale = len(moments.Q), moments.deviations
     own = moments.first[:core]
@@ -192,7 +198,7 @@ def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.flo
         values, turned = np.linalg.eigh(V.T @ A @ V)
         leading = np.argsort(-values)[:rank]
         columns = V @ turned[:, leading]
-        # the variance between components is at most the total variance
+        # limit to 1, because the variance between components is at most the total variance
         diagonal = np.minimum(columns**2 @ np.maximum(values[leading], 0.0), 1.0)
         if np.abs(diagonal - before).sum() <= _RANK_SETTLED * diagonal.sum():
             break
@@ -206,7 +212,7 @@ def _decomposed(
     k: int,
     rounds: int,
 ) -> Components:
-    """Components from moments whose entries at equal features are `squares` and `triples`."""
+    """Find components with `squares` and `triples` as moments of equal features."""
     Q, core = moments.Q, len(moments.Q)
     mean = moments.first[:core] @ Q
     covariances = moments.covariances(squares)
@@ -222,7 +228,7 @@ def _decomposed(
             "fewer"
         )
     W = np.linalg.solve(triangle.T, vectors) / np.sqrt(values)
-    # moments of `(1, y)` with y = W' (z - mean), whose second moment is the identity
+    # compute moments of `(1, y)` with y = W' (z - mean); the second moment is the identity
     third = np.einsum("abc,ar,bs,ct->rst", moments.triples + triples, W, W, W, optimize=True)
     u = W.T @ mean
     second = np.eye(k - 1)
@@ -250,11 +256,11 @@ def by_pairs(
     found: Components,
     first: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """(n, k) probabilities of each feature from its pairs with all other core features.
+    """Return the (n, k) probabilities of each feature, from its pairs with other core features.
 
-    For distinct features `P_ij = sum_h w_h p_jh p_ih` is linear in row i: least squares with
-    weights inverse to the variance of a pair, which is nearly proportional to `E[x_j]`. Triples are
-    used only to separate the components.
+    For distinct features, `P_ij = sum_h w_h p_jh p_ih` is linear in row i of the probabilities. It
+    is solved by least squares. The weights are inverse to the variance of a pair, which is nearly
+    proportional to `E[x_j]`. Triples are used only to separate the components.
 
     pairs : (n, core) float64, pair counts of all rows or of one half
     rows : number of rows counted
@@ -287,9 +293,9 @@ def _near(found: Components, before: Components) -> bool:
 def _equal(
     moments: SetMoments, found: Components
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Moments of the components at equal features: (core,) of pairs, and (s, s, s) of triples.
+    """Return moments of equal features under a mixture: (core,) of pairs, (s, s, s) of triples.
 
-    Those of triples are projected by Q.
+    The moments of triples are projected by Q.
     """
     Q = moments.Q
     P = found.probabilities[: len(Q)]

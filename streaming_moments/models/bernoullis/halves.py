@@ -1,4 +1,4 @@
-"""Halves: components of all sets, compared with the pairs of each half."""
+"""Halves: compares the components of all sets with the pairs of each half."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LEAST = 1e-12
 class CrossFit:
     """Error bars and held-out likelihood of components, from both halves of the sets.
 
-    bars : (k,) float64, expected L1 error of the features of each component, as shares of sum 1
+    bars : (k,) float64, expected L1 error of the features of each component, scaled to sum 1
     probability_bars : (n, k) float64, standard error of each probability
-    held_out : log-likelihood of the pairs of each half under the other
+    held_out : log-likelihood of the pairs of each half under a model of the other half
     """
 
     bars: NDArray[np.float64]
@@ -35,11 +35,12 @@ class CrossFit:
 def cross_fit(
     moments: SetMoments, found: Components, even_pairs: NDArray[np.int64]
 ) -> CrossFit | None:
-    """Error bars and held-out likelihood, from probabilities refitted to the pairs of each half.
+    """Compute error bars and held-out likelihood from probabilities refitted to each half.
 
-    Returns None if a half has no pairs. Triples of all rows separate the components; their error is
-    not in the bars. Half the difference of a probability is one draw of its error, so its square is
-    averaged with the counting variance, `p (1 - p)` times a factor of the component.
+    Returns None if a half has no pairs. The triples of all rows separate the components, so the
+    bars do not include the error of this separation. The difference of a probability between the
+    halves, divided by 2, is one draw of its error. The square of this is averaged with the counting
+    variance, which is `p (1 - p)` times a factor of the component.
 
     moments : moments of all rows
     found : components of all rows
@@ -66,7 +67,7 @@ def cross_fit(
 def mean_logarithm(
     pairs: NDArray[np.float64], probabilities: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> float:
-    """Mean log-likelihood of a pair of distinct features, one of them a core feature.
+    """Return the mean log-likelihood of a pair of distinct features, one of them in the core.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def mean_logarithm(
     0.5
     """
     core = pairs.shape[1]
-    # the lower bound prevents log 0 for features that do not occur in a half
+    # `_LEAST` prevents log 0 for features that do not occur in a half
     mean = probabilities @ weights
     smoothed = 0.999 * probabilities + 0.001 * np.maximum(mean, _LEAST)[:, None]
     total = seen = 0.0

@@ -12,17 +12,17 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-RULES = (UNIT,)  # version of the rules by which passes read rows
+RULES = (UNIT,)  # values that identify the rules by which passes read rows
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedSets(IntegerSums):
     """Expected sums of a pass over rows, in integers, so that they are exact in any order.
 
-    features : (n, k) int64, rows of each component with each feature, in units of 2^-20 of a row;
-        other sums have the same unit
-    rows : (k,) int64, rows of each component
-    documents, tokens : rows read, and features in them
+    features : (n, k) int64, expected number of rows of each component that have each feature
+    rows : (k,) int64, expected number of rows of each component. Its unit, and that of `features`,
+        is 2^-20 of a row.
+    documents, tokens : number of rows read, and of features in them
     """
 
     counted = "features"
@@ -32,7 +32,7 @@ class ExpectedSets(IntegerSums):
 
     @classmethod
     def zero(cls, model: BernoulliMixture) -> ExpectedSets:
-        """Empty sums."""
+        """Return empty sums."""
         return cls.zeros(model.probabilities, model.weights)
 
 
@@ -46,7 +46,7 @@ class SetReader:
     model: BernoulliMixture
 
     def add(self, batch: CountBatch, total: ExpectedSets) -> ExpectedSets:
-        """Add the rows of a batch to `total` in place; raises as `log_joint`."""
+        """Add the rows of a batch to `total` in place; raise the errors of `log_joint`."""
         own = SetsFoundation.distinct(batch)
         units = np.rint(self.model.posterior(own) * UNIT).astype(np.int64)
         features: NDArray[np.int64] = own.to_csr().T @ units
@@ -55,10 +55,10 @@ class SetReader:
 
 
 def improved(model: BernoulliMixture, expected: ExpectedSets) -> BernoulliMixture:
-    """Mixture after a pass: maximum likelihood, given the expected sums.
+    """Return the mixture after a pass: that of maximum likelihood, given the expected sums.
 
-    A component without rows keeps its probabilities. Components keep their order, so weights need
-    not decrease.
+    The probabilities of a component without rows, and the order of components, stay unchanged. So
+    weights need not decrease.
     """
     rows = expected.rows.astype(np.float64)
     found = expected.features / np.where(rows > 0, rows, 1.0)

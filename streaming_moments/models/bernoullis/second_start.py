@@ -1,4 +1,4 @@
-"""Second start of a Bernoulli mixture from a pilot; used if it makes the rows more likely."""
+"""Second start of a Bernoulli mixture, from a pilot. It is used if it makes rows more likely."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streaming_moments.models.starts import NOWHERE, PILOT, STARTS, Pilot
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-_OWN = 0.5  # share of a row in the component that begins at it; the rest is the mean of all rows
+_OWN = 0.5  # share of one row in a component that starts from it; the rest is the mean row
 
 
 def better_start(
     model: BernoulliMixture, records: CountBatch, seed: int = 0, settle: bool = False
 ) -> BernoulliMixture:
-    """Mixture from which passes start: the model, or the best of ten starts from a pilot.
+    """Return the mixture from which passes start: the model, or the best start from a pilot.
 
-    The start from the pilot is used if it makes rows more likely than the model after passes does.
-    It is also used if the model has no components of its own. Components are in the order of the
-    nearest ones of the model. Error bars are those of the fit, so a start from the pilot has none.
-    With `settle` and no more rows than a pilot holds, the model is the one after all passes that
-    change it.
+    Both are compared after some passes. The best of ten starts from the pilot is used if it makes
+    rows more likely, or if the model has no components of its own. Its components are put in the
+    order of the nearest ones of the model. Error bars are those of the fit, so a start from the
+    pilot has none. With `settle`, and if the pilot has all rows, the result is the model after
+    these passes.
     """
     pilot = Pilot.of(records, seed, _after, BernoulliMixture.log_likelihoods)
     rng = np.random.default_rng(seed)
@@ -40,14 +40,14 @@ def better_start(
 
 
 def _after(model: BernoulliMixture, rows: CountBatch, passes: int) -> BernoulliMixture:
-    """Mixture after plain passes over rows."""
+    """Return the mixture after `passes` passes without acceleration."""
     for _ in range(passes):
         model = improved(model, SetReader(model).add(rows, ExpectedSets.zero(model)))
     return model
 
 
 def _drawn(model: BernoulliMixture, rows: CountBatch, rng: np.random.Generator) -> BernoulliMixture:
-    """Mixture whose components each lie between one random row and the mean of all rows."""
+    """Return a mixture with each component between one random row and the mean of all rows."""
     k, csr = model.n_topics, SetsFoundation.distinct(rows).to_csr()
     own = csr[rng.integers(0, rows.documents, k)].toarray().T
     probabilities = _OWN * own + (1 - _OWN) * np.asarray(csr.mean(axis=0))[:, None]

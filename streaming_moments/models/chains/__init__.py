@@ -1,4 +1,4 @@
-"""Hidden Markov chains: their fits, decoding, and emissions, each in its own file."""
+"""Hidden Markov chains: fits, decoding, and emissions, each in its own file."""
 
 from typing import TYPE_CHECKING
 

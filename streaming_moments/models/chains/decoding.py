@@ -1,7 +1,7 @@
-"""Numba kernels that read sequences by a hidden Markov model: likelihood, posteriors, Viterbi.
+"""Numba kernels that apply a hidden Markov model to sequences: likelihood, posteriors, Viterbi.
 
-Each place of a sequence has the index of a row in a table of likelihoods; a negative index marks an
-unobserved place. The table has a row for each symbol of an alphabet, or for each place.
+Each place of a sequence has the index of a row in a table of likelihoods. A negative index means
+that the place is unobserved. The table has a row for each symbol of an alphabet, or for each place.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ def forward_backward(
     emission: NDArray[np.float64],
     posterior: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Log-likelihood of each sequence; fills in posteriors of the states if `posterior` has rows.
+    """Return the log-likelihood of each sequence; write posteriors of the states to `posterior`.
 
-    `start` is (sequences, k), `transition` (k, k) has a row for each next state, `emission` (n, k)
-    is positive. `posterior` (places, k) can be empty.
+    start : (sequences, k)
+    transition : (k, k), with a row for each next state
+    emission : (n, k), positive
+    posterior : (places, k), overwritten; if it has no rows, posteriors are not computed
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -75,8 +77,8 @@ def forward_backward(
                 for i in range(k):
                     posterior[place, i] = state[i] / total
             else:
-                # Up to rounding, the later symbols have probability 0. They add no information
-                # here, so begin again without them.
+                # Up to rounding, the later symbols have probability 0. Ignore them, because they
+                # add no information here.
                 backward[:] = 1.0
     return found
 
@@ -90,9 +92,9 @@ def viterbi(
     emission: NDArray[np.float64],
     states: NDArray[np.int32],
 ) -> NDArray[np.float64]:
-    """Most likely states of each sequence, written to `states`, and their log probability.
+    """Write the most likely states of each sequence to `states`; return their log probability.
 
-    All tables are logarithms; arguments as for `forward_backward`.
+    Arguments are those of `forward_backward`, but all tables are logarithms.
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -140,9 +142,9 @@ def expected_moves(
     emission: NDArray[np.float64],
     posterior: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(k, k) expected number of transitions, with a row for each next state.
+    """Return the (k, k) expected numbers of transitions, with a row for each next state.
 
-    Arguments as for `forward_backward`, with its posteriors.
+    Arguments are those of `forward_backward`, with the posteriors that it has computed.
     """
     k = start.shape[1]
     found = np.zeros((k, k))
@@ -190,9 +192,9 @@ def expected_places(
 ) -> None:
     """Add the expected states of short chunks to integer sums, in units of 1/`unit` of a place.
 
-    Rounded in each chunk, so that sums are exact in any order. `starts` (2, k) is the distribution
-    of the first state inside a sequence and where one begins; `ahead` (longest, k), `joint` (k, k)
-    and `scratch` (3, k) are overwritten.
+    The values of each chunk are rounded, so that sums are exact in any order. `starts` (2, k) has
+    two distributions of the first state of a chunk: inside a sequence, and at its beginning.
+    `ahead` (longest, k), `joint` (k, k) and `scratch` (3, k) are overwritten.
     """
     k = starts.shape[1]
     backward, state, before = scratch[0], scratch[1], scratch[2]
@@ -223,7 +225,7 @@ def expected_places(
                 state[j] = ahead[place - begin, j] * backward[j]
                 total += state[j]
             if total <= 0:
-                # as in `forward_backward`: later symbols add no information
+                # ignore later symbols, as in `forward_backward`
                 backward[:] = 1.0
                 state[:] = ahead[place - begin]
                 total = 1.0

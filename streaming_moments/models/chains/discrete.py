@@ -27,7 +27,8 @@ class DiscreteEmission:
     Parameters
     ----------
     columns : (n, k) float64
-        On the simplex; smoothed by a ten thousandth when sequences are read.
+        Columns are distributions. When sequences are read, a ten thousandth of each column is
+        spread over all symbols.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class DiscreteEmission:
         return np.asarray((1 - _SMOOTHING) * self.columns + _SMOOTHING / len(self.columns))
 
     def likelihoods(self, sequences: SymbolBatch) -> Likelihoods:
-        """Likelihood of each symbol in each state; the symbol -1 is unobserved.
+        """Return the likelihood of each symbol in each state; the symbol -1 is unobserved.
 
         Raises
         ------
@@ -64,7 +65,7 @@ class DiscreteEmission:
         return Likelihoods(sequences.symbols, np.log(self.smoothed))
 
     def maximised(self, sequences: SymbolBatch, posterior: NDArray[np.float64]) -> DiscreteEmission:
-        """Shares of the symbols in each state."""
+        """Return an emission with the shares of the symbols in each state."""
         self.require(sequences.symbols)
         seen = sequences.symbols >= 0
         counts = np.zeros_like(self.columns)
@@ -72,7 +73,7 @@ class DiscreteEmission:
         return DiscreteEmission(np.where(counts.sum(axis=0) > 0, as_columns(counts), self.columns))
 
     def require(self, symbols: NDArray[Any]) -> None:
-        """Raise ForeignStatistics for symbols outside the alphabet.
+        """Check that all symbols are in the alphabet.
 
         Raises
         ------

@@ -18,7 +18,7 @@ class Sequences(Protocol):
 
     @property
     def begins(self) -> NDArray[np.bool_]:
-        """(chunks,) whether a sequence begins with the chunk."""
+        """(chunks,) whether a chunk is the beginning of a sequence."""
 
 
 Observed = TypeVar("Observed", bound=Sequences)
@@ -36,7 +36,7 @@ class Likelihoods:
     table : (m, k) float64
         Positive likelihoods, or their logarithms.
     scale : (m,) float64, optional
-        Logarithms of the factors divided out of the rows of likelihoods.
+        Logarithms of the factors by which the rows of the table were divided.
     """
 
     rows: NDArray[np.int32]
@@ -47,11 +47,12 @@ class Likelihoods:
 class Emission(Protocol[Observed_contra]):
     """Distributions that the states of a chain emit.
 
-    A chain needs nothing else, so a new emission, with its own sequences, is one file.
+    A chain needs nothing else. So a new kind of emission, with its own type of sequences, needs
+    only one file.
     """
 
     def likelihoods(self, sequences: Observed_contra) -> Likelihoods:
-        """Likelihoods of each place in each state.
+        """Return the likelihood of each place in each state.
 
         Raises
         ------
@@ -63,7 +64,7 @@ class Emission(Protocol[Observed_contra]):
         """Log-likelihoods; raises as `likelihoods`."""
 
     def maximised(self, sequences: Observed_contra, posterior: NDArray[np.float64]) -> Self:
-        """Maximum likelihood emission, given the posterior of the states at each place.
+        """Return the maximum likelihood emission, given the posterior of states at each place.
 
         `posterior` is (places, k). A state without observations stays unchanged.
         """

@@ -34,14 +34,14 @@ from streaming_moments.statistics.views.sketches import sketch_of
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics, ViewTotals
 
 BEGINNINGS = 10
-"""With fewer first symbols for each state the distribution of first states is not estimated."""
+"""The distribution of first states is estimated from at least this many sequences per state."""
 
 
 def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
-    """Fields of a `HiddenMarkovModel` for these statistics, with states not yet in order.
+    """Fit a `HiddenMarkovModel`; return its fields, with states that are not ordered yet.
 
-    It has error bars if `halves` are requested and each half identifies the states. Raises as
-    `chain_of`.
+    They include error bars if `halves` is True and each half identifies the states. Raises the
+    errors of `chain_of`.
     """
     foundation: SequencesFoundation = rows.foundation
     sketch, k = foundation.sketch, options.topics
@@ -51,7 +51,7 @@ def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
     if halves:
         found = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
     bars, word_bars = found or (None, None)
-    # after refinement the weights are those of the first place of a window
+    # a refined chain has the weights at the first place of a window: take those at the middle
     weights = chain.transition @ chain.weights if refined else weights
     start, beginnings = first_states(rows, chain.emission)
     if beginnings < BEGINNINGS * k or not start.sum():
@@ -80,7 +80,10 @@ def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
 def _columns(
     rows: Rows, sketch: Basis, k: int
 ) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Decomposition, metric of the sketch, and the columns and weights estimated in that metric."""
+    """Decompose the moments; return also the metric of the sketch.
+
+    The last two results are the columns and weights that are estimated in this metric.
+    """
     fitted = view_columns(rows, (sketch, sketch), k)
     found, metric = fitted.found, sketch_metric(rows, sketch)
     read = by_surroundings(rows, TRIPLES, [metric] * 2, found.topics, found.weights)
@@ -98,11 +101,11 @@ def chain_of(
     emission: NDArray[np.float64],
     options: Any,
 ) -> tuple[Chain, float, int, int]:
-    """Chain from moments, refined if asked, with its score.
+    """Compute a chain from moments, and refine it if `options.refine` is above 0.
 
-    The two numbers count the states without successors and the rounds.
-
-    Raises NotIdentifiable if the symbol distributions of the states are linearly dependent.
+    Returns the chain, its score, the number of states without known successors, and the number of
+    rounds of refinement. Raises NotIdentifiable if the symbol distributions of the states are
+    linearly dependent.
     """
     chain, untold = _decomposed(rows, foundation.sketch, metric, emission)
     if not (foundation.whole and options.refine):
@@ -141,9 +144,10 @@ def _decomposed(
 def _of_sketch(
     foundation: SequencesFoundation, table: NDArray[np.int64], options: Any
 ) -> list[Chain]:
-    """List with a chain from a sketch of the table, which has less noise than the table.
+    """Return a list with a chain from a sketch of the table of windows.
 
-    The list is empty if the sketch is not smaller than the table, or identifies too few states.
+    A sketch has less noise than the table. The list is empty if the sketch is not smaller than the
+    table, or identifies too few states.
     """
     before = table.sum(axis=2).T
     together = sp.csr_array(np.hstack([before, before.T]).astype(np.float64))
@@ -163,7 +167,7 @@ def _of_sketch(
 def _sketched(
     foundation: SequencesFoundation, table: NDArray[np.int64], sketch: Basis
 ) -> ViewStatistics:
-    """Statistics that a sketch would have counted from the windows of a table."""
+    """Return the statistics that a store with a sketch would have for a table of windows."""
     wide = np.hstack([np.ones((foundation.rows, 1), np.int64), sketch.matrix.astype(np.int64)])
     sums = {TRIPLES: wide.T @ (table @ wide), FIRST: np.zeros(foundation.rows, np.int64)}
     own = SequencesFoundation(foundation.alphabet, sketch, halves=False)

@@ -14,9 +14,10 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 
-# Least variance of a state in any direction, as a share of the mean variance of all rows.
+# The variance of a state in any direction is at least this share of the mean variance of all rows.
 _FLOOR = 1e-6
-# Least likelihood of a state relative to the most likely one, so that no sequence is impossible.
+# A likelihood is at least this share of that of the most likely state, so that no sequence is
+# impossible.
 _LEAST = 1e-200
 
 
@@ -29,7 +30,7 @@ class GaussianEmission:
     means : (k, d) float64
         Mean row of each state.
     covariances : (k, d, d) float64
-        Positive definite.
+        Covariance of the rows in each state, positive definite.
 
     Raises
     ------
@@ -53,8 +54,8 @@ class GaussianEmission:
     def __post_init__(self) -> None:
         if self.covariances.shape != (*self.means.shape, *self.means.shape[1:]):
             raise InvalidInput(
-                f"means of shape {self.means.shape}, covariances of {self.covariances.shape}; give "
-                "(k, d) and (k, d, d)"
+                f"means have shape {self.means.shape}, and covariances have shape "
+                f"{self.covariances.shape}; give (k, d) and (k, d, d)"
             )
         if not (np.linalg.eigvalsh(self.covariances) > 0).all():
             raise InvalidInput(
@@ -63,9 +64,9 @@ class GaussianEmission:
             )
 
     def likelihoods(self, sequences: VectorSequences) -> Likelihoods:
-        """Likelihood of each row in each state, relative to that of its most likely state.
+        """Return the likelihood of each row in each state, relative to its most likely state.
 
-        A state more than 460 nats less likely is treated as if it were exactly that.
+        Differences of log-likelihood above 460 nats are treated as 460 nats.
 
         Raises
         ------
@@ -78,7 +79,7 @@ class GaussianEmission:
         return Likelihoods(found.rows, table, scale)
 
     def log_likelihoods(self, sequences: VectorSequences) -> Likelihoods:
-        """Log densities; raises as `likelihoods`."""
+        """Return log densities; raise the errors of `likelihoods`."""
         d = self.means.shape[1]
         width = sequences.values.shape[1]
         if width != d:
@@ -98,7 +99,10 @@ class GaussianEmission:
     def maximised(
         self, sequences: VectorSequences, posterior: NDArray[np.float64]
     ) -> GaussianEmission:
-        """Mean and covariance of the rows in each state; narrow covariances are widened."""
+        """Return an emission with mean and covariance of the rows in each state.
+
+        Too small variances are raised to a least value.
+        """
         values, shares = sequences.values[sequences.seen], posterior[sequences.seen]
         least = _FLOOR * values.var(axis=0).mean() if len(values) else 0.0
         means, covariances = self.means.copy(), self.covariances.copy()
@@ -112,7 +116,7 @@ class GaussianEmission:
 
 
 def no_narrower(covariance: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """A symmetric matrix with its eigenvalues raised to at least `least`.
+    """Return a symmetric matrix with eigenvalues below `least` raised to `least`.
 
     Examples
     --------

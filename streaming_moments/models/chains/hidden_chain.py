@@ -15,23 +15,24 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.read_only import read_only
 from streaming_moments.printing.short_repr import short_repr
 
-_SMOOTHING = 1e-4  # share of the start, spread over all states, so that none is impossible
+_SMOOTHING = 1e-4  # this share of the start is spread over all states, so that none is impossible
 
 
 @dataclass(frozen=True, eq=False)
 class HiddenChain(Generic[Observed]):
-    """Hidden Markov chain that decodes sequences and can be refitted to them.
+    """Hidden Markov chain that can decode sequences, and can be refitted to them.
 
     Parameters
     ----------
     emission : Emission
         Emission of the states.
     transition : (k, k) float64
-        Columns on the simplex: a column for each current state.
+        Distribution of the next state, with a column for each current state.
     start : (k,) float64
         Distribution of the first state of a sequence.
     weights : (k,) float64
-        Distribution of the states over all places, for chunks inside a sequence.
+        Distribution of the states over all places. It is used for the first state of chunks that
+        do not begin a sequence.
 
     Examples
     --------
@@ -53,22 +54,22 @@ class HiddenChain(Generic[Observed]):
     __sizeof__ = held_bytes
 
     def posterior(self, sequences: Observed) -> NDArray[np.float64]:
-        """(places, k) probability of each state at each place, given the whole sequence."""
+        """Return the (places, k) probability of each state, given the whole sequence."""
         return self.read(sequences)[1]
 
     def read(self, sequences: Observed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Results of `log_likelihoods` and `posterior` in one pass."""
+        """Return the results of `log_likelihoods` and `posterior`, computed in one pass."""
         posterior = np.empty((int(sequences.offsets[-1]), self.weights.size))
         logs = self._read(sequences, self.emission.likelihoods(sequences), posterior)
         return logs, posterior
 
     def log_likelihoods(self, sequences: Observed) -> NDArray[np.float64]:
-        """(chunks,) log probability or density of each chunk; unobserved places are skipped."""
+        """Return the (chunks,) log probability or density; unobserved places are skipped."""
         unread = np.empty((0, self.weights.size))
         return self._read(sequences, self.emission.likelihoods(sequences), unread)
 
     def decode(self, sequences: Observed) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Most likely states of each sequence (Viterbi): log probabilities, (places,) states."""
+        """Return log probabilities, and the (places,) most likely states (Viterbi)."""
         found = self.emission.log_likelihoods(sequences)
         states = np.empty(found.rows.size, dtype=np.int32)
         with np.errstate(divide="ignore"):
@@ -84,7 +85,7 @@ class HiddenChain(Generic[Observed]):
         return logs, states
 
     def after_round(self, sequences: Observed) -> tuple[HiddenChain[Observed], float]:
-        """Chain after one Baum-Welch round, and the log-likelihood under the current chain.
+        """Return the chain after one Baum-Welch round, and the log-likelihood before it.
 
         Raises
         ------
@@ -117,7 +118,7 @@ class HiddenChain(Generic[Observed]):
     def _read(
         self, sequences: Observed, found: Likelihoods, posterior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """(chunks,) log-likelihoods; fills in posteriors if `posterior` has rows."""
+        """Return (chunks,) log-likelihoods; write posteriors to `posterior` if it has rows."""
         logs = decoding.forward_backward(
             sequences.offsets,
             found.rows,
@@ -133,9 +134,9 @@ class HiddenChain(Generic[Observed]):
         return np.asarray(logs + np.bincount(chunks, factors, logs.size))
 
     def _starts(self, sequences: Observed) -> NDArray[np.float64]:
-        """(chunks, k) distribution of the first state of each chunk.
+        """Return the (chunks, k) distribution of the first state of each chunk.
 
-        It is `smooth_start` for a chunk with which a sequence begins, else `weights`.
+        It is `smooth_start` if the chunk is the beginning of a sequence, else `weights`.
         """
         return np.where(sequences.begins[:, None], self.smooth_start, self.weights)
 

@@ -34,10 +34,10 @@ from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
-# Windows for each symbol; with fewer, operators are mostly noise. Measured: they predict well with
-# 2,000 and worse than unigrams with 30.
+# With fewer windows than this for each symbol, operators are mostly noise. In measurements, they
+# predict well with 2,000 windows, but worse than unigrams with 30.
 _RARE = 1000
-_UNIGRAMS = 1e-3  # share of unigrams in a prediction by operators
+_UNIGRAMS = 1e-3  # this share of unigrams is mixed into predictions by operators
 
 
 @takes_n_topics
@@ -68,15 +68,15 @@ class HiddenMarkovModel(TripleModel):
     Parameters
     ----------
     emission : (n, k) float64
-        Columns on the simplex: distribution of the symbols of each state.
+        Distribution of the symbols of each state, in columns.
     transition : (k, k) float64
-        Columns on the simplex: a column for each current state.
+        Distribution of the next state, with a column for each current state.
     start : (k,) float64
         Distribution of the first state of a sequence.
     weights : (k,) float64
         Distribution of the states over all places.
     spectrum : (k,) float64
-        Singular values of the pair counts of the outer symbols.
+        Singular values of the counts of pairs of the first and last symbol of a window.
     symbol_shares : (n,) float64
         Share of each symbol.
     observable : Operators, optional
@@ -84,26 +84,27 @@ class HiddenMarkovModel(TripleModel):
     windows : int
         Number of windows of three symbols in the fit.
     short : int
-        Sequences of fewer than three symbols, which only contribute to `start`.
+        Number of sequences of fewer than three symbols, which contribute only to `start`.
     turned : int
-        States with negative estimates, for which there is little evidence.
+        Number of states with negative estimates, for which there is little evidence.
     beginnings : int
-        Number of first symbols behind `start`; if there are too few, `start` is `weights`.
+        Number of first symbols from which `start` is estimated. If there are too few, `start` is
+        `weights`.
     untold : int
-        States with unknown successors: their column is uniform.
+        Number of states with unknown successors. Their column of `transition` is uniform.
     refined : int
-        Number of refinement rounds by the table of windows.
+        Number of rounds that refined the model by the table of windows.
     window_score : float
         Mean log-likelihood of a window after refinement, in nats; NaN without refinement.
     held_out : HeldOut, optional
-        Log-likelihood of the windows of each half under the model of the other, if requested.
+        Log-likelihood of the windows of each half under a model of the other half, if requested.
     bars, word_bars : (k,) and (n, k) float64, optional
         Expected L1 error of each column of `emission` before refinement, and standard errors of its
-        entries, if the statistics have halves of the sequences.
+        entries. They need statistics with halves of the sequences.
     documents : int
         Number of sequences in the fit.
     polishing : Polishing, optional
-        How it was polished; error bars, scores and operators are of the fit before that.
+        How the model was polished. Error bars, scores and operators stay those of the fit.
     since, until, half_life
         As for any model.
 
@@ -154,7 +155,7 @@ class HiddenMarkovModel(TripleModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Most bytes of a fit: those for views, and the operators of all symbols."""
+        """Return a bound on the bytes of a fit: those for views, and operators of all symbols."""
         return 8 * int((10 + 2 * options.topics) * foundation.rows * options.topics)
 
     @property
@@ -169,7 +170,7 @@ class HiddenMarkovModel(TripleModel):
 
     @property
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Columns of the middle, first and last symbol of a window, their weights, and alpha0 0."""
+        """Columns of the middle, first and last symbol of a window; weights; 0 as alpha0."""
         joint = self.transition * self.weights
         middle = joint.sum(axis=1)
         before = joint.T / np.where(middle > 0, middle, 1)
@@ -190,16 +191,17 @@ class HiddenMarkovModel(TripleModel):
     def transform(
         self, batch: SymbolBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """(chunks, k) mean posterior of the states over the symbols of each chunk."""
+        """Return the (chunks, k) mean posterior of the states over the symbols of each chunk."""
         posterior = self.posterior(batch)
         sums = np.zeros((batch.documents, self.n_topics))
         np.add.at(sums, np.repeat(np.arange(batch.documents), np.diff(batch.offsets)), posterior)
         return sums / np.maximum(np.diff(batch.offsets), 1)[:, None]
 
     def read(self, batch: SymbolBatch, method: str = "viterbi", seed: int | None = None) -> Columns:
-        """Log probability, length, states and their probabilities for each chunk.
+        """Return log probability, length, states and their probabilities for each chunk.
 
-        With "viterbi" the states are jointly the most likely; with "posterior" each one separately.
+        "viterbi" finds the most likely sequence of states. "posterior" finds the most likely state
+        at each place.
         """
         logs, posterior = self.chain.read(batch)
         if method == "viterbi":
@@ -215,15 +217,15 @@ class HiddenMarkovModel(TripleModel):
         )
 
     def posterior(self, batch: SymbolBatch) -> NDArray[np.float64]:
-        """(symbols, k) probability of each state at each place, given the whole sequence."""
+        """Return the (symbols, k) probability of each state, given the whole sequence."""
         return self.chain.posterior(batch)
 
     def log_likelihoods(self, batch: SymbolBatch) -> NDArray[np.float64]:
-        """(chunks,) log probability of each sequence; unknown symbols are unobserved."""
+        """Return the (chunks,) log probability; symbols of -1 are unobserved."""
         return self.chain.log_likelihoods(batch)
 
     def perplexity(self, batch: SymbolBatch) -> float:
-        """Perplexity per symbol; lower is better.
+        """Return the perplexity per symbol; lower is better.
 
         Raises
         ------
@@ -238,20 +240,21 @@ class HiddenMarkovModel(TripleModel):
         return float(np.exp(-self.log_likelihoods(batch).sum() / known))
 
     def decode(self, batch: SymbolBatch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Most likely states of each sequence (Viterbi): log probabilities, (symbols,) states."""
+        """Return log probabilities, and the (symbols,) most likely states (Viterbi)."""
         return self.chain.decode(batch)
 
     def filtered(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
-        """(t + 1, n) distribution of each next symbol by observable operators; number of restarts.
+        """Predict each next symbol by the observable operators.
 
-        The symbol -1 is unobserved. Predictions are clipped at 0, normalised, and mixed with a
-        thousandth of the symbol shares. If no prediction is positive the state restarts; these
-        restarts are counted.
+        Returns the (t + 1, n) distributions, and a number of restarts. The symbol -1 is unobserved.
+        Predictions are clipped at 0, normalised, and mixed with a thousandth of the symbol shares.
+        If no prediction is positive, the state is set back to the initial one, which counts as a
+        restart.
 
         Raises
         ------
         InvalidInput
-            The model has no operators, as they would be too large.
+            The model has no operators, because they would be too large.
         ForeignStatistics
             A symbol is outside the alphabet.
         """
@@ -273,9 +276,9 @@ class HiddenMarkovModel(TripleModel):
         return found, restarts
 
     def log_probability(self, symbols: NDArray[np.int64]) -> float:
-        """Log probability of a sequence by the observable operators, or minus infinity.
+        """Return the log probability of a sequence by the observable operators.
 
-        Symbols and errors as for `filtered`.
+        It can be minus infinity. Symbols and errors are those of `filtered`.
         """
         ops, operators = self._operators(symbols)
         state, total = ops.first, 0.0
@@ -294,7 +297,7 @@ class HiddenMarkovModel(TripleModel):
         return int(k * (n - 1) + k * (k - 1) + k - 1)
 
     def sample(self, length: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """(length,) symbols of one sequence drawn from the chain, and (length,) their states."""
+        """Draw one sequence from the chain; return its (length,) symbols and their states."""
         rng = np.random.default_rng(seed)
         chances = rng.random((length, 2))
         moves, symbols = self.transition.cumsum(axis=0), self.emission.cumsum(axis=0)
@@ -314,12 +317,12 @@ class HiddenMarkovModel(TripleModel):
         names: Sequence[str] | None = None,
         figure: Figure | None = None,
     ) -> list[Axes]:
-        """Draw the transition matrix, and a panel for each state: its most likely symbols.
+        """Plot the transition matrix, and the most likely symbols of each state in a panel.
 
         Parameters
         ----------
         number : int
-            Symbols of each state.
+            Number of symbols to show for each state.
         names : sequence of str, optional
             Names of the n symbols; by default their numbers.
         figure : matplotlib.figure.Figure, optional
@@ -328,12 +331,12 @@ class HiddenMarkovModel(TripleModel):
         Returns
         -------
         list of matplotlib.axes.Axes
-            The panels, that of the transitions first.
+            The panels. The first one has the transition matrix.
 
         Raises
         ------
         InvalidInput
-            The number is below 1, the number of names differs from the symbols, or the figure is
+            `number` is below 1, `names` does not have one name for each symbol, or the figure is
             not one of matplotlib.
         ModuleNotFoundError
             matplotlib is not installed; the message has the command that installs it.
@@ -344,8 +347,8 @@ class HiddenMarkovModel(TripleModel):
         called = [*map(str, range(n) if names is None else names)]
         if len(called) != n:
             raise InvalidInput(
-                f"{of_number(len(called), 'name')} of {of_number(n, 'symbol')}; give a name for "
-                "each"
+                f"{of_number(len(called), 'name')} given for {of_number(n, 'symbol')}; give one "
+                "name for each symbol"
             )
         top = np.argsort(-self.emission, axis=0, kind="stable")[:number].T
         symbols = [[called[symbol] for symbol in row] for row in top]
@@ -356,7 +359,7 @@ class HiddenMarkovModel(TripleModel):
         return plot_chain(self.transition.T, titles, symbols, heights, errors, figure)
 
     def described(self) -> Description:
-        """Shares, first states and self-transitions of the states, error bars and warnings."""
+        """Return the description: shares, first states, self-transitions, errors, warnings."""
         columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.transition)}
         if self.bars is not None:
             columns["error bar"] = self.bars
@@ -405,9 +408,9 @@ class HiddenMarkovModel(TripleModel):
         return Description(facts, columns, "; ".join(said), cautions=cautions)
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
-        """Operators, and the matrix of each symbol.
+        """Return the operators, and an array with the matrix of each symbol.
 
-        If any of the given symbols is unobserved (-1), the matrix for it is the last one.
+        If one of the given symbols is unobserved (-1), the last matrix is that for -1.
         """
         if self.observable is None:
             raise InvalidInput(
@@ -422,7 +425,7 @@ class HiddenMarkovModel(TripleModel):
 
 
 def window_perplexity(held_out: HeldOut) -> float:
-    """Perplexity per symbol from the log-likelihood of windows of three.
+    """Return the perplexity per symbol, from the log-likelihood of windows of three symbols.
 
     Examples
     --------

@@ -1,13 +1,13 @@
 """Chains of numeric rows, from cross moments of three consecutive rows and Baum-Welch rounds.
 
-Given the middle state the three rows are independent, so that the sums
+Given the middle state, the three rows are independent. So the sums
 
     T = sum [1; x2; upper(x2 x2')] (x) [1; x1] (x) [1; x3]
 
-are those of a mixture of three views (`decompositions.views`), whose columns consist of a 1, which
-fixes the scale, and of the means and second moments of the states. T is additive, but no kind of
-store has it: sums of rows (kind "vectors") ignore the order of rows, and windows of symbols (kind
-"sequences") have no numbers. T has `(d + 1)^3 (d + 2) / 2` entries.
+are those of a mixture of three views (`decompositions.views`). Its columns have a 1, which fixes
+the scale, and the means and second moments of a state. T is additive, but no kind of store has it:
+kind "vectors" ignores the order of rows, and kind "sequences" has symbols, not numbers. T has
+`(d + 1)^3 (d + 2) / 2` entries.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ from streaming_moments.models.chains.hidden_chain import HiddenChain
 from streaming_moments.models.chains.vector_sequences import VectorSequences
 from streaming_moments.numerics.lazy_scipy import optimize
 
-# Least variance of a state in any direction, as a share of that of all rows: estimates from moments
-# can be negative.
+# The variance of a state in any direction is raised to at least this share of the variance of all
+# rows, because estimates from moments can be negative.
 _LEAST = 0.1
-_PART = 1 << 13  # windows multiplied at a time
-# Share of the transition matrix that is spread over all states before the first round, because
+_PART = 1 << 13  # number of windows that are multiplied at a time
+# Before the first round, this share of the transition matrix is spread over all states, because
 # rounds never change a probability of 0.
 _SPREAD = 1e-2
-# Rounds end when a round gains fewer nats per row.
+# Rounds end when a round raises the log-likelihood by fewer nats per row than this.
 _GAIN = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class RowWindows:
-    """Sums over windows of three rows, standardised by column.
+    """Sums over windows of three rows. Each column of the rows is standardised.
 
     centre, scale : (d,) float64, means and standard deviations
-    sums : (1 + d + d (d + 1) / 2, 1 + d, 1 + d) float64, T: middle row, row before, row after
+    sums : (1 + d + d (d + 1) / 2, 1 + d, 1 + d) float64, T. Its axes are the middle row, the row
+        before it and the row after it.
     firsts : (1 + d,) float64, sum of the first rows of the sequences
     """
 
@@ -58,7 +59,7 @@ class RowWindows:
 
     @classmethod
     def of(cls, sequences: VectorSequences) -> RowWindows:
-        """Sum over whole sequences; raises InvalidInput for a constant column."""
+        """Sum over whole sequences; raise InvalidInput if a column is constant."""
         seen, offsets = sequences.seen, sequences.offsets
         rows = sequences.values[seen]
         centre, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -82,7 +83,7 @@ class RowWindows:
         return cls(centre, scale, sums.reshape(len(sums), *[wide.shape[1]] * 2), firsts)
 
     def chain(self, k: int) -> HiddenChain[VectorSequences]:
-        """Chain of k states with these moments.
+        """Compute the chain of k states with these moments.
 
         Raises NotIdentifiable for more than d + 1 states, or if their means are linearly dependent.
         """
@@ -92,8 +93,8 @@ class RowWindows:
                 f"{k} states need rows of at least {k - 1} numbers, but these have {d}; ask for at "
                 f"most {d + 1} states"
             )
-        # The constant column occurs twice: centred means of k states span only k - 1 directions,
-        # and its copy adds the missing one.
+        # Use the constant column twice: centred means of k states span only k - 1 directions, and
+        # the copy adds the missing direction.
         twice = np.r_[0, : d + 1]
         slices = self.sums[:, twice][:, :, twice]
         sides = whiten_sides(slices[0], np.eye(d + 1), np.eye(d + 1), k)
@@ -126,7 +127,7 @@ class RowWindows:
         emission = GaussianEmission(
             self.centre + means[1:].T * self.scale, spread * np.outer(self.scale, self.scale)
         )
-        # middle by previous row: `M J M'`, J the shares of pairs of states
+        # middle row by row before: `M J M'`, where J has the shares of pairs of states
         pairs = self.sums[: d + 1, :, 0] / self.sums[0, 0, 0]
         joint = optimize.nnls(np.kron(means, means), pairs.ravel())[0].reshape(k, k)
         left = joint.sum(axis=0)
@@ -141,8 +142,8 @@ def gaussian_chain(
 ) -> HiddenChain[VectorSequences]:
     """Fit a chain of k states to sequences of numeric rows.
 
-    Starts from cross moments of three consecutive rows, then makes Baum-Welch rounds until one
-    gains less than a ten millionth of a nat per row.
+    Starts from cross moments of three consecutive rows. Baum-Welch rounds follow, until a round
+    raises the log-likelihood by less than a ten millionth of a nat per row.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def gaussian_chain(
     k : int
         Number of states, at most one more than the numbers in a row.
     rounds : int
-        Most rounds; 0 uses the moments only.
+        Maximum number of rounds. With 0, only moments are used.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Sweeps over windows of sequences: transition matrix, observable operators."""
+"""Sums over windows of sequences, for the transition matrix and observable operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming_moments.statistics.sequences.windows import FIRST
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
 _ROUNDING = 1e-12
-# Most numbers in the operators of all symbols.
+# Operators are stored if those of all symbols have at most this many numbers.
 MOST_OPERATORS = 1 << 23
 
 
@@ -25,7 +25,7 @@ MOST_OPERATORS = 1 << 23
 class Operators:
     """Observable operators (Hsu, Kakade, Zhang, "A spectral algorithm for learning HMMs", 2009).
 
-    `P(x1, ..., xt) = last' B_xt ... B_x1 first`, without model parameters.
+    They need no model parameters: `P(x1, ..., xt) = last' B_xt ... B_x1 first`.
 
     symbols : (n, k, k) float64, B_x
     first, last : (k,) float64, b_1 and b_infinity
@@ -41,13 +41,14 @@ class Operators:
 def transitions(
     rows: Rows, sketch: Basis, metric: NDArray[np.float64], emission: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """(k, k) transitions, (k,) shares of the states, and the number of unknown columns.
+    """Estimate (k, k) transitions and (k,) shares of states; count unknown columns.
 
-    A column of the transitions is the distribution of the state that follows one state. An unknown
+    Column j of the transitions is the distribution of the state that follows state j. An unknown
     column is uniform.
 
-    Solves `RL = O J (O' Qo)` by non-negative least squares, with J the shares of pairs of states,
-    rows scaled by `p^-1/2`, and the covariance metric of `sketch_metric`.
+    Solves `RL = O J (O' Qo)` by non-negative least squares. RL has the sums of middle symbols
+    (rows) and sketched first symbols (columns), O is `emission`, and J has the shares of pairs of
+    states. Rows are scaled by `p^-1/2`, and columns by the metric of `sketch_metric`.
     """
     k = emission.shape[1]
     nbytes = 8 * k * (k + sketch.columns)
@@ -60,7 +61,7 @@ def transitions(
     joint = optimize.nnls(design, seen.ravel() / scale)[0].reshape(k, k)
     told = joint.sum(axis=0) > 0
     if not told.all():
-        # use unbounded least squares if the bounded solution leaves a state without successor
+        # if a state has no successors, solve without the bound, and clip the result
         free = np.clip(np.linalg.pinv(triangle.T) @ seen @ np.linalg.pinv(sides), 0, None)
         joint = np.where(told, joint, free)
     sums = joint.sum(axis=0)
@@ -71,7 +72,7 @@ def transitions(
 
 
 def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """(k,) distribution of the first state, and the number of first symbols."""
+    """Return the (k,) distribution of the first state, and the number of first symbols."""
     counts = interleaved(rows.gathered("first symbols", _firsts)).astype(np.float64)
     total = int(counts.sum())
     found = optimize.nnls(emission, counts / max(total, 1))[0]
@@ -79,7 +80,10 @@ def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.
 
 
 def operators(rows: Rows, sketch: Basis, k: int) -> Operators | None:
-    """Observable operators of all symbols, or None if they are too large."""
+    """Compute the observable operators of all symbols.
+
+    Returns None if they are too large, or if the pairs identify fewer than k states.
+    """
     if sketch.n_words * k**2 > MOST_OPERATORS:
         return None
     turned = frame(sketch.matrix)
@@ -98,13 +102,16 @@ def operators(rows: Rows, sketch: Basis, k: int) -> Operators | None:
 
 
 def symbol_shares(rows: Rows) -> NDArray[np.float64]:
-    """(n,) share of each symbol in the middle of windows."""
+    """Return the (n,) share of each symbol in the middle of windows."""
     counts = interleaved(rows.gathered("symbols", _middles)).astype(np.float64)
     return np.asarray(counts / counts.sum())
 
 
 def _moved(statistics: ViewStatistics, emission: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k + s) `O' P^-1 O` and `O' P^-1 RL` of some rows; unobserved symbols add nothing."""
+    """Return (k, k + s) `O' P^-1 O` and `O' P^-1 RL`, side by side, of some rows.
+
+    P has the counts of the middle symbols. Symbols that were not observed are left out.
+    """
     slices, own = statistics.sums[TRIPLES], emission[statistics.block.rows]
     seen = slices[:, 0, 0] > 0
     own, counts = own[seen], slices[seen, 0, 0].astype(np.float64)
@@ -113,10 +120,10 @@ def _moved(statistics: ViewStatistics, emission: NDArray[np.float64]) -> NDArray
 
 
 def _bigrams(statistics: ViewStatistics, sketch: Basis) -> NDArray[np.float64]:
-    """(s + 1, s + 2) sums of sketched symbols over a block of rows.
+    """Return (s + 1, s + 2) sums of sketched symbols over a block of rows.
 
-    The first s rows have `Q' RL`, the sum of the left symbols and that of the first symbols. The
-    last row begins with the totals of triples and of first symbols.
+    The first s rows have `Q' RL`, the sum of the left symbols, and the sum of the first symbols.
+    The last row begins with the number of triples and the number of first symbols.
     """
     slices, first = statistics.sums[TRIPLES], statistics.sums[FIRST]
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
@@ -132,7 +139,7 @@ def _operated(
     statistics: ViewStatistics, after: NDArray[np.float64], before: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     slices = statistics.sums[TRIPLES][:, 1:, 1:]
-    # axes of a slice: left by right
+    # a slice has the left symbol in its rows, the right symbol in its columns
     return np.asarray(np.einsum("xlr,ra,lb->xab", slices, after, before, optimize=True))
 
 

@@ -23,7 +23,7 @@ class VectorSequences:
     offsets : (sequences + 1,) int64
         Start of the rows of each sequence.
     values : (rows, d) float64
-        A row with a NaN is unobserved.
+        All rows. A row with a NaN is unobserved.
 
     Raises
     ------
@@ -79,5 +79,5 @@ class VectorSequences:
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
-        """(rows,) bool, rows without a NaN."""
+        """(rows,) bool, True for rows without a NaN."""
         return np.asarray(~np.isnan(self.values).any(axis=1))

@@ -14,10 +14,13 @@ from streaming_moments.numerics.simplex import as_columns
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Parameters of a hidden Markov model fitted to triples of symbols; implements `Hidden`.
+    """Parameters of a hidden Markov model that is fitted to triples of symbols.
 
-    emission : (n, k) float64, columns on the simplex: distribution of the symbols of each state
-    transition : (k, k) float64, columns on the simplex: distribution of the next state
+    Implements `Hidden`.
+
+    emission : (n, k) float64, distribution of the symbols of each state, in columns
+    transition : (k, k) float64, distribution of the next state, with a column for each current
+        state
     weights : (k,) float64, distribution of the state at the first place of a window
     """
 
@@ -33,13 +36,13 @@ class Chain:
         return self.emission, self.transition, self.weights
 
     def drawn(self, rng: np.random.Generator) -> Chain:
-        """Random parameters of the same shapes."""
+        """Draw random parameters of the same shapes."""
         n, k = self.emission.shape
         emission, transition = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
         return Chain(emission, transition, np.full(k, 1 / k))
 
     def after_round(self, triples: Triples) -> tuple[Chain, float]:
-        """Parameters after a round, and the nats per window of the current ones."""
+        """Return the parameters after a round, and the log-likelihood of a window before it."""
         O, T, w = self.tables
         joint = T * w
         told = triples.posteriors(O @ joint.T, O, O @ T)

@@ -30,7 +30,8 @@ from streaming_moments.printing.plural import agreeing
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# (n, n) arrays held if all neighbours are stored: sums, lists, pairs, filled-in moments.
+# If all neighbours are stored, a fit holds this many (n, n) arrays: sums, lists, pairs, and moments
+# with estimates at equal indices.
 _WHOLE_COPIES = 12
 
 
@@ -62,28 +63,31 @@ class Blockmodel(StoredModel):
     Parameters
     ----------
     memberships : (n, k) float64
-        pi, rows on the simplex; the row of a node without edges is `weights`.
+        pi, with a distribution over communities in each row. The row of a node without edges is
+        `weights`.
     mixing : (k, k) float64
-        B, edge probabilities; in a directed graph from the row's community to the column's.
+        B, probabilities of an edge between two communities. In a directed graph, the edge goes from
+        the community of the row to that of the column.
     degrees : (n,) int64
-        Number of edges of each node; outgoing edges in a directed graph.
+        Number of edges of each node. In a directed graph, only outgoing edges count.
     weights : (k,) float64
         Mean of the memberships.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0: each node has one community.
+        Sum of the Dirichlet parameters. With 0, each node has one community.
     spectrum : (k,) float64
         Singular values of pairs of views, or eigenvalues of pairs of neighbours.
     repeated : int
-        Edge ends that occur in several shards and count once, if all neighbours are stored.
+        Number of edge ends that occur in several shards. They count once if all neighbours are
+        stored.
     outside : float
-        Largest distance of an entry of B outside 0 to 1 before clipping.
+        Largest distance of an entry of B from the range 0 to 1, before entries were clipped.
     node_bars, mixing_bars : (n,) and (k, k) float64, optional
-        Expected L1 error of the memberships of each node, and standard errors of B, if the
-        statistics have halves of the edges.
+        Expected L1 error of the memberships of each node, and standard errors of B. They need
+        statistics with halves of the edges.
     directed : bool
         Whether edges have a direction.
     polishing : Polishing, optional
-        How it was polished; error bars are of the fit before that.
+        How the model was polished. Error bars stay those of the fit.
     documents : int
         Number of edges in the fit.
     since, until, half_life
@@ -136,7 +140,7 @@ class Blockmodel(StoredModel):
         Parameters
         ----------
         rows : Rows
-            Of `ViewStatistics` on an `EdgesFoundation`.
+            Rows of `ViewStatistics` on an `EdgesFoundation`.
         options : BlockmodelOptions
             Options of the fit.
 
@@ -167,12 +171,15 @@ class Blockmodel(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """Score the edges of each half under a model of the other; raises as `trial_of_edges`."""
+        """Score the edges of each half under a model of the other half.
+
+        Raises the errors of `trial_of_edges`.
+        """
         return trial_of_edges(rows, options)
 
     @classmethod
     def fit_bytes(cls, foundation: EdgesFoundation, options: Any) -> int:
-        """Bytes of memberships of all nodes and of both halves, and of all pairs."""
+        """Return the bytes of the memberships of all nodes and both halves, and of all pairs."""
         rows = 8 * foundation.rows * int(options.topics)
         return 8 * (rows + (_WHOLE_COPIES * foundation.rows**2 if foundation.whole else 0))
 
@@ -189,12 +196,12 @@ class Blockmodel(StoredModel):
         return {"nodes": own / np.where(sums > 0, sums, 1.0)}
 
     def read(self, batch: NDArray[np.int64], method: str = "", seed: int | None = None) -> Columns:
-        """Edges, community, memberships and their error for (nodes,) indices; -1 is unknown.
+        """Return edges, community, memberships and error for (nodes,) indices of nodes.
 
-        A node without an edge has no community.
+        The index -1 is an unknown node. A node without an edge has no community.
         """
         none, own, degrees = batch < 0, self.memberships[batch], self.degrees[batch]
-        # stores save these errors as floats
+        # a model that was read from a store has its degrees as floats
         degrees = degrees.astype(np.int64)
         bars = np.zeros(len(batch)) if self.node_bars is None else self.node_bars[batch]
         return Columns.of(
@@ -205,7 +212,7 @@ class Blockmodel(StoredModel):
         )
 
     def described(self) -> Description:
-        """Weights of the communities, their edge probabilities, and error bars."""
+        """Return the description: weights of communities, edge probabilities and error bars."""
         columns = {"weight": self.weights, "inside": np.diag(self.mixing).copy()}
         facts: dict[str, Any] = {
             "alpha0": self.alpha0,
@@ -228,7 +235,8 @@ class Blockmodel(StoredModel):
             sentence += f"; {self.repeated:,} edge ends occur in several shards and count once"
         if self.outside:
             clipped = (
-                f"the mixing matrix was up to {self.outside:.2g} outside 0 to 1 and was clipped"
+                f"the mixing matrix had entries up to {self.outside:.2g} outside 0 to 1 and was "
+                "clipped"
             )
             sentence += f"; {clipped}"
             if self.mixing_bars is None or self.outside > self.mixing_bars.max():
@@ -249,9 +257,9 @@ class Blockmodel(StoredModel):
 def _bars(
     rows: Rows, foundation: EdgesFoundation, options: Any, whole: Members
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """(n,) L1 errors of memberships and (k, k) errors of B, from fits of both halves.
+    """Estimate (n,) L1 errors of memberships, and (k, k) errors of B, from fits of both halves.
 
-    None if a half identifies fewer communities.
+    Returns None if a half identifies fewer communities.
     """
     try:
         halves = [members_of(half_rows(rows, odd), foundation, options) for odd in (False, True)]
@@ -259,13 +267,13 @@ def _bars(
         return None
     even, odd = (one.reordered(_order_like(one, whole)) for one in halves)
     apart = np.abs(even.memberships - odd.memberships).sum(axis=1)
-    # A half has only half of the edges, so its edge probabilities are already half as large. Their
-    # difference is not halved again.
+    # Do not halve the difference of edge probabilities: a half has only half of the edges, so its
+    # edge probabilities are already half as large.
     return apart / 2, np.abs(even.mixing - odd.mixing)
 
 
 def _order_like(found: Members, whole: Members) -> NDArray[np.int64]:
-    """(k,) community of `found` for each one of `whole`: the least sum of L1 distances."""
+    """Match a community of `found` to each of `whole`, with the least sum of L1 distances."""
     apart = np.array(
         [np.abs(found.memberships - own[:, None]).sum(axis=0) for own in whole.memberships.T]
     )

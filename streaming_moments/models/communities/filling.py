@@ -1,7 +1,7 @@
-"""Filling: estimates of moments of neighbour lists at equal indices.
+"""Filling: estimates moments of neighbour lists at equal indices.
 
-A node is in a list once or not at all, so a list has no pair of equal neighbours: `P_ii` is 0, but
-larger in the model. This is a bias if there are few nodes.
+A node is in a list once or not at all, so a list has no pair of equal neighbours. The counted
+`P_ii` is 0, but that of the model is larger. This is a bias if there are few nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streaming_moments.numerics.packing import pack
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 
 _MOST_ROUNDS = 1000
-_SETTLED = 1e-8  # rounds end when the relative change is smaller
+_SETTLED = 1e-8  # rounds end when the relative change is smaller than this
 _MORE_DIRECTIONS = 5
 _ROWS = 64
 _ROUNDING = 1e-9
@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class FilledLengths:
-    """Totals of lists in which neighbours can be equal; moments are divided by them."""
+    """Totals of lists, with estimates at equal indices. Moments are divided by them."""
 
     C1: float
     C2: float
@@ -38,7 +38,7 @@ class FilledLengths:
 
 @dataclass(frozen=True, eq=False)
 class EqualIndices:
-    """Sums over lists at equal indices.
+    """Estimated sums over lists at equal indices.
 
     pairs : (n,) float64, sums of `P_ii`
     triples : (n, n) float64, sums of the triples (i, i, l)
@@ -60,11 +60,16 @@ def pairs_by_rank(
     form: Form,
     seed: int,
 ) -> NDArray[np.float64]:
-    """(n,) sums of equal pairs implied by the rank of all others (HeteroPCA: Zhang, Cai, Wu 2022).
+    """Estimate the (n,) sums of pairs of equal indices, from the rank of the other pairs.
 
-    Computes in turn the k leading eigenpairs of `A = M2 - a M1 M1'` and the diagonal of their
-    product, until it converges, at most 1,000 rounds. `pairs` are (n, n) float64 pair counts with
-    diagonal 0; `first` is (n,) float64 M1; the seed is for the start directions.
+    Uses HeteroPCA (Zhang, Cai, Wu 2022). It alternates between the k leading eigenpairs of
+    `A = M2 - a M1 M1'` and the diagonal of the matrix that they give. It stops when the diagonal
+    has converged, or after 1,000 rounds.
+
+    pairs : (n, n) float64, pair counts with diagonal 0
+    first : (n,) float64, M1
+    states : number of communities k
+    seed : seed of the start directions
 
     Examples
     --------
@@ -100,11 +105,14 @@ def triples_by_model(
     alpha0: float,
     triples: float,
 ) -> NDArray[np.float64]:
-    """(n, n) sums of the triples (i, i, l) that a model implies.
+    """Compute the (n, n) sums of the triples (i, i, l) that a model expects.
 
-    `columns` is (n, k) float64 M with column sums 1; `weights` is (k,) float64 omega. `triples` is
-    C3, the number of triples with different indices. The correction of `forms.Dirichlet` by alpha0
-    is undone. Raises NotIdentifiable if the model has no triples with different indices.
+    These are raw moments, without the correction of `forms.Dirichlet` by alpha0. Raises
+    NotIdentifiable if the model has no triples with different indices.
+
+    columns : (n, k) float64, M with column sums 1
+    weights : (k,) float64, omega
+    triples : C3, the number of triples with different indices
     """
     first, own = columns @ weights, weights / (alpha0 + 1)
     second = (columns * own) @ columns.T + alpha0 / (alpha0 + 1) * np.outer(first, first)
@@ -122,9 +130,9 @@ def triples_by_model(
 
 
 def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
-    """Statistics of all rows as if equal indices had been counted.
+    """Return statistics of all rows as if equal indices had been counted.
 
-    The statistics are of lists of neighbours, with all n nodes as core words.
+    `statistics` must be of lists of neighbours, with all n nodes in the core.
     """
     Q = statistics.basis.matrix.astype(np.float64)
     n, lengths = len(Q), statistics.length_histogram
@@ -133,8 +141,8 @@ def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
     pairs[np.arange(n), np.arange(n)] += d
     sketch = statistics.triple_sketch.astype(np.float64)
     own = pack(Q[:, :, None] * Q[:, None, :])
-    # the slice of row i has D_ji at (j, j), D_il at (i, l) and (l, i), and (i, i) once; the sketch
-    # also holds triples at one position, so pairs count three times
+    # Add to the slice of row i: D_ji at (j, j), and D_il at (i, l) and (l, i), but (i, i) only
+    # once. The sketch also has triples at the same position, so pairs are added three times.
     sketch += D.T @ own + (3 * d - 2 * np.diag(D))[:, None] * own
     across = D @ Q
     for start in range(0, n, _ROWS):

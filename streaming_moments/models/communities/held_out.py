@@ -1,4 +1,4 @@
-"""Held-out edges: log-likelihood of the edges of each half of a graph under the other half."""
+"""Held-out edges: scores the edges of each half of a graph under a model of the other half."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from streaming_moments.models.three_view.columns import half_rows
 from streaming_moments.statistics.edges.ends import part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# Share of the edge probability spread over all pairs, so that no edge is impossible.
+# This share of the edge probability is spread over all pairs, so that no edge is impossible.
 _SPREAD = 1e-3
 
 
 def trial_of_edges(rows: Rows, options: Any) -> Trial:
-    """Mean log-likelihood of an edge of each half, among all pairs of nodes.
+    """Score the edges of each half under a model of the other half.
+
+    The score is the mean log-likelihood of an edge among all pairs of nodes.
 
     Raises
     ------
@@ -54,7 +56,7 @@ def trial_of_edges(rows: Rows, options: Any) -> Trial:
 
 
 def _scored(statistics: ViewStatistics, fitted: Members) -> tuple[float, int]:
-    """Log-likelihood of the edge ends in a block, and their number."""
+    """Return the log-likelihood of the edge ends in a block, and their number."""
     counts = statistics.sums[part_name(0)][:, 1:]
     own = fitted.memberships[statistics.block.rows]
     chances = own @ fitted.mixing @ fitted.memberships.T
@@ -65,7 +67,7 @@ def _scored(statistics: ViewStatistics, fitted: Members) -> tuple[float, int]:
 
 
 def _all_chances(fitted: Members) -> float:
-    """Sum of the edge probabilities of all pairs of two nodes."""
+    """Return the sum of the edge probabilities of all pairs of different nodes."""
     members: NDArray[np.float64] = fitted.memberships
     sums = members.sum(axis=0)
     loops = np.einsum("xa,ab,xb->", members, fitted.mixing, members)

@@ -12,22 +12,21 @@ from numpy.typing import NDArray
 from streaming_moments.models.reading.inference import posteriors
 
 ROUNDS = 60
-_SETTLED = 1e-3  # rounds end when no share changes by more
+_SETTLED = 1e-3  # rounds end when no share of a node in a community changes by more than this
 _BEGUN = 0.9  # initial share of each node in the community of its label
 _LEAST = 1e-9
-# Degree correction is used if it gains more than this: twice the log-likelihood, divided by the
-# number of nodes. The gain is 1 on average where all nodes of a community have the same expected
-# degree.
+# Use degree correction if twice its gain in log-likelihood, divided by the number of nodes, exceeds
+# this. If all nodes of a community have the same expected degree, this ratio is 1 on average.
 _CORRECTED = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Edges between communities, given the labels of the nodes, or shares of them.
+    """Numbers of edges between communities, given a label of each node, or its shares in them.
 
     ends : (n, k), edges from each node to each community
     sizes : (k,) float64, nodes of each community
-    edges : (k, k) float64, edges from the members of each community to each other one
+    edges : (k, k) float64, edges from members of a community (row) to members of another (column)
     """
 
     ends: NDArray[Any]
@@ -56,8 +55,8 @@ class Blocks:
     def corrected(self) -> bool:
         """Whether degrees within communities differ by more than chance.
 
-        Compares twice the gain in Poisson log-likelihood by degree correction (Karrer, Newman
-        2011).
+        The test compares twice the gain in Poisson log-likelihood by degree correction (Karrer,
+        Newman 2011) with `_CORRECTED` times the number of nodes.
         """
         edges, degrees = self.edges, self.ends.sum(axis=1)
         out, into = edges.sum(axis=1), edges.sum(axis=0)
@@ -73,14 +72,15 @@ class Blocks:
         return np.maximum(pairs, 1.0)
 
     def merged(self, place: NDArray[np.int64]) -> Blocks:
-        """Blocks after communities were merged; `place[j]` is the new number of community j."""
+        """Merge communities: `place[j]` is the new number of community j."""
         into = np.eye(int(place.max()) + 1)[place]
         return Blocks(self.ends @ into, self.sizes @ into, into.T @ self.edges @ into)
 
     def likelihood(self, corrected: bool) -> float:
-        """Log-likelihood of the edges and the labels, up to a constant of the graph.
+        """Return the log-likelihood of edges and labels, up to a constant of the graph.
 
-        With degree correction it is that of Karrer and Newman (2011), in which labels add nothing.
+        With degree correction it is that of Karrer and Newman (2011), which has no term for the
+        probability of the labels.
         """
         edges = self.edges
         if corrected:
@@ -92,7 +92,7 @@ class Blocks:
         return float((edges * there + (self._pairs - edges) * none).sum()) / 2 + shares
 
     def bound(self, shares: NDArray[np.float64], corrected: bool) -> float:
-        """Lower bound of the log-likelihood, for (n, k) probabilities of communities."""
+        """Return a lower bound of the log-likelihood, given the (n, k) shares of the nodes."""
         entropy = -float((shares * np.log(np.maximum(shares, _LEAST))).sum())
         return self.likelihood(corrected) + entropy
 
@@ -103,7 +103,7 @@ class Blocks:
         return np.log(chances), np.log1p(-chances)
 
     def scores(self, corrected: bool) -> NDArray[np.float64]:
-        """(n, k) log-likelihood of the edges of each node if it were in each community."""
+        """Return the (n, k) log-likelihood of the edges of a node, if it were in each community."""
         if corrected:
             out, into = self.edges.sum(axis=1), self.edges.sum(axis=0)
             rates = np.maximum(self.edges, 0.5) / np.maximum(np.outer(out, into), 1.0)
@@ -111,21 +111,22 @@ class Blocks:
             degrees = self.ends.sum(axis=1, keepdims=True)
             return np.asarray(self.ends @ np.log(rates).T - degrees * expected)
         there, none = self._logs
-        # a node is not its own neighbour
+        # `sizes` counts the node itself, which is not its own neighbour: subtract its term
         return np.asarray(self.ends @ there.T + (self.sizes - self.ends) @ none.T - np.diag(none))
 
 
 def relabelled(
     outgoing: NDArray[np.int64], incoming: NDArray[np.int64] | None, labels: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(n,) most likely community of each node, given the earlier communities of all others.
+    """Return the (n,) most likely community of each node, given the labels of all other nodes.
 
     Parameters
     ----------
     outgoing, incoming : (n, k) int64
-        Edges from each node to each community and, in directed graphs, the reverse.
+        Number of edges from each node to each community and, in directed graphs, from each
+        community to each node.
     labels : (n,) int64
-        Earlier communities.
+        Communities before this call.
     """
     blocks = [Blocks.of_labels(outgoing, labels)]
     if incoming is not None:
@@ -134,7 +135,7 @@ def relabelled(
 
 
 def _scores(blocks: list[Blocks]) -> NDArray[np.float64]:
-    """(n, k) log-likelihood of each node in each community, up to a constant for each node."""
+    """Return the (n, k) log-likelihood of nodes in communities, up to a constant of each node."""
     corrected = blocks[0].corrected
     scores = sum(one.scores(corrected) for one in blocks)
     if not corrected:
@@ -145,12 +146,12 @@ def _scores(blocks: list[Blocks]) -> NDArray[np.float64]:
 def settled_shares(
     adjacency: Any, labels: NDArray[np.int64], k: int, rounds: int = ROUNDS
 ) -> NDArray[np.float64]:
-    """(n, k) shares of the nodes of an undirected graph after variational rounds.
+    """Return the (n, k) shares of nodes of an undirected graph in communities.
 
-    A node has the probabilities of all communities given those of its neighbours (mean field;
-    Daudin, Picard, Robin 2008), until they change little. Rounds of hard labels end further from
-    planted communities, as a wrong label misleads its neighbours. `adjacency` is (n, n) sparse, of
-    0 and 1, and symmetric.
+    Each round gives a node the probabilities of the communities given the shares of its neighbours
+    (mean field; Daudin, Picard, Robin 2008). Rounds end when shares change little. Rounds that give
+    each node one label end further from planted communities, because a wrong label misleads the
+    neighbours of its node. `adjacency` is (n, n) sparse, of 0 and 1, and symmetric.
 
     Examples
     --------
@@ -172,7 +173,7 @@ def settled_shares(
 
 
 def _sum_of_logs(counts: NDArray[Any], totals: NDArray[Any]) -> float:
-    """`sum counts log(counts / totals)`, of positive counts."""
+    """Return the sum of `counts * log(counts / totals)` over positive counts."""
     there = counts > 0
     shares = counts / np.where(totals > 0, totals, 1.0)
     return float((counts[there] * np.log(shares[there])).sum())

@@ -1,4 +1,4 @@
-"""Members: memberships of all nodes of a graph and edge probabilities of communities, from sums."""
+"""Members: memberships of nodes and edge probabilities of communities, fitted to sums of edges."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class Members:
     __sizeof__ = held_bytes
 
     def reordered(self, order: NDArray[np.int64]) -> Members:
-        """Members with the communities in another order."""
+        """Return the same result with the communities in another order."""
         mixing = self.mixing[np.ix_(order, order)]
         return replace(self, memberships=self.memberships[:, order], mixing=mixing)
 
 
 def members_of(rows: Rows, foundation: EdgesFoundation, options: Any) -> Members:
-    """Fit the communities to edges, from all neighbours or from sketches of them.
+    """Fit the communities to lists of neighbours, or to their sketches if the store has a sketch.
 
-    Raises NotIdentifiable if the edges identify fewer communities.
+    Raises NotIdentifiable if the edges identify fewer communities than asked for.
     """
     if foundation.sketch is None:
         lists = rows.each("reading row blocks", _neighbours)
@@ -68,7 +68,7 @@ def members_of(rows: Rows, foundation: EdgesFoundation, options: Any) -> Members
 
 
 def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
-    """(r, n) mask of the neighbours of the nodes of a block, and number of repeated neighbours."""
+    """Return the (r, n) mask of neighbours of a block's nodes, and how many neighbours repeat."""
     counts = statistics.sums[part_name(0)][:, 1:]
     there = counts > 0
     return there, int(counts.sum() - there.sum())
@@ -77,7 +77,7 @@ def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
 def _of_lists(
     parts: Sequence[tuple[NDArray[np.bool_], int]], directed: bool, options: Any
 ) -> Members:
-    """Communities from whole lists of neighbours, fitted like documents."""
+    """Fit communities to complete lists of neighbours, and read each list as a document."""
     there = sp.csr_array(interleaved([part for part, _ in parts]), dtype=np.int32)
     batch = CountBatch.from_csr(there)
     degrees = np.asarray(np.diff(batch.indptr), dtype=np.int64)
@@ -89,9 +89,9 @@ def _of_lists(
     model = Communities.fit(InMemory((statistics,)), topical)
     memberships, M = model.transform(batch), model.topics
     memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
-    # The expected ends of a community are its column of M times an unknown factor c. Least squares
-    # coefficients of the lists, times 1 / c, are memberships with sum 1. They are not shrunk as
-    # memberships on the simplex are.
+    # The expected edges of a community to all nodes are its column of M times an unknown factor c.
+    # Least squares coefficients of the lists, divided by c, are memberships that sum to 1. B is
+    # estimated from these, because projection onto the simplex shrinks `memberships`.
     gram = M.T @ M
     solved = (there @ M) @ np.linalg.inv(gram)
     seen = M.T @ solved
@@ -99,7 +99,8 @@ def _of_lists(
     lone = int((inverse <= 0).sum())
     if lone:
         raise NotIdentifiable(
-            f"{lone} of {len(inverse)} communities have members without neighbours; ask for fewer"
+            f"{lone} of {len(inverse)} communities have members without neighbours; fit fewer "
+            "communities"
         )
     mixed = _mixing(seen * inverse, gram / inverse, directed)
     repeated = sum(number for _, number in parts)
@@ -109,7 +110,7 @@ def _of_lists(
 def _members(
     statistics: ViewStatistics, ends: ExpectedEnds
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """(r, k) least squares memberships of the nodes of a block, not on the simplex; degrees."""
+    """Return least squares memberships (r, k), off the simplex, and degrees of a block's nodes."""
     turned = np.hstack(turned_ends(statistics, ends.frames))
     degrees = np.sum([array[:, 0] for array in _ends(statistics)], axis=0)
     return turned @ np.linalg.pinv(ends.columns).T, degrees
@@ -124,7 +125,7 @@ def _of_members(
     ends: ExpectedEnds,
     foundation: EdgesFoundation,
 ) -> Members:
-    """Memberships of all nodes, and the mixing matrix with which they give the expected ends."""
+    """Join the memberships of all blocks; fit the mixing matrix that gives `ends` with them."""
     solved = interleaved([part for part, _ in parts])
     degrees = interleaved([own for _, own in parts])
     sums = solved.sum(axis=1)
@@ -152,7 +153,7 @@ def _of_members(
 def _mixing(
     members: NDArray[np.float64], ends: NDArray[np.float64], directed: bool
 ) -> NDArray[np.float64]:
-    """B of `ends = members B'`, by least squares."""
+    """Solve `ends = members B'` for B by least squares; B is symmetric if edges are undirected."""
     found = np.linalg.lstsq(members, ends)[0].T
     return np.asarray(found if directed else (found + found.T) / 2)
 
@@ -164,7 +165,7 @@ def _ordered(
     spectrum: NDArray[np.float64],
     repeated: int = 0,
 ) -> Members:
-    """Communities by decreasing weight, with B clipped to 0 to 1."""
+    """Order communities by decreasing weight, and clip B to probabilities between 0 and 1."""
     drawn = np.clip(mixing, 0.0, 1.0)
     outside = float(np.abs(mixing - drawn).max())
     told = outside if outside > _LEAST else 0.0

@@ -30,11 +30,13 @@ from streaming_moments.statistics.counts.statistics import statistic_shapes
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 
-# Number of nodes above which the bias is below the noise.
+# With fewer nodes than this, a fit fills in pairs and triples of equal neighbours. With more nodes,
+# the bias from their absence is below the noise.
 FILLED_BELOW = 1000
-# graphs with communities take about 6 rounds, others up to 26 or do not settle
+# Most rounds that fill in moments. Graphs with communities take about 6 rounds, others up to 26,
+# and some do not converge.
 _MOST_ROUNDS = 50
-_SETTLED = 1e-3  # rounds end when the filled-in moments change by less
+_SETTLED = 1e-3  # rounds end when the filled-in triples change by a smaller share than this
 _LEAST = 1e-12
 
 
@@ -43,8 +45,8 @@ _LEAST = 1e-12
 class CommunitiesOptions(TopicOptions):
     """Options of a fit of communities.
 
-    The ends of an edge are in each other's lists, so halves of the nodes share edges, and held-out
-    pairs do not determine alpha0.
+    Both nodes of an edge have each other as neighbours, so the two halves of the nodes share edges.
+    For this reason held-out pairs do not determine alpha0.
     """
 
     alpha0: float = option(
@@ -59,10 +61,11 @@ class CommunitiesOptions(TopicOptions):
 class Communities(TopicModel):
     """Communities of nodes, each a distribution over the neighbours of its members.
 
-    The list of neighbours of a node is a document, a neighbour a word: `topics` are the
-    distributions of neighbours in each community, `weights` their shares of all neighbours.
-    `alpha0` is for the memberships: 0 if each node has one community. With fewer than 1,000 nodes
-    the fit fills in pairs and triples of equal neighbours, which lists lack.
+    A fit reads the list of neighbours of a node as a document, and a neighbour as a word. `topics`
+    are the distributions of neighbours in each community, `weights` the shares of the communities
+    in all neighbours. `alpha0` belongs to the memberships: it is 0 if each node has one community.
+    No list contains a neighbour twice, so with fewer than 1,000 nodes the fit fills in pairs and
+    triples of equal neighbours.
 
     Examples
     --------
@@ -93,7 +96,7 @@ class Communities(TopicModel):
         rows : Rows
             Statistics of lists of neighbours.
         options : TopicOptions
-            As for topics, with the same errors.
+            As for a fit of topics, which raises the same errors.
         """
         small = rows.basis.n_words < FILLED_BELOW and rows.basis.core == rows.basis.n_words
         if not small:
@@ -109,7 +112,7 @@ class Communities(TopicModel):
 
     @classmethod
     def _filled(cls, blocks: Sequence[Statistics], options: Any) -> Self:
-        """Fit few nodes in one process, filling in moments of the communities in turn."""
+        """Fit a small graph in one process: fit communities and fill in moments in turn."""
         whole = _whole(blocks)
         lengths, form = whole.length_histogram, form_of(options.alpha0)
         if not lengths.C3:
@@ -140,23 +143,23 @@ class Communities(TopicModel):
         iterations: int = 100,
         smoothing: float = 1e-3,
     ) -> NDArray[np.float64]:
-        """Memberships of nodes from their lists of neighbours.
+        """Estimate memberships of nodes from their lists of neighbours.
 
-        By default the distribution nearest to the least squares solution of `x = M theta`. It is
-        nearer to planted memberships than maximum likelihood (L1 0.31 against 0.34), and not
-        farther than sampling.
+        By default, a membership is the distribution nearest to the least squares solution of
+        `x = M theta`. It is nearer to planted memberships than maximum likelihood (L1 error 0.31
+        against 0.34), and as near as sampling or nearer.
 
         Parameters
         ----------
         batch : CountBatch
-            (nodes, n) neighbours.
+            (nodes, n) lists of neighbours.
         method, seed, iterations, smoothing
-            "gibbs" samples as for topics; the other arguments are for it.
+            "gibbs" samples as for topics. Only this method uses the other arguments.
 
         Returns
         -------
         (nodes, k) float64
-            Rows on the simplex; a node without known neighbours has the weights.
+            Rows on the simplex; a node without known neighbours gets the weights of the model.
 
         Raises
         ------
@@ -172,7 +175,7 @@ class Communities(TopicModel):
         if np.linalg.cond(gram) > 1 / np.finfo(np.float64).eps:
             raise NotIdentifiable(
                 "two communities have the same neighbours, so memberships are not identifiable; "
-                "fit fewer"
+                "fit fewer communities"
             )
         solved = (batch.to_csr() @ self.topics) @ np.linalg.inv(gram)
         sums = solved.sum(axis=1, keepdims=True)
@@ -187,7 +190,7 @@ def _itself(statistics: Statistics) -> Statistics:
 
 
 def _whole(blocks: Sequence[Statistics]) -> WeightedStatistics:
-    """All rows as floats, without the arrays that a fit of topics does not use."""
+    """Join all rows as floats, without the arrays that a fit of topics does not use."""
     names = statistic_shapes(blocks[0].basis, blocks[0].block, codocuments=False, halves=False)
     arrays = {
         name: interleaved([getattr(one, name) for one in blocks]).astype(np.float64)

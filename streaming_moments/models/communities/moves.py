@@ -1,7 +1,7 @@
-"""Moves: communities of a graph that are split in exchange for two that are merged.
+"""Moves: exchanges that split one community of a graph and merge two others.
 
-Rounds that relabel nodes can end in a local maximum: one label covers two communities, and two
-labels share another. Such an exchange leaves this maximum.
+Rounds that relabel nodes can end in a local maximum, where one label covers two communities and
+two labels share a third community. Such an exchange escapes from this maximum.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ else:
     sp = LazyModule("scipy.sparse")
 
 _ROUNDS = 10  # number of rounds after a split, which adds a community
-# Number of merges that are tried, beginning with the smallest loss, and number of rounds after
-# each.
+# Number of merges to try, beginning with the one that loses least likelihood, and number of rounds
+# after each merge.
 _MERGED, _SHORT = 10, 10
 _STEPS = 30  # iterations of the power method that splits a community
-_FEWEST = 4  # fewest members of a community that is split
-_GAIN = 0.5  # least gain of an exchange, in nats
+_FEWEST = 4  # communities with fewer members are not split
+_GAIN = 0.5  # an exchange has to raise the log-likelihood by more than this, in nats
 
 
 def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """(n,) labels after rounds, then after exchanges that make the graph more likely.
+    """Improve the (n,) labels by variational rounds, then by exchanges that raise the likelihood.
 
-    An exchange splits one community and merges two.
-
-    Parameters and graph as for `settled_shares`. There are at most 2 k exchanges.
+    An exchange splits one community and merges two. There are at most 2 k exchanges. Parameters
+    are as for `settled_shares`, also for an undirected graph.
 
     Examples
     --------
@@ -62,7 +61,7 @@ def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArra
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Labels after rounds, the log-likelihood of the graph, and whether degrees differ in them."""
+    """Labels after rounds, log-likelihood of the graph, and whether it corrects for degrees."""
 
     labels: NDArray[np.int64]
     likelihood: float
@@ -84,7 +83,7 @@ class _Found:
 
 
 def _exchanged(adjacency: Any, found: _Found, k: int) -> Iterator[_Found]:
-    """Labels with one community split and two merged; splits of large communities first."""
+    """Yield labels with one community split and two merged; large communities are split first."""
     sizes = np.bincount(found.labels, minlength=k)
     for chosen in np.argsort(-sizes, kind="stable").tolist():
         if sizes[chosen] < _FEWEST:
@@ -104,10 +103,10 @@ def _exchanged(adjacency: Any, found: _Found, k: int) -> Iterator[_Found]:
 def _split(
     adjacency: Any, labels: NDArray[np.int64], chosen: int, k: int
 ) -> NDArray[np.int64] | None:
-    """Labels in which some members of a community get label k; None if it has no inner edges.
+    """Give label k to some members of a community; return None if it has no inner edges.
 
-    Splits by the sign of the leading eigenvector of its regularised adjacency (Amini, Chen, Bickel,
-    Levina 2013) after the part explained by degrees is subtracted.
+    The sign of a vector splits the members. It is the leading eigenvector of their regularised
+    adjacency (Amini, Chen, Bickel, Levina 2013), without the part that degrees explain.
     """
     own = np.flatnonzero(labels == chosen)
     inner = adjacency[own][:, own].astype(np.float64)
@@ -121,7 +120,7 @@ def _split(
     vector = np.random.default_rng(0).standard_normal(own.size)
     for _ in range(_STEPS):
         vector = vector - common * (common @ vector)
-        vector = scaled @ vector + vector  # makes all eigenvalues positive
+        vector = scaled @ vector + vector  # adding `vector` makes all eigenvalues positive
         vector /= np.linalg.norm(vector)
     found = labels.copy()
     found[own[vector > 0]] = k

@@ -1,7 +1,7 @@
 """Node views: edges of each node into three parts of a graph, as views of its memberships.
 
-Given its memberships, a node's edges into different parts are independent, so their sketches are
-three views (Anandkumar, Ge, Hsu, Kakade 2014). All views are sketched, including the rows view.
+Given the memberships of a node, its edges into different parts are independent, so their sketches
+are three views (Anandkumar, Ge, Hsu, Kakade 2014). All views are sketched, also the rows view.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.edges.ends import PARTS, part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# Numbers of the parts of the nodes whose edges are the rows view, the left view and the right view.
+# The nodes of a graph are in three parts. These are the numbers of the parts to which edges are the
+# rows view, the left view and the right view.
 _ROWS, _LEFT, _RIGHT = 2, 0, 1
 _STRIP = 512
 _ROUNDING = 1e-10
@@ -35,13 +36,13 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class ExpectedEnds:
-    """Expected edge ends of nodes that belong to one community, as sketches.
+    """Expected edges of a node that belongs to a single community, as sketches.
 
-    frames : (t, t) float64 for each part: map a row `[c; Q' x]` to coordinates of orthonormal
-        columns
-    columns : (3 t, k) float64, expected ends in each community, in those coordinates, part after
-        part
-    spectrum : (k,) float64, singular values of the pair of two parts
+    frames : for each part a (t, t) float64 matrix that maps a row `[c; Q' x]` to coordinates of
+        orthonormal columns
+    columns : (3 t, k) float64, column of each community: the expected edges of a member, in those
+        coordinates, part after part
+    spectrum : (k,) float64, singular values of the pair moments of the left and right views
     """
 
     frames: tuple[NDArray[np.float64], ...]
@@ -52,9 +53,9 @@ class ExpectedEnds:
 
 
 def expected_ends(rows: Rows, sketch: Basis, k: int, alpha0: float) -> ExpectedEnds:
-    """Ends of k communities from all rows, in one sweep.
+    """Estimate the expected edges of members of k communities, in one sweep over all rows.
 
-    Raises NotIdentifiable if the edges identify fewer communities.
+    Raises NotIdentifiable if the edges identify fewer communities than k.
     """
     frames = part_frames(sketch)
     width = 1 + len(frames[0])
@@ -64,9 +65,9 @@ def expected_ends(rows: Rows, sketch: Basis, k: int, alpha0: float) -> ExpectedE
 
 
 def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
-    """(t, t) Z of each part, with `[1, Q] Z` orthonormal over its nodes.
+    """Return a (t, t) matrix Z for each part: columns of `[1, Q] Z` are orthonormal over its nodes.
 
-    Raises NotIdentifiable if a part has fewer nodes than columns.
+    Raises NotIdentifiable if a part has fewer nodes than `[1, Q]` has columns.
     """
     frames = []
     for part in range(PARTS):
@@ -77,7 +78,8 @@ def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
         sizes = np.abs(np.diag(triangle))
         if len(own) < own.shape[1] or sizes.min() <= _ROUNDING * sizes.max():
             raise NotIdentifiable(
-                f"a part of {len(own)} nodes is too small for {own.shape[1]} columns of a sketch",
+                f"a part of the graph has {len(own)} nodes, too few for {own.shape[1]} columns of "
+                "its sketch",
                 "give fewer {create.sketch_columns}",
             )
         frames.append(np.asarray(np.linalg.inv(triangle), dtype=np.float64))
@@ -87,14 +89,14 @@ def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
 def turned_ends(
     statistics: ViewStatistics, frames: Sequence[NDArray[np.float64]]
 ) -> list[NDArray[np.float64]]:
-    """(r, t) ends of the nodes of a block in each part, in coordinates of the frames."""
+    """Return (r, t) sketched edges of a block's nodes to each part, in coordinates of `frames`."""
     return [statistics.sums[part_name(part)] @ frame for part, frame in enumerate(frames)]
 
 
 def _cubes(
     statistics: ViewStatistics, frames: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """(1 + t, 1 + t, 1 + t) sum over nodes of the products of their three views."""
+    """Sum the products of the three views over the nodes: (1 + t, 1 + t, 1 + t) float64."""
     ends = turned_ends(statistics, frames)
     views = [np.hstack([np.ones((len(one), 1)), one]) for one in ends]
     width = views[0].shape[1]
@@ -123,12 +125,12 @@ def _told(
     if not (shares > _ROUNDING * shares.sum()).all():
         raise NotIdentifiable(
             f"{int((shares <= _ROUNDING * shares.sum()).sum())} of {k} communities have no nodes; "
-            "ask for fewer"
+            "fit fewer communities"
         )
     own = shares / shares.sum() / (alpha0 + 1)
     rows = whitened.pairs @ O / np.sqrt(own)
-    # The pairs of the rows view with a side are a product: the weighted columns of the rows view
-    # times the columns of the side.
+    # The pair moments of the rows view and a side view are a product of two matrices: the weighted
+    # columns of the rows view times the columns of the side view.
     share, dual = alpha0 / (alpha0 + 1), np.linalg.pinv(rows) / own[:, None]
     means = slices / sides.triples
     left = means[:, 1:, 0] - share * np.outer(means[:, 0, 0], sides.sums[1:, 0])

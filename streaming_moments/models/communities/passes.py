@@ -1,4 +1,4 @@
-"""Passes: likelihood rounds of a blockmodel over edges, with sums that are whole numbers."""
+"""Passes over all edges, which raise the likelihood of a blockmodel; their sums are integers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.expected_sums import IntegerSums
 
-RULES = ("labels",)  # version of the rules by which passes read edges
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = ("labels",)
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedNeighbours(IntegerSums):
     """Number of edges between each node and each community.
 
-    outgoing : (n, k) int64, all edges of a node; of a directed graph those that begin there
-    incoming : (n, k) int64, edges of a directed graph that end at a node; else (0, k)
-    documents, tokens : edges read
+    outgoing : (n, k) int64, all edges of a node; in a directed graph, those that begin at it
+    incoming : (n, k) int64, edges of a directed graph that end at a node; (0, k) if undirected
+    documents, tokens : both the number of edges read
     """
 
     counted = "edges"
@@ -33,7 +34,7 @@ class ExpectedNeighbours(IntegerSums):
 
     @classmethod
     def zero(cls, model: Blockmodel) -> ExpectedNeighbours:
-        """Empty sums."""
+        """Return empty sums."""
         n, k = model.memberships.shape
         incoming = n if model.directed else 0
         return cls(np.zeros((n, k), dtype=np.int64), np.zeros((incoming, k), dtype=np.int64))
@@ -41,7 +42,7 @@ class ExpectedNeighbours(IntegerSums):
 
 @dataclass(frozen=True, eq=False)
 class LabelReader:
-    """Blockmodel whose most likely communities label the ends of edges.
+    """Reader of edges that labels both ends with their most likely communities.
 
     model : blockmodel with one community for each node
     """
@@ -54,7 +55,7 @@ class LabelReader:
 
     @classmethod
     def of(cls, model: Blockmodel, foundation: EdgesFoundation | None) -> LabelReader:
-        """Reader of the edges of a store.
+        """Make a reader of the edges of a store.
 
         Raises
         ------
@@ -79,10 +80,11 @@ class LabelReader:
 
 
 def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
-    """Blockmodel after a pass: new labels of all nodes, and the B of the labels before the pass.
+    """Return the model after a pass, with new labels of all nodes.
 
-    Degrees are corrected for where they differ by more than chance (`Blocks.corrected`). A node
-    without edges has the weights of the communities.
+    Its `mixing` is estimated from the labels before the pass. The new labels correct for degrees if
+    these differ by more than chance (`Blocks.corrected`). A node without edges gets the weights of
+    the communities.
     """
     labels = model.memberships.argmax(axis=1)
     incoming = expected.incoming if model.directed else None

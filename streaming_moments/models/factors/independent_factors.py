@@ -119,7 +119,7 @@ class IndependentFactors(StoredModel):
     Parameters
     ----------
     mixing : (d, k) float64
-        Column of each factor with variance 1, signed for positive skewness.
+        Column of each factor. Factors have variance 1, and signs that make their skewness positive.
     unmixing : (d, k) float64
         `unmixing' (x - mean)` are the factors of a row plus noise.
     mean : (d,) float64
@@ -129,17 +129,17 @@ class IndependentFactors(StoredModel):
     skewness, kurtosis : (k,) float64
         Third and excess fourth cumulants of the factors; kurtosis is NaN without fourth moments.
     skewness_error, kurtosis_error : (k,) float64
-        Their standard errors for normal rows.
+        Standard errors of these cumulants if rows were normally distributed.
     spectrum : (k,) float64
         Spectrum of the signal.
     order, noise_kind : str
         Cumulants that separated the factors, and the option `noise`.
     order_told : str
-        Why this order, if it was chosen by "auto".
+        Why "auto" chose this order; empty if it was given.
     n_directions : int
-        Directions in which rows vary beyond noise.
+        Number of directions in which rows vary beyond noise.
     n_missing, n_clipped : int
-        Records that are not numeric, and rows that were clipped to the radius.
+        Number of records that are not numeric, and of rows that were clipped to the radius.
     bars : (k,) float64, optional
         Expected distance of each column from the true one, from halves of the rows.
     polishing : Polishing, optional
@@ -190,14 +190,14 @@ class IndependentFactors(StoredModel):
         Parameters
         ----------
         rows : Rows
-            Of `VectorStatistics`.
+            Rows of `VectorStatistics`.
         options : FactorOptions
             Options of the fit.
 
         Raises
         ------
         NotIdentifiable
-            The statistics separate fewer factors; the message says which and why.
+            The statistics separate fewer factors than the options ask for; the message says why.
         InvalidInput
             Fourth moments are needed, but the statistics have none.
         """
@@ -205,7 +205,7 @@ class IndependentFactors(StoredModel):
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
-        """Fit from the statistics of all row blocks; raises as `fit`."""
+        """Fit from the statistics of all row blocks; raises as `fit` does."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         n_directions = signal_directions(moments, diagonal=options.noise == "diag")
@@ -245,7 +245,7 @@ class IndependentFactors(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: VectorsFoundation, options: Any) -> int:
-        """Bytes as for any model of vectors."""
+        """Return the bytes that a fit of any model of vectors needs."""
         return tensor_bytes(foundation)
 
     @property
@@ -268,7 +268,7 @@ class IndependentFactors(StoredModel):
     @property
     def weak(self) -> int:
         """Number of factors whose cumulants do not exceed noise."""
-        # passes separate factors by any deviation from the normal law
+        # after passes, use "both", because passes separate factors by any deviation from normality
         return weak_factors(self, self.order if self.polishing is None else "both").size
 
     @property
@@ -284,15 +284,15 @@ class IndependentFactors(StoredModel):
     def transform(
         self, batch: VectorBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """(N, k) factors of each row of numbers; raises as `values`."""
+        """Return the (N, k) factors of the rows of a batch; raises as `values` does."""
         return self.values(batch.values)
 
     def read(self, batch: VectorBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Factors of each row."""
+        """Return the factors of each row."""
         return Columns.of(factors=self.values(batch.values))
 
     def values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(n, k) factors of (n, d) rows, with variance 1, plus noise.
+        """Estimate the (n, k) factors of (n, d) rows: factors of variance 1, plus noise.
 
         Raises
         ------
@@ -305,11 +305,11 @@ class IndependentFactors(StoredModel):
         return np.asarray((rows.astype(np.float64) - self.mean) @ self.unmixing)
 
     def rows_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, d) rows from (n, k) factors, without noise."""
+        """Return the (n, d) rows that (n, k) factors give without noise."""
         return np.asarray(values @ self.mixing.T + self.mean)
 
     def described(self) -> Description:
-        """Skewness and kurtosis of each factor, with those of noise."""
+        """Describe each factor by its skewness and kurtosis, beside those that noise would give."""
         columns = {
             "share": self.weights,
             "skewness": self.skewness,

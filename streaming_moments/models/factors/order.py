@@ -21,8 +21,8 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 AUTO = "auto"
 """Value of the option `order` that lets the cumulants decide."""
-# A single order is used if it makes the halves differ less: by less than this share of their
-# difference with both orders.
+# Use a single order only if it makes the difference between the halves smaller than this share of
+# their difference with both orders.
 _BETTER = 0.9
 _NAMES = {"third": "third cumulants", "fourth": "fourth cumulants", "both": "both"}
 
@@ -32,13 +32,14 @@ Halves = tuple[Factors, Factors]
 def fitted(
     whole: VectorStatistics, moments: VectorMoments, k: int, order: str, noise: Any
 ) -> tuple[Factors, Order, Halves | None, str]:
-    """Factors, their order, the factors of the halves, and why "auto" chose this order.
+    """Fit the factors by cumulants of an order, which "auto" chooses.
 
-    The reason is empty for any other order.
+    Returns the factors, the order, the factors of the two halves, and why "auto" chose this order.
+    The reason is empty if the order was given.
 
     "auto" uses both cumulants. It uses only one of them if that makes the halves differ less, and
-    if at most one factor lacks this cumulant. Without fourth moments it is "third". Raises as
-    `independent_factors`.
+    if at most one factor lacks this cumulant. Without fourth moments it uses the third. Raises as
+    `independent_factors` does.
     """
 
     def fit(given: VectorMoments, order: Any) -> Factors:
@@ -68,7 +69,7 @@ def fitted(
 def matched_halves(
     found: Factors, halves: Halves
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k, d) columns of the even and of the odd half that match those of all rows."""
+    """Match columns of the even and of the odd half to those of all rows; both are (k, d)."""
     own = found.mixing.T
     # the sign of a factor without skewness is arbitrary: match either sign
     either = [
@@ -80,7 +81,7 @@ def matched_halves(
 
 
 def _apart(found: Factors, halves: Halves) -> float:
-    """Root mean square difference between columns of the halves, in lengths of the columns."""
+    """Return the root mean square difference of the halves' columns, relative to their lengths."""
     even, odd = matched_halves(found, halves)
     lengths = np.linalg.norm(found.mixing, axis=0)
     return float(np.sqrt(np.square(np.linalg.norm(even - odd, axis=1) / lengths).mean()))

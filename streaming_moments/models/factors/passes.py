@@ -1,4 +1,4 @@
-"""Passes: maximum likelihood of independent factors over rows, with sums exact in any order."""
+"""Passes over rows, which raise the likelihood of independent factors; sums are exact integers."""
 
 from __future__ import annotations
 
@@ -17,36 +17,38 @@ from streaming_moments.statistics.vectors.grid import Grid, rounded_for_sums
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
 FACTOR = 1 << 8
-"""Integer units of a standard deviation of a factor as it is read."""
-_FURTHEST = 1 << 5  # standard deviations at which values are clipped
-# Ends of the intervals between which a score is linear, in standard deviations.
+"""Number of integer units in a standard deviation of a factor, when a pass reads it."""
+_FURTHEST = 1 << 5  # values are clipped to this many standard deviations
+# A score is linear in each interval between two of these ends, in standard deviations.
 _ENDS = (-4.0, -3.0, -2.25, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.25, 3.0, 4.0)
 _POWER = 1 << 6  # integer units in which third and fourth powers are summed
-_ROUNDING = 1 / 12  # variance added by rounding to the grid
+_ROUNDING = 1 / 12  # variance that rounding to the grid adds, in squared steps of the grid
 _LARGEST = (FACTOR * _FURTHEST) ** 2  # largest value that a row adds to a sum
-# Weight, in rows, by which slopes of neighbouring intervals are smoothed. Measured: a smaller
-# weight fits the noise of 1,000 rows, a larger one misses the edges of uniform and exponential
-# factors.
+# Slopes of neighbouring intervals are smoothed with this weight, in rows. Measured: a smaller
+# weight fits the noise of 1,000 rows, and a larger weight misses the edges of uniform and
+# exponential factors.
 _SMOOTH = 10.0
-# Fewest rows that show a score to be non-linear; with a linear score the likelihood cannot separate
-# two factors.
+# Number of rows that must support a non-linear score. If the scores of two factors are linear, the
+# likelihood cannot separate these factors.
 _LINEAR = 50.0
 _LONGEST = 0.3  # largest step by which a pass moves a factor towards another
 _LEAST_SHARE = 0.01  # least share of a factor in the variance of its values; the rest is noise
-RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)  # version of the rules by which passes read rows
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)
 
 
 @dataclass(frozen=True, eq=False)
 class FactorSums(IntegerSums):
     """Sums of a pass over rows, in integers, so that they are exact in any order.
 
-    Each factor j has intervals b; values of factors are in units of 2^-8 standard deviations.
+    The values of each factor j are split into b intervals, and each interval has sums of its own.
+    Values are in units of 2^-8 standard deviations.
 
-    rows : (k, b) int64, rows in each interval
-    first : (k, b, k) int64, sums of all factors over them
-    products : (k, b, k) int64, sums of their products with factor j
-    powers : (2, k) int64, sums of third and fourth powers, in units of 2^-6
-    documents, tokens : rows read
+    rows : (k, b) int64, number of rows for which factor j is in the interval
+    first : (k, b, k) int64, sums of all factors over these rows
+    products : (k, b, k) int64, sums of the products of factor j and all factors over these rows
+    powers : (2, k) int64, sums of third and fourth powers over all rows, in units of 2^-6
+    documents, tokens : both the number of rows read
     """
 
     counted = "rows"
@@ -59,7 +61,7 @@ class FactorSums(IntegerSums):
 
     @classmethod
     def zero(cls, model: IndependentFactors) -> FactorSums:
-        """Empty sums."""
+        """Return empty sums."""
         k, intervals = model.n_topics, len(_ENDS) + 1
         shapes = (k, intervals), (k, intervals, k), (k, intervals, k), (2, k)
         return cls(*(np.zeros(shape, dtype=np.int64) for shape in shapes))
@@ -67,10 +69,10 @@ class FactorSums(IntegerSums):
 
 @dataclass(frozen=True, eq=False)
 class FactorReader:
-    """Unmixing prepared for reading rows of a grid.
+    """Unmixing matrix, prepared to read rows that are integers of a grid.
 
-    What a row adds depends on its integers only, not on other rows of the batch: the parameters are
-    rounded so that float64 multiplies and adds them without further rounding.
+    What a row adds to the sums does not depend on other rows of its batch. For this, the parameters
+    are rounded so that float64 multiplies and adds them without further rounding.
     """
 
     model: IndependentFactors
@@ -87,14 +89,14 @@ class FactorReader:
             )
         unmixing = model.unmixing / _spreads(model, grid)
         linear = unmixing * grid.step
-        # the last two terms bound the rounding of the coordinates
+        # the last two terms bound what rounding of coordinates adds to the length of a row
         reach = grid.radius + grid.dimension**0.5 + 1
         largest = reach * np.linalg.norm(linear, axis=0).max()
         object.__setattr__(self, "_linear", rounded_for_sums(linear, largest))
         object.__setattr__(self, "_constant", (grid.offset - model.mean) @ unmixing)
 
     def add(self, batch: VectorBatch, total: FactorSums) -> FactorSums:
-        """Add the rows of a batch to `total` in place; raises as `IntegerSums.counting`."""
+        """Add the rows of a batch to `total` in place; raises as `IntegerSums.counting` does."""
         rows = self.grid.quantised(batch.values)[0]
         found = total.counting(len(rows), len(rows))
         values = rows.astype(np.float64) @ self._linear + self._constant
@@ -112,14 +114,15 @@ class FactorReader:
 
 
 def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> IndependentFactors:
-    """Factors after a pass: a Newton step of the likelihood, without the noise.
+    """Return the factors after a pass: a Newton step of the likelihood, corrected for noise.
 
-    The score of a factor is minus the derivative of its log density. The step uses the piecewise
-    linear function nearest to it in mean square (Pham and Garat 1997). At the true unmixing, the
-    score of a factor is uncorrelated with other factors, but for their noise: by Stein's identity
-    that leaves the covariance of the noise times the mean slope of the score. Noise of unknown
-    covariance is subtracted with the linear part of the score. Factors keep their order and signs.
-    Skewness and kurtosis are of the values that the pass read.
+    The score of a factor is minus the derivative of its log density. The step replaces it by the
+    piecewise linear function nearest to it in mean square (Pham and Garat 1997). At the true
+    unmixing, the score of a factor is uncorrelated with other factors, except through noise. By
+    Stein's identity, the noise contributes its covariance times the mean slope of the score. If
+    this covariance is unknown, the step subtracts the linear part of the score, which contains the
+    noise. Factors keep their order and signs. Skewness and kurtosis are computed from the values
+    that the pass read.
     """
     n, k = sums.documents, model.n_topics
     if not n:
@@ -150,12 +153,15 @@ def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> Indepen
 
 
 def shape_of(model: IndependentFactors) -> tuple[int, int]:
-    """(rows, k) shape of an array as large as sums, columns and values of a batch together."""
+    """Return a shape (rows, k) with as many entries as a pass holds, for memory plans.
+
+    A pass holds its sums, the columns of the model, and the values of a batch.
+    """
     return 2 * (len(_ENDS) + 1) * model.n_topics + 2 * model.dimension, model.n_topics
 
 
 def columns_of(model: IndependentFactors) -> Clusters:
-    """Columns of the mixing, with their lengths and error bars."""
+    """Return the columns of the mixing matrix, with their mean squares and error bars."""
     sizes = np.square(model.mixing).mean(axis=0)
     return Clusters(model.mixing.T, sizes[:, None], model.bars)
 
@@ -163,7 +169,7 @@ def columns_of(model: IndependentFactors) -> Clusters:
 def _noise_of(
     model: IndependentFactors, unmixing: NDArray[np.float64], grid: Grid
 ) -> NDArray[np.float64]:
-    """(k, k) covariance of noise and rounding in factors; 0 for noise of unknown covariance."""
+    """Return the (k, k) covariance that noise and rounding give factors; 0 if it is unknown."""
     if model.noise_kind == "full":
         return np.zeros((unmixing.shape[1],) * 2)
     rounding = 0.0 if grid.whole else _ROUNDING * grid.step**2
@@ -172,7 +178,7 @@ def _noise_of(
 
 
 def _spreads(model: IndependentFactors, grid: Grid) -> NDArray[np.float64]:
-    """(k,) standard deviation of a factor of variance 1 with its noise."""
+    """Return the (k,) standard deviations of the factors, of variance 1, plus their noise."""
     return np.asarray(np.sqrt(1 + np.diag(_noise_of(model, model.unmixing, grid))))
 
 
@@ -184,15 +190,15 @@ def _score(
     every: NDArray[np.float64],
     n: int,
 ) -> tuple[float, NDArray[np.float64]]:
-    """Mean slope of the score of a factor, and its (k,) covariances with all factors.
+    """Return the mean slope of a factor's score, and the score's (k,) covariances with all factors.
 
-    The score is a combination of the value clipped to each interval. Its coefficients are slopes:
-    those nearest to the true score need only the share of rows in each interval.
+    The score is a linear combination: it multiplies the value clipped to each interval by a slope.
+    To fit these slopes to the true score, the share of rows in each interval is enough.
     """
     sizes, sums, squares = rows / n, first / (n * FACTOR), products / (n * FACTOR**2)
     ends = np.rint(np.array(_ENDS) * FACTOR) / FACTOR
     low, high = np.concatenate([ends[:1], ends]), np.concatenate([ends, ends[-1:]])
-    # clip a value of interval b to interval a: the result is the bound `fixed[a, b]` if a is not b
+    # a value of interval b, clipped to another interval a, becomes the bound `fixed[a, b]`
     below, above = np.tri(low.size, k=-1), np.tri(low.size, k=-1).T
     fixed = low[:, None] * below + high[:, None] * above
     mean = fixed @ sizes + sums[:, own]
@@ -212,14 +218,14 @@ def _known_noise(
     noise: NDArray[np.float64],
     n: int,
 ) -> NDArray[np.float64]:
-    """(k, k) multiples of other factors to subtract from each: a Newton step for each pair."""
+    """Return (k, k) multiples of other factors to subtract from each: a Newton step per pair."""
     left = scores - slopes[:, None] * noise
     own, other = spread.diagonal() - noise.diagonal(), 1 - noise.diagonal() * slopes
     straight = slopes[:, None] * own
     size = straight * straight.T - np.outer(other, other)
     told = size > _LINEAR / n
     moved = (straight.T * left - other[:, None] * left.T) / np.where(told, size, 1.0)
-    # the likelihood determines only the correlation of two normal factors
+    # of two normal factors, the likelihood determines only the correlation: subtract that
     moved = np.where(told, moved, (spread - noise) / 2)
     np.fill_diagonal(moved, 0.0)
     return np.asarray(moved)
@@ -228,7 +234,7 @@ def _known_noise(
 def _free_of_noise(
     scores: NDArray[np.float64], slopes: NDArray[np.float64], spread: NDArray[np.float64], n: int
 ) -> NDArray[np.float64]:
-    """Same as `_known_noise` for unknown noise: uses the part of the scores that is not linear."""
+    """Do as `_known_noise` for noise of unknown covariance: use the non-linear part of scores."""
     left = scores - slopes[:, None] * spread
     size = slopes * spread.diagonal() - 1
     told = size > _LINEAR / n
@@ -243,7 +249,7 @@ def _cumulants(
     spread: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> dict[str, Any]:
-    """Fields with the (k,) cumulants of the factors, without noise, and their standard errors."""
+    """Return the fields with (k,) cumulants of the factors without noise, and standard errors."""
     n, variances = sums.documents, spread.diagonal()
     third, fourth = sums.powers / (n * _POWER)
     raw = variances + mean**2

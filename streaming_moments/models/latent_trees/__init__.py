@@ -2,5 +2,5 @@
 
 Song, Parikh, Xing 2011; Anandkumar, Chaudhuri, Hsu, Kakade, Song, Zhang 2011. `model` combines
 `structure` (the tree of hidden nodes), `three_views` and `parameters` (probability tables).
-`directed` is inference, `chow_liu` the tree without hidden nodes for comparison.
+`directed` does the inference. `chow_liu` fits a tree without hidden nodes, for comparison.
 """

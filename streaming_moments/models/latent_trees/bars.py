@@ -1,4 +1,4 @@
-"""Bars: error bars of the tables and scores of a tree, from trees of halves of the rows."""
+"""Bars: error bars of the tables and scores of a tree, from trees fitted to halves of the rows."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from streaming_moments.numerics.lazy_scipy import optimize
 
 @dataclass(frozen=True, eq=False)
 class TreeBars:
-    """Half the difference between fits of two halves of the rows.
+    """Error bars: half the difference between fits to the two halves of the rows.
 
     tables : (states of the parent, states) float64 for each node, standard errors of its
         probabilities given the state of its parent
-    scores : standard errors of the scores; the key "behind" is for `LatentTree.behind`
+    scores : standard error of each score, by its name, and of `LatentTree.behind`
     """
 
     tables: tuple[NDArray[np.float64], ...]
@@ -43,7 +43,7 @@ def half_trees(
     known: Mapping[int, NodeStates],
     smoothing: float,
 ) -> tuple[DirectedTree, ...]:
-    """Trees of the pairs and triples of both halves of the rows, or none if one is too small.
+    """Fit a tree to pairs and triples of each half of the rows; return () if a half is too small.
 
     structure : tree of all rows
     known : states of the hidden nodes from all rows; the states of a half are matched to them
@@ -64,7 +64,7 @@ def half_trees(
 def table_bars(
     halves: Sequence[DirectedTree], whole: DirectedTree
 ) -> tuple[NDArray[np.float64], ...] | None:
-    """Bars of the tables of a tree; None if a half identifies fewer states."""
+    """Return error bars of the tables of a tree; None if a half identifies fewer states."""
     shapes = [[table.shape for table in one.tables] for one in (*halves, whole)]
     if len(shapes) < 3 or any(one != shapes[-1] for one in shapes):
         return None
@@ -75,7 +75,7 @@ def table_bars(
 def score_bars(
     scores: tuple[Mapping[str, float], Mapping[str, float]], shape: str = "latent_tree"
 ) -> dict[str, float]:
-    """Bars of the scores of the same trees under the pairs of each half.
+    """Return error bars of scores, from the scores of the same trees on the pairs of each half.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def score_bars(
 
 
 def _numbered_like(found: NodeStates, whole: NodeStates) -> NodeStates:
-    """States reordered to be nearest to those of all rows, if their number is the same."""
+    """Reorder states to be nearest to those of all rows, if both numbers of states are equal."""
     if found.weights.size != whole.weights.size:
         return found
     leaves = sorted(whole.given)
@@ -101,6 +101,6 @@ def _numbered_like(found: NodeStates, whole: NodeStates) -> NodeStates:
 
 
 def order_like(found: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Order in which columns are nearest to those of all rows."""
+    """Return the order in which columns are nearest to those of all rows."""
     apart = np.abs(found[:, None, :] - whole[:, :, None]).sum(axis=0)
     return np.asarray(optimize.linear_sum_assignment(apart)[1], dtype=np.int64)

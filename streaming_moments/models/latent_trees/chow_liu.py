@@ -12,9 +12,9 @@ from streaming_moments.models.latent_trees.pair_tables import PairTables
 
 
 def chow_liu(tables: PairTables, smoothing: float, own_rows: float = 0.0) -> DirectedTree:
-    """Tree of largest mutual information (Chow, Liu 1968) over V columns, with its tables.
+    """Fit the tree of largest mutual information (Chow, Liu 1968) to V columns, with its tables.
 
-    `smoothing` and `own_rows` as for `along`.
+    `smoothing` and `own_rows` are as for `along`.
 
     Examples
     --------
@@ -36,11 +36,11 @@ def along(
     smoothing: float,
     own_rows: float,
 ) -> DirectedTree:
-    """Tree of columns with a given order and parents.
+    """Fit the tables of a tree of columns, given their order and parents.
 
-    Each conditional distribution of a column is smoothed by the column's own distribution. First
-    `own_rows` rows of it are added, which matter where few rows have the value of the parent. Then
-    it is mixed in with the share `smoothing`.
+    Each conditional distribution of a column is smoothed by the column's marginal distribution.
+    First, `own_rows` rows of the marginal are added, which matters if few rows have the value of
+    the parent. Then the marginal is mixed in with the share `smoothing`.
     """
     made = []
     for column, parent in zip(order, parents, strict=True):
@@ -57,7 +57,7 @@ def along(
 
 
 def _spanning_tree(worth: NDArray[np.float64]) -> list[list[int]]:
-    """Neighbours of each node in the maximum spanning tree (Prim 1957)."""
+    """Return the neighbours of each node in the maximum spanning tree (Prim 1957)."""
     V = len(worth)
     found: list[list[int]] = [[] for _ in range(V)]
     best, via = worth[0].copy(), np.zeros(V, dtype=np.int64)

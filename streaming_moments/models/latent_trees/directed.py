@@ -14,7 +14,7 @@ from streaming_moments.printing.short_repr import short_repr
 
 @dataclass(frozen=True, eq=False)
 class DirectedTree:
-    """Nodes ordered so that each comes after its parent.
+    """Tree of nodes, in an order in which each comes after its parent.
 
     parents : index of each node's parent; -1 for the root, which is first
     columns : column of each node; -1 for hidden nodes
@@ -43,35 +43,41 @@ class DirectedTree:
         return tuple(places[column] for column in range(len(places)))
 
     def log_probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(N,) log-probability, in nats, of the known values of (N, V) int64 rows.
+        """Return the (N,) log-probabilities, in nats, of the known values of (N, V) int64 rows.
 
         A row holds the category of each column, or -1 if unknown.
         """
         return self._upward(rows)[2]
 
     def posteriors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
-        """(N, states) distribution of each node given the known values of each row."""
+        """Return the (N, states) distribution of each node, given the known values of each row."""
         beliefs, messages, _ = self._upward(rows)
         found: list[NDArray[np.float64]] = []
         for node, parent in enumerate(self.parents):
             if parent < 0:
                 own = beliefs[node] * self.tables[node][0]
             else:
-                # the parent's distribution without the message of this node
+                # divide this node's message out of the parent's distribution
                 told = np.maximum(messages[node], 1e-300)
                 own = (found[parent] / told) @ self.tables[node] * beliefs[node]
             found.append(own / own.sum(axis=1, keepdims=True))
         return tuple(found)
 
     def conditionals(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
-        """(N, c) distribution of each column given the known values of each row; 1 where known."""
+        """Return the (N, c) distribution of each column given the known values of each row.
+
+        A known value has probability 1.
+        """
         found = self.posteriors(rows)
         return tuple(found[node] for node in self.node_of)
 
     def expected(
         self, rows: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], ...]:
-        """Expected rows in each cell of the table of each node, given (N,) weights of rows."""
+        """Return the expected number of rows in each cell of the table of each node.
+
+        A row counts with its weight.
+        """
         beliefs, messages, _ = self._upward(rows)
         shares: list[NDArray[np.float64]] = []
         found = []
@@ -83,21 +89,21 @@ class DirectedTree:
         return tuple(found)
 
     def completed(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Rows with the most likely category in each column, and (N, V) its probability."""
+        """Fill in the most likely category of each unknown value; return also the probabilities."""
         given = self.conditionals(rows)
         likeliest = np.stack([one.argmax(axis=1) for one in given], axis=1)
         sure = np.stack([one.max(axis=1) for one in given], axis=1)
         return np.where(rows < 0, likeliest, rows), np.where(rows < 0, sure, 1.0)
 
     def marginals(self) -> tuple[NDArray[np.float64], ...]:
-        """(states,) distribution of each node."""
+        """Return the (states,) distribution of each node."""
         found: list[NDArray[np.float64]] = []
         for parent, table in zip(self.parents, self.tables, strict=True):
             found.append(table[0] if parent < 0 else found[parent] @ table)
         return tuple(found)
 
     def sample(self, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """(number, nodes) states of all nodes, drawn from the tree."""
+        """Draw (number, nodes) states of all nodes from the tree."""
         found = np.empty((number, len(self.tables)), dtype=np.int64)
         for node, (parent, table) in enumerate(zip(self.parents, self.tables, strict=True)):
             before = np.zeros(number, dtype=np.int64) if parent < 0 else found[:, parent]
@@ -107,7 +113,7 @@ class DirectedTree:
         return found
 
     def joints(self) -> list[list[NDArray[np.float64]]]:
-        """Joint distributions of all pairs of columns, V by V."""
+        """Return the joint distributions of all pairs of columns, V by V."""
         marginals = self.marginals()
         neighbours: list[list[tuple[int, NDArray[np.float64]]]] = [[] for _ in self.parents]
         for node, parent in enumerate(self.parents):
@@ -132,7 +138,11 @@ class DirectedTree:
     def _upward(
         self, rows: NDArray[np.int64]
     ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]], NDArray[np.float64]]:
-        """Messages from each node and to its parent, scaled; log-probability of all rows."""
+        """Send messages from the leaves to the root.
+
+        Returns the scaled belief of each node, its scaled message to its parent, and the
+        log-probabilities of the rows.
+        """
         N, logs = len(rows), np.zeros(len(rows))
         beliefs = [np.ones((N, table.shape[1])) for table in self.tables]
         messages: list[NDArray[np.float64]] = [np.empty(0)] * len(self.tables)

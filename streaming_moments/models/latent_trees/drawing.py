@@ -10,7 +10,7 @@ _ROW, _STEP, _LEFT, _WIDTH = 22, 90, 20, 180
 
 
 def as_json(model: Any) -> list[dict[str, Any]]:
-    """Nodes, each after its parent: name, parent, states and their conditional probabilities."""
+    """Describe the nodes, each after its parent: name, parent, states, probabilities of states."""
     names = _names(model)
     lengths = _lengths(model)
     found = []
@@ -36,7 +36,7 @@ def as_json(model: Any) -> list[dict[str, Any]]:
 
 
 def as_text(model: Any) -> str:
-    """The tree as text, one line for each node, with the length of the edge above it."""
+    """Draw the tree as text: a line for each node, with the length of the edge to its parent."""
     names, lengths = _names(model), _lengths(model)
     below = _below(model)
     lines: list[str] = []
@@ -59,7 +59,7 @@ def as_text(model: Any) -> str:
 
 
 def as_svg(model: Any) -> str:
-    """The tree as SVG, with its root on the left and the columns on the right."""
+    """Draw the tree as SVG, with its root on the left and the columns on the right."""
     below, names = _below(model), _names(model)
     places: dict[int, tuple[float, float]] = {}
     leaves = 0
@@ -96,7 +96,7 @@ def as_svg(model: Any) -> str:
 
 
 def _names(model: Any) -> dict[int, str]:
-    """Name of each node: its column, or h0, h1, ... for hidden nodes in order."""
+    """Return the name of each node: its column, or h0, h1, ... for hidden nodes in order."""
     hidden = [node for node in model.order if node >= model.table.number]
     named = {node: f"h{place}" for place, node in enumerate(hidden)}
     return named | dict(enumerate(model.table.names))

@@ -1,7 +1,7 @@
 """Latent classes: columns that are independent given one hidden class, from counts of triples.
 
-Expectation maximisation over tables of three columns (Lazarsfeld, Henry 1968; the composite
-likelihood of Lindsay 1988), so that no row is read.
+The fit is by expectation maximisation over tables of three columns (Lazarsfeld, Henry 1968; the
+composite likelihood of Lindsay 1988). It reads no rows.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from streaming_moments.models.latent_trees.triples import Triples
 
 _STARTS = 2
 _MOST_ROUNDS = 150
-_SETTLED = 1e-6  # rounds end when a triple gains fewer nats
+_SETTLED = 1e-6  # rounds end when they raise the log-likelihood of a triple by fewer nats than this
 
 
 def latent_classes(tables: PairTables, triples: Triples, classes: int, seed: int) -> DirectedTree:
-    """Star of the columns around a hidden node, from the better of two random starts."""
+    """Fit a star of the columns around a hidden node; return the better of two random starts."""
     rng = np.random.default_rng(seed)
     found = [_from_start(tables, triples, classes, rng) for _ in range(_STARTS)]
     weights, given, _ = max(found, key=lambda one: one[2])
@@ -34,7 +34,7 @@ def latent_classes(tables: PairTables, triples: Triples, classes: int, seed: int
 def _from_start(
     tables: PairTables, triples: Triples, classes: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """(k,) weights, (V, C, k) distributions of the columns, and log-likelihood of a triple."""
+    """Return (k,) weights, (V, C, k) distributions of columns, and log-likelihood of a triple."""
     (T, C), V = triples.counts.shape[:2], tables.table.number
     own = np.zeros((V, C))
     for column, size in enumerate(tables.table.sizes):
@@ -42,7 +42,7 @@ def _from_start(
     given = own[:, :, None] * rng.gamma(2.0, size=(V, C, classes))
     given /= given.sum(axis=1, keepdims=True)
     weights, before, mean = np.full(classes, 1 / classes), -np.inf, 0.0
-    # each row is in several triples of a column
+    # each row of a column is counted in as many triples as contain the column
     often = np.maximum(np.bincount(triples.views.ravel(), minlength=V), 1)[:, None, None]
     counts, total = triples.counts.reshape(T, C, C * C), triples.counts.sum()
     for _ in range(_MOST_ROUNDS):

@@ -87,8 +87,8 @@ def _require_smoothing(share: float) -> None:
 class LatentTreeOptions(FitOptions):
     """Options of a fit of a latent tree.
 
-    `topics` is the number of states of each hidden node; nodes between columns that separate fewer
-    have fewer.
+    `topics` is the number of states of each hidden node. A node has fewer states if the columns
+    around it separate fewer.
     """
 
     contract: float = option(
@@ -149,27 +149,27 @@ class LatentTree(StoredModel):
     tree, dependence : DirectedTree
         The latent tree with its tables, and Chow-Liu's tree of the same pairs.
     scores : mapping
-        Mean log-likelihood of a pair of columns in nats: of each shape that was fitted, of
-        Chow-Liu's tree, of independent columns, and of the pairs themselves, which is the upper
-        bound.
+        Mean log-likelihood of a pair of columns in nats: with each shape that was fitted, with
+        Chow-Liu's tree, with independent columns, and with the counted pairs themselves, which is
+        the upper bound.
     states : int
         Largest number of states k of a hidden node.
     shape : str
-        "latent_tree": all inner nodes are hidden; "mixed_tree": some are columns; "chow_liu": all
-        are; "latent_classes": one hidden node is between all columns.
+        "latent_tree": all inner nodes are hidden; "mixed_tree": some inner nodes are columns;
+        "chow_liu": all are columns; "latent_classes": one hidden node is between all columns.
     shape_scores : mapping
         Held-out score of each shape: mean log-probability in nats of a column given its two most
-        informative columns. The tree is fitted on the other half.
+        informative columns. The tree was fitted to the other half of the rows.
     held_out : HeldOut, optional
         Score of the chosen shape; None if the statistics have no halves.
     vocabulary, basis : str
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
-        Bars of tables and scores, if the statistics have halves and each identifies the tree.
+        Bars of tables and scores, if the statistics have halves and each half identifies the tree.
     start : str
         "moments", or "pilot" if passes started from latent classes of a pilot of the rows.
     polishing : Polishing, optional
-        How it was polished; bars and scores are of the fit before that.
+        How passes polished the tree, if they did; bars and scores are those before the passes.
     documents : int
         Number of rows in the fit.
     since, until, half_life
@@ -264,7 +264,7 @@ class LatentTree(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes as for a fit of topics by moments; the tables of a few columns need fewer."""
+        """Return the bytes of a fit of topics by moments; the tables of a tree need fewer."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @classmethod
@@ -336,7 +336,7 @@ class LatentTree(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score of held-out columns; raises as `fit`, and NotIdentifiable for a single state."""
+        """Score a fit by held-out columns; raises as `fit`, and NotIdentifiable for one state."""
         if options.topics < _LEAST_STATES:
             raise NotIdentifiable("a single state explains nothing; ask for 2 or more")
         return super().trial(rows, options)
@@ -362,7 +362,7 @@ class LatentTree(StoredModel):
         return np.concatenate([nodes.ravel(), *(table.ravel() for table in self.tree.tables)])
 
     def codes(self, batch: CountBatch) -> NDArray[np.int64]:
-        """(rows, V) categories of a batch from the store's reader, -1 for missing values.
+        """Return the (rows, V) categories of a batch that the store's reader made; -1 if missing.
 
         Raises
         ------
@@ -377,7 +377,7 @@ class LatentTree(StoredModel):
         return self.table.codes(batch)
 
     def read(self, batch: CountBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Each row with its missing values filled in, their probabilities, and log-likelihoods."""
+        """Fill in missing values; return rows, probabilities of the values, and log-likelihoods."""
         codes = self.codes(batch)
         filled, sure = self.tree.completed(codes)
         values = zip(self.table.names, filled.T, self.table.categories, strict=True)
@@ -390,7 +390,7 @@ class LatentTree(StoredModel):
         )
 
     def sample(self, number: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(number, V) categories drawn from the tree, and (number, H) states of hidden nodes."""
+        """Draw (number, V) categories from the tree, and (number, H) states of its hidden nodes."""
         states = self.tree.sample(number, np.random.default_rng(seed))
         hidden = [place for place, column in enumerate(self.tree.columns) if column < 0]
         return states[:, self.tree.node_of], states[:, hidden]
@@ -401,7 +401,7 @@ class LatentTree(StoredModel):
         return self.scores["chow_liu"] - self.scores[self.shape]
 
     def summary(self) -> dict[str, Any]:
-        """States of each hidden node, and the scores of the tree."""
+        """Return the largest number of states of a hidden node, and the scores of the tree."""
         return {
             "model": self.name,
             "states": self.states,
@@ -411,7 +411,7 @@ class LatentTree(StoredModel):
 
     @property
     def shown_columns(self) -> Columns:
-        """Columns of the table in notebooks, with a row for each node, after its parent."""
+        """Columns of the table that notebooks show: a row for each node, after its parent."""
         nodes = drawing.as_json(self)
         found = {name: [one[name] for one in nodes] for name in ("node", "parent", "length")}
         found["states"] = [len(one["states"]) for one in nodes]
@@ -419,15 +419,15 @@ class LatentTree(StoredModel):
 
     @property
     def per_state(self) -> Columns:
-        """Rows of frames and tables: the nodes, as in notebooks."""
+        """Columns of frames and tables, with a row for each node, as in notebooks."""
         return self.shown_columns
 
     def to_frame(self) -> DataFrame:
-        """As `to_table`, as a pandas frame with a row for each node."""
+        """Return the same as `to_table`, as a pandas frame with a row for each node."""
         return self.per_state.to_frame()
 
     def described(self) -> Description:
-        """Scores beside those of Chow-Liu's tree, nodes as JSON, and a drawing."""
+        """Describe the tree: scores beside those of Chow-Liu's, nodes as JSON, and a drawing."""
         facts = {
             "states": self.states,
             "columns": list(self.table.names),
@@ -441,8 +441,8 @@ class LatentTree(StoredModel):
         sentence = (
             f"{_SHAPE_NAMES[self.shape]}: log-likelihood of a pair of columns "
             f"{scores[self.shape]:.4f}{told} nats; with Chow-Liu's tree "
-            f"{scores['chow_liu']:.4f}, with independent columns {scores['independent']:.4f}, at "
-            f"most {scores['pairs']:.4f}"
+            f"{scores['chow_liu']:.4f}, with independent columns {scores['independent']:.4f}, "
+            f"upper bound {scores['pairs']:.4f}"
         )
         if bars is not None:
             facts["pair_log_likelihood_error"] = dict(bars.scores)
@@ -474,7 +474,7 @@ class LatentTree(StoredModel):
         return Description(facts, sentence=sentence, picture=picture, cautions=tuple(cautions))
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes from which `from_parts` restores the model."""
+        """Return the arrays and attributes from which `from_parts` restores the model."""
         stored, named = super().parts()
         arrays, attributes = {**stored}, {**named}
         attributes["table"] = self.table.to_json()
@@ -492,7 +492,7 @@ class LatentTree(StoredModel):
 
     @classmethod
     def fields_given(cls, arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
-        """Fields of the model from its parts, by name.
+        """Return the fields of the model by name, from its parts.
 
         Raises
         ------

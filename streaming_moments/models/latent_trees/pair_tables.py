@@ -42,7 +42,7 @@ class PairTables:
     word_counts: NDArray[np.float64]
 
     def joint(self, one: int, other: int) -> NDArray[np.float64]:
-        """(c_one, c_other) joint probabilities of two columns, over rows that have both values.
+        """Return the (c_one, c_other) joint probabilities of two columns, in rows with both values.
 
         Raises NotIdentifiable if no row has both values.
         """
@@ -56,23 +56,24 @@ class PairTables:
         return np.asarray(block / total)
 
     def rows(self, one: int, other: int) -> float:
-        """Number of rows that have both values."""
+        """Return the number of rows that have values in both columns."""
         return float(self.counts[self.table.words(one), self.table.words(other)].sum())
 
     def marginal(self, column: int) -> NDArray[np.float64]:
-        """(c,) probabilities of the values of a column, over rows that have one."""
+        """Return the (c,) probabilities of the values of a column, over rows that have a value."""
         own = self.word_counts[self.table.words(column)]
         return np.asarray(own / own.sum())
 
     def distance(self, one: int, other: int, states: int) -> float:
-        """`- sum_{j=2..k} log sigma_j(D^-1/2 P D'^-1/2)`, a distance that adds up along a tree.
+        """Return the distance `- sum_{j=2..k} log sigma_j(D^-1/2 P D'^-1/2)` of two columns.
 
-        With as many categories as states it is the log-determinant distance.
+        Distances add up along the paths of a tree. If the columns have as many categories as
+        states, this is the log-determinant distance.
         """
         return length_of(self.joint(one, other), states)
 
     def distances(self, states: int) -> NDArray[np.float64]:
-        """(V, V) distances between all columns."""
+        """Return the (V, V) distances between all columns."""
         V = self.table.number
         found = np.zeros((V, V))
         for one, other in combinations(range(V), 2):
@@ -80,7 +81,7 @@ class PairTables:
         return found
 
     def information(self) -> NDArray[np.float64]:
-        """(V, V) mutual information between all columns, in nats."""
+        """Return the (V, V) mutual information between all columns, in nats."""
         V = self.table.number
         found = np.zeros((V, V))
         for one, other in combinations(range(V), 2):
@@ -92,9 +93,10 @@ class PairTables:
         return found
 
     def mean_log(self, joints: Sequence[Sequence[NDArray[np.float64]]]) -> float:
-        """Mean over all pairs of columns of `sum P log Q`, in nats: the log-likelihood of pairs.
+        """Return the log-likelihood of pairs: the mean of `sum P log Q` over pairs of columns.
 
-        `joints` are the V by V arrays Q, (c_one, c_other), positive for all counted pairs.
+        It is in nats. `joints` are the V by V arrays Q, (c_one, c_other), positive for all counted
+        pairs.
         """
         every = list(combinations(range(self.table.number), 2))
         total = 0.0
@@ -106,18 +108,18 @@ class PairTables:
 
 
 def length_of(joint: NDArray[np.float64], states: int = 0) -> float:
-    """Distance of two variables from their joint probabilities, as `PairTables.distance`.
+    """Return the `PairTables.distance` of two variables, from their joint probabilities.
 
-    Without `states` they have as many as the smaller side of the table.
+    Without `states`, it assumes as many states as the smaller side of the table.
     """
     states = states or min(joint.shape)
     left, right = joint.sum(axis=1, keepdims=True), joint.sum(axis=0)
-    # a category without rows gives a row of zeros
+    # divide by 1 if no row has a category: its probabilities are all 0
     scaled = joint / np.sqrt(np.where(left > 0, left, 1.0))
     scaled /= np.sqrt(np.where(right > 0, right, 1.0))
     values = np.linalg.svd(scaled, compute_uv=False)[1:states]
-    # if a column has fewer categories than states, there are fewer singular values, and each stands
-    # for several states
+    # Use the mean, because there are fewer singular values than states if a column has fewer
+    # categories: then each singular value stands for several states.
     return float(-np.log(np.maximum(values, _LEAST_CORRELATION)).mean() * (states - 1))
 
 

@@ -18,10 +18,10 @@ from streaming_moments.numerics.simplex import nearest_distributions
 
 Triple = tuple[int, int, int]
 
-# Number of triples of leaves that are tried for a hidden node until one separates its states.
+# For each hidden node, try at most this many triples of leaves until one separates its states.
 _TRIED = 6
 _LEAVES_OF_A_SIDE = 2
-# Number of leaves at each end of an inner edge whose pairs determine it.
+# An inner edge is fitted to pairs of leaves: at most this many leaves at each of its ends.
 _ENDS = 4
 
 
@@ -30,7 +30,7 @@ class NodeStates:
     """Weights of a hidden node's states, and distributions of the columns given them.
 
     weights : (k,) float64, share of each state
-    given : (c, k) float64 columns on the simplex for each leaf
+    given : for each leaf, (c, k) float64: distribution of its c categories in each state
     """
 
     weights: NDArray[np.float64]
@@ -38,7 +38,10 @@ class NodeStates:
 
 
 def views_of(structure: Structure) -> dict[int, tuple[Triple, ...]]:
-    """Triples of leaves beyond three edges of each hidden node, nearest first."""
+    """Return triples of leaves for each hidden node, nearest first.
+
+    The leaves of a triple lie beyond three different edges of the node.
+    """
     found = {}
     for node in structure.hidden:
         sides = sorted(
@@ -55,14 +58,14 @@ def views_of(structure: Structure) -> dict[int, tuple[Triple, ...]]:
 def counts_around(
     structure: Structure, counts: Mapping[Triple, NDArray[np.float64]]
 ) -> dict[Triple, NDArray[np.float64]]:
-    """Counts of the triples of `views_of`."""
+    """Select the counts of the triples of `views_of`."""
     return {views: counts[views] for own in views_of(structure).values() for views in own}
 
 
 def around_nodes(
     structure: Structure, counts: Mapping[Triple, NDArray[np.float64]]
 ) -> dict[int, dict[Triple, NDArray[np.float64]]]:
-    """Joint probabilities of the triples of `views_of`, by node."""
+    """Return the joint probabilities of the triples of `views_of`, by hidden node."""
     return {
         node: {views: counts[views] / max(counts[views].sum(), 1.0) for views in own}
         for node, own in views_of(structure).items()
@@ -76,7 +79,7 @@ def node_states(
     triples: Mapping[Triple, NDArray[np.float64]],
     states: int,
 ) -> NodeStates:
-    """States of a hidden node from three leaves around it, and distributions of all leaves.
+    """Find the states of a hidden node from three leaves, and the distributions of all leaves.
 
     `triples` holds joint probabilities for the triples of `views_of`. Raises NotIdentifiable if no
     three leaves separate the states.
@@ -102,10 +105,10 @@ def _all_given(
     columns: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> NodeStates:
-    """Distributions of all leaves given the states of a node.
+    """Find the distributions of all leaves given the states of a node.
 
-    The distributions O_e of leaf e solve `P_ea = O_e diag(w) O_a'`, for views a beyond other edges
-    of the node.
+    The distributions O_e of a leaf e solve `P_ea = O_e diag(w) O_a'`, where each view a lies beyond
+    another edge of the node than e.
 
     Raises NotIdentifiable for a leaf whose values all have probability 0 given a state.
     """
@@ -139,10 +142,10 @@ def transition(
     states: Mapping[int, NodeStates],
     tables: PairTables,
 ) -> NDArray[np.float64]:
-    """(k, l) joint distribution of the states of two adjacent hidden nodes.
+    """Fit the (k, l) joint distribution J of the states of two adjacent hidden nodes.
 
-    `J >= 0` with sum 1, by non-negative least squares of `O_x J O_y' = P_xy` over leaves x on one
-    side and y on the other.
+    Non-negative least squares solves `O_x J O_y' = P_xy`, with sum 1, over leaves x on one side of
+    the edge and leaves y on the other side.
     """
     from scipy.optimize import nnls
 
@@ -153,7 +156,7 @@ def transition(
     for x, y in product(near, far):
         rows.append(np.kron(states[one].given[x], states[other].given[y]))
         values.append(tables.joint(x, y).ravel())
-    # the equation "sum is 1" has the weight of all tables together
+    # give the equation "sum is 1" the weight of all tables together
     rows.append(np.full((1, shape[0] * shape[1]), float(len(values))))
     values.append(np.array([float(len(values))]))
     found, _ = nnls(np.vstack(rows), np.concatenate(values))
@@ -167,10 +170,10 @@ def parametrised(
     states: int,
     smoothing: float,
 ) -> tuple[DirectedTree, tuple[int, ...]]:
-    """Tree with all its tables, rooted at its hidden node with most leaves.
+    """Fit all tables of a tree, whose root is the hidden node with most neighbours.
 
-    The tuple holds the node of `structure` at each index. Raises NotIdentifiable if the states of a
-    hidden node cannot be found.
+    Returns the tree, and the node of `structure` at each index of the tree. Raises NotIdentifiable
+    if the states of a hidden node cannot be found.
     """
     known = hidden_states(structure, tables, triples, states)
     return tree_of(structure, tables, known, smoothing)
@@ -182,9 +185,9 @@ def hidden_states(
     triples: Mapping[int, Mapping[Triple, NDArray[np.float64]]],
     states: int,
 ) -> dict[int, NodeStates]:
-    """States of all hidden nodes; a node has `states` of them, or as many as its columns separate.
+    """Find the states of all hidden nodes: `states`, or as many as a node's columns separate.
 
-    Arguments and errors as for `parametrised`; at least one node has all `states`.
+    Arguments and errors are as for `parametrised`. At least one node must have all `states`.
     """
     found: dict[int, NodeStates] = {}
     refused: dict[int, NotIdentifiable] = {}
@@ -210,7 +213,7 @@ def tree_of(
     known: Mapping[int, NodeStates],
     smoothing: float,
 ) -> tuple[DirectedTree, tuple[int, ...]]:
-    """Tree for known states of its hidden nodes, returned as by `parametrised`."""
+    """Make the tree for known states of its hidden nodes; returns the same as `parametrised`."""
     among = structure.hidden or range(structure.leaves)
     root = max(among, key=lambda node: (len(structure.neighbours[node]), -node))
     neighbours = [list(structure.neighbours[node]) for node in range(len(structure.neighbours))]
@@ -235,7 +238,7 @@ def _joint(
     known: Mapping[int, NodeStates],
     tables: PairTables,
 ) -> NDArray[np.float64]:
-    """Joint distribution of two adjacent nodes, columns or hidden ones."""
+    """Return the joint distribution of two adjacent nodes, each a column or a hidden node."""
     one, other = edge
     if max(edge) < structure.leaves:
         return tables.joint(one, other)
@@ -253,7 +256,7 @@ def _mixed(
 
 
 def _length(structure: Structure, node: int, leaf: int) -> float:
-    """Length of the path from a node to a leaf."""
+    """Return the length of the path from a node to a leaf."""
     waiting = [(node, -1, 0.0)]
     while waiting:
         here, before, length = waiting.pop()

@@ -1,4 +1,4 @@
-"""Passes: expectation maximisation over rows of a table, with sums exact in any order."""
+"""Passes: expectation maximisation over rows of a table; the sums are exact in any order."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 
 _ROWS = 4096  # rows that are read at a time
-RULES = (UNIT, OWN_ROWS)  # version of the rules by which passes read rows
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (UNIT, OWN_ROWS)
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedTables(IntegerSums):
-    """Expected sums of a pass over rows of a table, in integers, so exact in any order.
+    """Expected sums of a pass over rows of a table, in integers, so that any order is exact.
 
-    cells : (cells,) int64, rows in each cell of the tables of all nodes, one table after another,
-        in units of 2^-20 of a row
-    documents, tokens : rows with a known value, and known values in them
+    cells : (cells,) int64, expected rows in each cell of the tables of all nodes, one table after
+        another, in units of 2^-20 of a row
+    documents, tokens : number of rows with a known value, and number of known values
     """
 
     counted = "values"
@@ -34,11 +35,11 @@ class ExpectedTables(IntegerSums):
 
     @classmethod
     def zero(cls, model: LatentTree) -> ExpectedTables:
-        """Empty sums."""
+        """Return empty sums."""
         return cls(np.zeros(sum(table.size for table in model.tree.tables), dtype=np.int64))
 
     def tables(self, tree: DirectedTree) -> tuple[NDArray[np.int64], ...]:
-        """Sums of the table of each node, as views of `cells`."""
+        """Return the sums for the table of each node, as views of `cells`."""
         ends = np.cumsum([table.size for table in tree.tables])
         parts = np.split(self.cells, ends[:-1])
         return tuple(
@@ -48,7 +49,7 @@ class ExpectedTables(IntegerSums):
 
 @dataclass(frozen=True, eq=False)
 class TreeReader:
-    """Tree prepared for reading rows; the expected values of a row do not depend on other rows.
+    """Tree prepared for reading rows; what a row adds to the sums does not depend on other rows.
 
     model : tree whose nodes are inferred
     """
@@ -70,13 +71,13 @@ class TreeReader:
 
 
 def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
-    """Tree after a pass: maximum likelihood, with a row of each node's own distribution added."""
+    """Return the tree of maximum likelihood after a pass, with `OWN_ROWS` added for each state."""
     sums = tuple(one / UNIT for one in expected.tables(model.tree))
     return replace(model, tree=with_tables(model.tree, sums))
 
 
 def conditionals(model: LatentTree) -> States:
-    """Rows of all tables as columns, padded with zeros, and the error bar of each row."""
+    """Return the rows of all tables as columns, padded with zeros, and the error bar of each."""
     tables, widest = model.tree.tables, max(table.shape[1] for table in model.tree.tables)
     columns = [np.pad(table, ((0, 0), (0, widest - table.shape[1]))) for table in tables]
     bars = None
@@ -86,7 +87,7 @@ def conditionals(model: LatentTree) -> States:
 
 
 def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], total: ExpectedTables) -> None:
-    """Add rows to sums in place: messages towards the root, then the pairs of each edge."""
+    """Add rows to sums in place: send messages towards the root, then add pairs at each edge."""
     beliefs = [np.ones((len(codes), table.shape[1])) for table in tree.tables]
     messages = [np.empty(0)] * len(tree.tables)
     for node in range(len(tree.tables) - 1, -1, -1):
@@ -95,7 +96,8 @@ def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], total: ExpectedTable
             known = codes[:, column] >= 0
             belief[known] *= np.eye(belief.shape[1])[codes[known, column]]
         belief /= belief.max(axis=1, keepdims=True)
-        # one state after another: a product of matrices would depend on the number of rows
+        # Add one state after another: the rounding of a matrix product would depend on the number
+        # of rows.
         messages[node] = np.zeros((len(codes), len(tree.tables[node])))
         for state, table in _states(tree, node):
             messages[node] += belief[:, state, None] * table
@@ -114,5 +116,5 @@ def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], total: ExpectedTable
 
 
 def _states(tree: DirectedTree, node: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Each state of a node, with its probability given each state of the parent."""
+    """Yield each state of a node, with its probability given each state of the parent."""
     return enumerate(tree.tables[node].T)

@@ -21,30 +21,30 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
 CLASSES = "latent_classes"
-_GROUP = 4  # rows whose mean is the start of a class
-_OWN = 0.5  # share of that mean in the start; the rest is the mean of all rows
+_GROUP = 4  # a class starts from the mean of this many rows
+_OWN = 0.5  # share of this mean in the start of the class; the rest is the mean of all rows
 
 
 def better_start(
     model: LatentTree, records: CountBatch, seed: int = 0, numbers: Sequence[int] = ()
 ) -> LatentTree:
-    """Tree from which passes start: the fit, or latent classes of a pilot of the rows.
+    """Choose the tree from which passes start: the fit, or latent classes of a pilot of the rows.
 
-    Classes are used if they make held-out rows more likely than the tree does after passes. A fit
-    compares shapes only by triples of columns, so whole rows can favour another shape. If the
-    options name a shape, it stays, unless it is latent classes.
+    It chooses classes if held-out rows are more likely under them than under the fit, both after
+    passes. A fit compares shapes only by triples of columns, so whole rows can favour another
+    shape. If the options name another shape than latent classes, that shape stays.
 
     Parameters
     ----------
     model : LatentTree
         The fit.
     records : CountBatch
-        Rows of its table, at least two.
+        Rows of the table, at least two.
     seed : int
         Seed of the pilot and the starts.
     numbers : sequence of int
-        Increasing numbers of classes to try, until held-out rows are no more likely; by default the
-        number of states.
+        Increasing numbers of classes to try. The search ends at a number that makes held-out rows
+        no more likely. By default, it tries only the number of states.
     """
     if model.shape != CLASSES and CLASSES not in model.shape_scores:
         return model
@@ -78,7 +78,7 @@ def _logs(model: LatentTree, rows: CountBatch) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class _Classes:
-    """Latent classes of a table, in which columns are independent.
+    """Latent classes of a table: given the class of a row, its columns are independent.
 
     table : the columns
     given : (n, k) float64, probability of each category of each column in each class
@@ -93,7 +93,7 @@ class _Classes:
     def drawn(
         cls, table: TableColumns, rows: CountBatch, number: int, rng: np.random.Generator
     ) -> _Classes:
-        """Classes that lie between the mean of a few rows and the mean of all rows."""
+        """Draw classes that lie between the mean of a few rows and the mean of all rows."""
         X = _known(table, rows)
         own = np.asarray(X.sum(axis=0), dtype=np.float64)[:, None]
         own /= np.maximum(_in_columns(table, own), 1.0)
@@ -102,7 +102,7 @@ class _Classes:
         return cls(table, _normed(table, _OWN * sums, own), np.full(number, 1 / number))
 
     def after(self, rows: CountBatch, passes: int) -> _Classes:
-        """Classes after rounds of expectation maximisation, with rows added as `OWN_ROWS`."""
+        """Run rounds of expectation maximisation, in which `OWN_ROWS` rows are added per class."""
         X, found = _known(self.table, rows), self
         seen = np.asarray(X.sum(axis=0), dtype=np.float64)[:, None]
         own = seen + OWN_ROWS / len(seen)
@@ -115,11 +115,11 @@ class _Classes:
         return found
 
     def logs(self, rows: CountBatch) -> NDArray[np.float64]:
-        """(rows,) logarithm of the probability of the known values of each row."""
+        """Return the (rows,) logarithm of the probability of the known values of each row."""
         return np.asarray(np.logaddexp.reduce(self._joint(_known(self.table, rows)), axis=1))
 
     def tree_like(self, model: LatentTree) -> LatentTree:
-        """Tree with a hidden node of these classes between all columns, in place of another."""
+        """Replace a model's tree by one hidden node of these classes between all columns."""
         falling, V = np.argsort(-self.weights, kind="stable"), self.table.number
         ends = pairwise(self.table.starts.tolist())
         leaves = [self.given[first:last, falling].T.copy() for first, last in ends]
@@ -142,18 +142,21 @@ class _Classes:
 
 
 def _known(table: TableColumns, rows: CountBatch) -> Any:
-    """(rows, n) sparse, 1 for each known value; words added later belong to no column."""
+    """Return a (rows, n) sparse array with 1 for each known value.
+
+    Words that were added to the vocabulary later belong to no column, and are left out.
+    """
     return rows.to_csr()[:, : table.n_words]
 
 
 def _in_columns(table: TableColumns, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, k) for each word, the sum over all categories of its column."""
+    """Return, for each word, the sum over all categories of its column: (n, k)."""
     return np.repeat(np.add.reduceat(sums, table.starts[:-1], axis=0), table.sizes, axis=0)
 
 
 def _normed(
     table: TableColumns, sums: NDArray[np.float64], beside: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(n, k) distributions of the categories of each column, from sums and additional counts."""
+    """Return the (n, k) distributions of categories in each column, from `sums + beside`."""
     found = sums + beside
     return np.asarray(found / _in_columns(table, found))

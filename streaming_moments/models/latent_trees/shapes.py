@@ -42,11 +42,12 @@ Counts = Mapping[Triple, NDArray[np.float64]]
 class Measured:
     """Data to which trees are fitted.
 
-    tables, counts : pairs, and the triples that were read
+    tables, counts : counts of pairs, and of the triples that were read
     dependence : Chow-Liu's tree of the pairs
-    latent, mixed : structures with hidden nodes alone, and with columns in place of some
+    latent, mixed : structure in which all inner nodes are hidden, and structure in which columns
+        take the place of some hidden nodes
     rings, nearest : triples for latent classes, and triples for the scores of shapes
-    halves : pairs and triples of each half of the rows; empty if they are not known
+    halves : pairs and triples of each half of the rows; empty if there are no halves
     """
 
     tables: PairTables
@@ -63,10 +64,10 @@ class Measured:
 class Shaped:
     """A tree of one shape.
 
-    structure, order : as of `LatentTree`
+    structure, order : the same as of `LatentTree`
     tree : the tree of all rows
-    halves : trees of both halves; empty if they are not known
-    alike : trees of both halves with the same nodes, for error bars
+    halves : trees of both halves, for held-out scores; empty if there are no halves
+    alike : trees of both halves with the nodes of `tree`, for error bars
     """
 
     structure: Structure
@@ -76,7 +77,7 @@ class Shaped:
     alike: tuple[DirectedTree, ...]
 
     def held_out(self, measured: Measured) -> HeldOut | None:
-        """Score of the columns of each half under the tree of the other half."""
+        """Score the columns of each half under the tree of the other half."""
         if not self.halves:
             return None
         even, odd = (Triples.of(measured.nearest, counts) for _, counts in measured.halves)
@@ -84,7 +85,7 @@ class Shaped:
 
 
 def _with_hidden(measured: Measured, structure: Structure, options: Any) -> Shaped:
-    """Tree by the moments of the columns around each hidden node."""
+    """Fit a tree with hidden nodes by the moments of the columns around each of them."""
     if structure.hidden:
         require_states(measured.tables.table, options.topics)
     by_node, smoothing = around_nodes(structure, measured.counts), options.smoothing
@@ -106,10 +107,10 @@ def _mixed_tree(measured: Measured, options: Any) -> Shaped:
 
 
 def _chow_liu(measured: Measured, options: Any) -> Shaped:
-    """Tree of the columns themselves, without hidden nodes.
+    """Fit a tree of the columns themselves, without hidden nodes.
 
-    The tree of each half has edges of its own. The trees for error bars have the edges of the tree
-    of all rows.
+    For held-out scores, the tree of each half has edges of its own. For error bars, both trees have
+    the edges of the tree of all rows.
     """
     tree = measured.dependence
     both, smoothing = [half for half, _ in measured.halves], options.smoothing
@@ -119,7 +120,7 @@ def _chow_liu(measured: Measured, options: Any) -> Shaped:
 
 
 def _latent_classes(measured: Measured, options: Any) -> Shaped:
-    """One hidden node between all columns; classes of halves are matched to those of all rows."""
+    """Fit one hidden node between all columns; match classes of halves to those of all rows."""
     every = (measured.tables, measured.counts), *measured.halves
     tree, *own = (
         latent_classes(tables, Triples.of(measured.rings, counts), options.topics, options.seed)
@@ -142,9 +143,9 @@ SHAPES: Mapping[str, Callable[[Measured, Any], Shaped]] = MappingProxyType(
 
 
 def fitted_shapes(measured: Measured, options: Any) -> dict[str, Shaped]:
-    """Trees of the requested shape, or of all shapes that can be fitted.
+    """Fit trees of the requested shape, or of all shapes that can be fitted.
 
-    Raises NotIdentifiable if none can.
+    Raises NotIdentifiable if no shape can be fitted.
     """
     found: dict[str, Shaped] = {}
     refused: list[NotIdentifiable] = []
@@ -159,9 +160,9 @@ def fitted_shapes(measured: Measured, options: Any) -> dict[str, Shaped]:
 
 
 def taken_of(held_out: Mapping[str, HeldOut], found: Mapping[str, Shaped]) -> str:
-    """The first shape that predicts held-out columns best, up to noise.
+    """Return the first shape whose held-out score is within the noise of the best score.
 
-    Without halves it is the first that could be fitted.
+    Without halves, it is the first shape that could be fitted.
     """
     if not held_out:
         return next(iter(found))
@@ -169,7 +170,7 @@ def taken_of(held_out: Mapping[str, HeldOut], found: Mapping[str, Shaped]) -> st
 
 
 def structure_of(tree: DirectedTree, order: tuple[int, ...]) -> Structure:
-    """Structure of a tree; the length of an edge is the distance of the states at its ends."""
+    """Return a tree's structure; an edge is as long as the distance of the states at its ends."""
     edges = []
     marginals = tree.marginals()
     for place, parent in enumerate(tree.parents):
@@ -181,7 +182,7 @@ def structure_of(tree: DirectedTree, order: tuple[int, ...]) -> Structure:
 
 
 def _numbered_like(found: DirectedTree, whole: DirectedTree) -> DirectedTree:
-    """Classes reordered to be nearest to those of all rows."""
+    """Reorder classes to be nearest to those of all rows."""
     own, other = (np.hstack(one.tables[1:]).T for one in (found, whole))
     order = order_like(own, other)
     leaves = (table[order] for table in found.tables[1:])

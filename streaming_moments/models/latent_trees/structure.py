@@ -15,7 +15,7 @@ class Structure:
     """Unrooted tree: nodes 0 to V - 1 are the columns, mostly leaves; those from V on are hidden.
 
     leaves : V, at least 3
-    edges : nodes and length of each edge
+    edges : both nodes and the length of each edge
 
     Examples
     --------
@@ -44,15 +44,15 @@ class Structure:
         return {node: dict(sorted(found[node].items())) for node in sorted(found)}
 
     def inner_edges(self) -> tuple[tuple[int, int], ...]:
-        """Edges between hidden nodes."""
+        """Return the edges between hidden nodes."""
         return tuple((one, other) for one, other, _ in self.edges if min(one, other) >= self.leaves)
 
     def sides(self, node: int) -> tuple[tuple[int, ...], ...]:
-        """Columns beyond each edge of a node, nearest first."""
+        """Return the columns beyond each edge of a node, nearest first."""
         return tuple(self.beyond(node, beside) for beside in self.neighbours[node])
 
     def beyond(self, node: int, beside: int) -> tuple[int, ...]:
-        """Columns beyond the edge from a node to an adjacent one, nearest first."""
+        """Return the columns beyond the edge from a node to an adjacent node, nearest first."""
         found = [(length, leaf) for leaf, length in self._walk(node, beside)]
         return tuple(leaf for _, leaf in sorted(found))
 
@@ -68,9 +68,10 @@ class Structure:
 
 
 def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
-    """Tree of a distance matrix (Saitou, Nei 1987), exact for the distances of a tree.
+    """Return the tree of a distance matrix by neighbour joining (Saitou, Nei 1987).
 
-    The distances are (V, V) float64 and symmetric, with V at least 3.
+    The tree is exact if the distances are those of a tree. They are (V, V) float64 and symmetric,
+    with V at least 3.
 
     Examples
     --------
@@ -107,10 +108,10 @@ def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
 
 
 def contracted(structure: Structure, shortest: float, columns: bool = False) -> Structure:
-    """Tree with hidden nodes merged that are closer than `shortest`; hidden nodes are renumbered.
+    """Merge hidden nodes that are closer to each other than `shortest`, and renumber them.
 
-    With `columns` a column also takes the place of a hidden node that is as close (Choi, Tan,
-    Anandkumar, Willsky 2011), the closest one first.
+    If `columns` is true, a column that is closer than `shortest` to a hidden node also takes its
+    place, beginning with the closest column (Choi, Tan, Anandkumar, Willsky 2011).
 
     Examples
     --------
@@ -141,7 +142,7 @@ def contracted(structure: Structure, shortest: float, columns: bool = False) -> 
 
 
 def splits(structure: Structure) -> frozenset[frozenset[int]]:
-    """Splits of the leaves by inner edges, each as the side without leaf 0."""
+    """Return, for each inner edge, the set of leaves on the side without leaf 0."""
     found = set()
     for one, other in structure.inner_edges():
         side = frozenset(structure.beyond(one, other))
@@ -150,7 +151,7 @@ def splits(structure: Structure) -> frozenset[frozenset[int]]:
 
 
 def robinson_foulds(one: Structure, other: Structure) -> int:
-    """Number of inner edges that only one of two trees has (Robinson, Foulds 1981).
+    """Count the inner edges that only one of two trees has (Robinson, Foulds 1981).
 
     Examples
     --------

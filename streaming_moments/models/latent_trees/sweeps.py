@@ -15,19 +15,19 @@ from streaming_moments.statistics.row_block import RowBlock
 
 
 def pair_rows(statistics: Statistics, n_words: int) -> NDArray[np.float64]:
-    """(rows, n + 1): pair counts and number of rows, for categories in the tree."""
+    """Return (rows, n + 1): pair counts, then number of rows, of the categories in the tree."""
     rows = statistics.block.size(n_words)
     pairs = statistics.pair_counts[:rows, :n_words].astype(np.float64)
     return np.hstack([pairs, statistics.moment_counts[:rows, None].astype(np.float64)])
 
 
 def even_pairs(statistics: Statistics) -> tuple[RowBlock, NDArray[Any] | None]:
-    """Row block, and pair counts of the even half."""
+    """Return the row block, and its pair counts of the even half."""
     return statistics.block, statistics.even_pair_counts
 
 
 def even_rows(half: tuple[RowBlock, NDArray[Any]], n_words: int) -> NDArray[np.float64]:
-    """(rows, n) pair counts of the even half, for categories in the tree."""
+    """Return the (rows, n) pair counts of the even half, of the categories in the tree."""
     block, pairs = half
     return np.asarray(pairs[: block.size(n_words), :n_words], dtype=np.float64)
 
@@ -35,7 +35,7 @@ def even_rows(half: tuple[RowBlock, NDArray[Any]], n_words: int) -> NDArray[np.f
 def triple_rows(
     statistics: Statistics, table: TableColumns, wanted: Sequence[Triple]
 ) -> dict[Triple, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """For each triple of columns: categories of the first column in the block, and their rows."""
+    """Return for each triple: the first column's categories in this block, and their counts."""
     block: RowBlock = statistics.block
     words = np.arange(table.n_words)[block.rows]
     found = {}
@@ -49,7 +49,7 @@ def triple_rows(
 
 
 def _packed(left: slice, right: slice, order: int) -> NDArray[np.int64]:
-    """Indices of all pairs of given rows and columns in a packed upper triangle."""
+    """Return the indices, in a packed upper triangle, of all pairs of the rows and columns."""
     one, other = np.meshgrid(np.arange(order)[left], np.arange(order)[right], indexing="ij")
     low, high = np.minimum(one, other), np.maximum(one, other)
     return np.asarray(low * order - low * (low - 1) // 2 + high - low, dtype=np.int64).ravel()

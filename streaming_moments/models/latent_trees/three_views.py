@@ -16,18 +16,19 @@ _LEAST_WEIGHT = 1e-8
 def three_views(
     triple: NDArray[np.float64], states: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(c, k) columns of the first view, on the simplex, and (k,) decreasing weights with sum 1.
+    """Return (c, k) columns of the first view, on the simplex, and (k,) decreasing weights.
 
-    `triple` is (c, c_left, c_right) float64, the joint probabilities of three columns.
+    `triple` is (c, c_left, c_right) float64, the joint probabilities of three columns. The weights
+    have sum 1.
 
-    All pairs are marginal sums of the triples, so they are of the same rows. With `LR` the pairs of
-    the other two views, `U S V'` its k leading singular triplets, `E = RL U S^-1/2` and
-    `F = RR V S^-1/2`, `E F' = sum_j w_j m_j m_j'`: after whitening by it the third moment is
-    orthogonal (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, section 4.1), and the columns are
-    `(E F' W + F E' W) / 2 O`.
+    All pairs are marginal sums of the triples, so they are counts of the same rows. Let `LR` be the
+    pairs of the other two views, `U S V'` its k leading singular triplets, `E = RL U S^-1/2` and
+    `F = RR V S^-1/2`. Then `E F' = sum_j w_j m_j m_j'`. After whitening by this matrix, the third
+    moment is orthogonal (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, section 4.1), and the columns
+    are `(E F' W + F E' W) / 2 O`.
 
-    Raises NotIdentifiable for pairs of rank below k, or a state that cannot be separated from the
-    others.
+    Raises NotIdentifiable if the pairs have a rank below k, or if a state cannot be separated from
+    the others.
 
     Examples
     --------

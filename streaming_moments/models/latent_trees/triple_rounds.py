@@ -12,15 +12,15 @@ from streaming_moments.models.latent_trees.parameters import Triple
 
 ROUNDS = 20
 OWN_ROWS = 1.0
-"""Rows of a node's own distribution that are added to it given each state of its parent."""
+"""Number of rows, with a node's marginal distribution, that are added to each row of its table."""
 
 
 def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -> DirectedTree:
-    """Tree after 20 rounds over the counts of some triples, a sample of all."""
+    """Improve a tree by 20 rounds over the counts of some triples, which are a sample of all."""
     if not counts:
         return tree
     rows, weights = as_rows(counts, len(tree.node_of))
-    # a column is in several triples
+    # divide by the mean number of triples of a column, because its rows count in each of them
     weights = weights * len(tree.node_of) / (3 * len(counts))
     for _ in range(ROUNDS):
         tree = with_tables(tree, tree.expected(rows, weights))
@@ -28,10 +28,10 @@ def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -
 
 
 def with_tables(tree: DirectedTree, sums: tuple[NDArray[np.float64], ...]) -> DirectedTree:
-    """Tree that makes expected rows most likely, after adding `OWN_ROWS` to each state.
+    """Return the tree that makes expected rows most likely, with `OWN_ROWS` added to each state.
 
-    A state without rows keeps its row of a table. No probability is 0, as one more row is spread
-    over all states of a node.
+    A table's row stays the same if no rows are expected in its state of the parent. One more row is
+    spread over all states of a node, so that no probability is 0.
     """
     made = []
     for cells, before in zip(sums, tree.tables, strict=True):
@@ -44,7 +44,7 @@ def with_tables(tree: DirectedTree, sums: tuple[NDArray[np.float64], ...]) -> Di
 def as_rows(
     counts: Mapping[Triple, NDArray[np.float64]], n_columns: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Rows with three known values, and how many there are of each.
+    """Return rows with three known values each, and how often each of them was counted.
 
     Examples
     --------

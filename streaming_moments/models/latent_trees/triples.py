@@ -19,9 +19,11 @@ from streaming_moments.models.latent_trees.parameters import Triple
 from streaming_moments.models.latent_trees.triple_rounds import as_rows
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
-_CELLS = 10_000  # most triples for latent classes, if they cover all columns
+# Limit of the cells in the tables of all triples for latent classes. There are at least as many
+# triples as columns, even if their tables have more cells.
+_CELLS = 10_000
 _MOST_ROUNDS = 200
-_FITTED = 1e-9  # largest error of a pair probability after fitting
+_FITTED = 1e-9  # rounds end when no pair probability differs by more than this
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class Triples:
     """Counts of T triples of columns, padded with zeros to C categories.
 
     views : (T, 3) int64, columns of each triple
-    counts : (T, C, C, C) float64, rows with each three values
+    counts : (T, C, C, C) float64, number of rows with each combination of three values
     """
 
     views: NDArray[np.int64]
@@ -37,7 +39,7 @@ class Triples:
 
     @classmethod
     def of(cls, wanted: Sequence[Triple], counts: Mapping[Triple, NDArray[np.float64]]) -> Triples:
-        """Pad the counts of some triples."""
+        """Join the counts of the `wanted` triples, padded with zeros."""
         most = max(max(counts[one].shape) for one in wanted)
         found = np.zeros((len(wanted), most, most, most))
         for place, one in enumerate(wanted):
@@ -46,7 +48,7 @@ class Triples:
         return cls(np.array(wanted), found)
 
     def mean_log(self, tree: DirectedTree) -> float:
-        """Mean log-probability, in nats, of the first column given the two others."""
+        """Return the mean log-probability, in nats, of a triple's first column given the others."""
         counts = dict(zip(map(tuple, self.views.tolist()), self.counts, strict=True))
         rows, weights = as_rows(counts, len(tree.node_of))
         first = np.repeat(self.views[:, 0], np.count_nonzero(self.counts, axis=(1, 2, 3)))
@@ -57,7 +59,7 @@ class Triples:
 
 
 def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
-    """Triples of neighbours in random rings of columns, so that all columns share classes."""
+    """Return triples of neighbours in random rings, which let all columns share their classes."""
     V, rng = table.number, np.random.default_rng(seed)
     most = max(V, _CELLS // max(table.sizes) ** 3)
     every = V * (V - 1) * (V - 2) // 6
@@ -70,7 +72,7 @@ def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
 
 
 def nearest_triples(tables: PairTables) -> tuple[Triple, ...]:
-    """Each column with the two others that have the most information about it."""
+    """Return a triple for each column: itself, and the two with most information about it."""
     told = tables.information()
     np.fill_diagonal(told, -np.inf)
     nearest = np.argsort(-told, axis=1, kind="stable")[:, :2].tolist()
@@ -80,10 +82,10 @@ def nearest_triples(tables: PairTables) -> tuple[Triple, ...]:
 def halves_of(
     counts: Mapping[Triple, NDArray[np.float64]], halves: Sequence[PairTables], seed: int
 ) -> tuple[dict[Triple, NDArray[np.float64]], ...]:
-    """Triples of two halves of the rows: binomial samples, fitted to the pairs of each half.
+    """Draw triples for two halves of the rows, and fit them to the pairs of each half.
 
     A row is in one cell of a triple, so a random half of the rows is a binomial sample of each
-    cell. Empty without halves, or if two columns never occur together in a half.
+    cell. The result is empty without halves, or if two columns never occur together in a half.
     """
     whole = Triples.of([*counts], counts)
     rounded = np.rint(whole.counts).astype(np.int64)
@@ -102,11 +104,11 @@ def halves_of(
 
 
 def fitted_to_pairs(triples: Triples, tables: PairTables) -> NDArray[np.float64]:
-    """Counts with the pair counts of some rows, as near to the given counts as possible (entropy).
+    """Change counts of triples as little as possible (in entropy) to match pair counts of rows.
 
-    Iterative proportional fitting (Deming, Stephan 1940), until the pairs match, at most 200
-    rounds. Independent samples can give pairs that no triple has; these never match completely.
-    Raises NotIdentifiable if no row has two of the columns.
+    Iterative proportional fitting (Deming, Stephan 1940) runs until the pairs match, for at most
+    200 rounds. Samples can have pairs that are in no sampled triple; these never match completely.
+    Raises NotIdentifiable if no row has values in two of the columns.
     """
     totals = np.maximum(triples.counts.sum(axis=(1, 2, 3), keepdims=True), 1.0)
     found = triples.counts / totals

@@ -52,8 +52,8 @@ from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
-_MANY = 0.06  # share of clipped rows above which a warning is due
-_FAR = 1e100  # standard deviations: squares of larger ones overflow
+_MANY = 0.06  # warn if a larger share of the rows was clipped
+_FAR = 1e100  # rows are clipped to this many standard deviations, so that squares do not overflow
 
 
 @takes_n_topics
@@ -107,7 +107,7 @@ class GaussianMixture(StoredModel):
     weights : (k,) float64
         Weights, with sum 1.
     variances : (k, 1) or (k, d) float64
-        One for all coordinates, or one for each.
+        One variance for all coordinates, or one for each.
     covariance : str
         A name of `COVARIANCES`.
     spectrum : (k - 1,) float64
@@ -116,15 +116,15 @@ class GaussianMixture(StoredModel):
     n_separable : int
         Number of components that the spectrum of the rows separates.
     n_missing : int
-        Records that are not numeric.
+        Number of records that are not numeric.
     n_clipped : int
-        Rows beyond the radius, which were clipped to it.
+        Number of rows beyond the radius, which were clipped to it.
     negative : int
-        Number of estimated variances below a thousandth of their mean, raised to it.
+        Number of variances that were estimated below a thousandth of their mean, and raised to it.
     bars : (k,) float64, optional
         Expected distance of each mean from the true one, from halves of the rows.
     weight_bars : (k,) float64, optional
-        Standard errors of the weights, likewise.
+        Standard errors of the weights, also from halves of the rows.
     start : str
         "moments", or "pilot" if passes started from K-means on a pilot of the rows.
     polishing : Polishing, optional
@@ -173,7 +173,7 @@ class GaussianMixture(StoredModel):
         Parameters
         ----------
         rows : Rows
-            Of `VectorStatistics`.
+            Rows of `VectorStatistics`.
         options : MixtureOptions
             Options of the fit.
 
@@ -188,7 +188,7 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
-        """Fit from the statistics of all row blocks; raises as `fit`."""
+        """Fit from the statistics of all row blocks; raises as `fit` does."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         n_separable = separable(moments, options.covariance)
@@ -214,13 +214,13 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """Score of the rows of each half under a model of the other half; raises as `fit`."""
+        """Score the rows of each half under a model of the other half; raises as `fit` does."""
         return fit_of_blocks(rows, "halves", cls._trial_of_blocks, options)
 
     @classmethod
     def _trial_of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Trial:
         whole, k = joined_blocks(blocks), options.topics
-        # raises an error if the rows separate fewer components
+        # this call raises an error if the rows separate fewer components
         mixture_components(VectorMoments.of(whole), k, options.covariance)
         held_out = held_out_rows(whole, k - 1, options.covariance.endswith("diag"))
         halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))
@@ -233,7 +233,7 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: VectorsFoundation, options: Any) -> int:
-        """Bytes as for any model of vectors."""
+        """Return the bytes that a fit of any model of vectors needs."""
         return tensor_bytes(foundation)
 
     @property
@@ -245,8 +245,9 @@ class GaussianMixture(StoredModel):
     def n_unsteady(self) -> int:
         """Number of components that are not found in both halves of the rows.
 
-        Their means differ between the halves by more than half of the distance to the nearest other
-        mean. 0 without error bars, and after passes, which do not depend on the halves.
+        The mean of such a component differs between the halves by more than half of its distance to
+        the nearest other mean. The number is 0 if there are no error bars, and after passes, which
+        do not depend on the halves.
         """
         if self.bars is None or self.polishing is not None:
             return 0
@@ -260,17 +261,17 @@ class GaussianMixture(StoredModel):
     def transform(
         self, batch: VectorBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """(N, k) probability of each component given each row of numbers."""
+        """Return the (N, k) probabilities of the components given each row of numbers."""
         return self.posterior(batch.values)
 
     def read(self, batch: VectorBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Most likely component, log density and proportions of each row."""
+        """Return the most likely component, log density and proportions of each row."""
         densities = self.log_densities(batch.values)
         shares, logs = posteriors(densities), log_sums(densities)
         return Columns.of(topic=likeliest(shares), log_likelihood=logs, proportions=shares)
 
     def log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(n, k) logarithms of `w_j N(x; mu_j, s_j)`.
+        """Return the (n, k) logarithms of `w_j N(x; mu_j, s_j)`.
 
         Parameters
         ----------
@@ -285,7 +286,7 @@ class GaussianMixture(StoredModel):
         return read_by_parts(rows, self.dimension, self._log_densities)
 
     def _log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        # rows are centred, as squares of rows far from the origin would lose precision
+        # centre the rows, because squares of rows far from the origin would lose precision
         centre = self.weights @ self.means
         x, means = rows.astype(np.float64) - centre, self.means - centre
         most = _FAR * np.sqrt(self.variances.min())
@@ -304,15 +305,15 @@ class GaussianMixture(StoredModel):
         return np.asarray(prior - (np.maximum(distances, 0.0) + logs.sum(axis=1)) / 2)
 
     def posterior(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(n, k) probability of each component given each row; raises as `log_densities`."""
+        """Return (n, k) probabilities of the components of each row; raises as `log_densities`."""
         return posteriors(self.log_densities(rows))
 
     def assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """(n,) the most likely component of each row; raises as `log_densities`."""
+        """Return the (n,) most likely component of each row; raises as `log_densities` does."""
         return np.asarray(self.log_densities(rows).argmax(axis=1), dtype=np.int64)
 
     def log_likelihoods(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(n,) logarithm of the density of each row; raises as `log_densities`."""
+        """Return the (n,) logarithm of the density of each row; raises as `log_densities` does."""
         return log_sums(self.log_densities(rows))
 
     @property
@@ -322,14 +323,14 @@ class GaussianMixture(StoredModel):
         return int(k * self.dimension + k - 1 + self.variances.shape[1] * (1 if tied else k))
 
     def sample(self, number: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """(number, d) rows drawn from the mixture, and (number,) their components."""
+        """Draw (number, d) rows from the mixture; return also the (number,) components."""
         rng = np.random.default_rng(seed)
         drawn = rng.choice(self.n_topics, number, p=self.weights)
         noise = rng.normal(size=(number, self.dimension))
         return self.means[drawn] + noise * np.sqrt(self.variances[drawn]), drawn
 
     def described(self) -> Description:
-        """Weights, spreads and error bars of the components, and warnings."""
+        """Describe the weights, spreads and error bars of the components, with warnings."""
         columns = {"weight": self.weights}
         if self.weight_bars is not None:
             columns["weight bar"] = self.weight_bars
@@ -407,14 +408,14 @@ class GaussianMixture(StoredModel):
 
 
 def separable(moments: VectorMoments, covariance: str) -> int:
-    """Number of components that the spectrum of the rows separates."""
+    """Return the number of components that the spectrum of the rows separates."""
     return signal_directions(moments, covariance.endswith("diag")) + 1
 
 
 def blank_mixture(statistics: VectorStatistics, options: Any) -> GaussianMixture:
-    """Mixture of equal components at the mean of all rows.
+    """Return a mixture of equal components at the mean of all rows.
 
-    Its numbers of rows and of separable components are as after a fit.
+    Its fields for numbers of rows and of separable components are the same as after a fit.
     """
     moments, totals = VectorMoments.of(statistics), statistics.totals
     grid = moments.grid
@@ -433,7 +434,7 @@ def blank_mixture(statistics: VectorStatistics, options: Any) -> GaussianMixture
 
 
 def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) logarithms of row sums of (n, k) numbers given as logarithms.
+    """Return the (n,) logarithms of row sums, given the (n, k) logarithms of the summands.
 
     Examples
     --------
@@ -447,7 +448,7 @@ def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 def _bars(
     found: Components, halves: tuple[Components, Components]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) half the distances between means, and between weights, of the halves."""
+    """Return (k,) half the distances between the halves' means, and between their weights."""
     orders = [matched_order(found.means, half.means) for half in halves]
     pairs = [*zip(halves, orders, strict=True)]
     even, odd = (half.means[order] for half, order in pairs)

@@ -9,7 +9,9 @@ from streaming_moments.numerics.lazy_scipy import optimize
 
 
 def matched_order(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(k,) index in `others` for each row, with the least sum of squared distances.
+    """Match each row to one of `others`, so that the sum of squared distances is least.
+
+    Returns the (k,) indices in `others`.
 
     Examples
     --------
@@ -22,7 +24,7 @@ def matched_order(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDA
 
 
 def matched_rows(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, d) `others` in the order with the least sum of squared distances from rows.
+    """Return `others`, (k, d), in the order with the least sum of squared distances from `rows`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Passes: expectation maximisation over rows of the grid, with sums exact in any order."""
+"""Passes: expectation maximisation over rows of the grid; the sums are exact in any order."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from streaming_moments.statistics.vectors.grid import SUM_BITS, Grid, rounded_fo
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
 ROW = 1 << 16
-"""Integer units of one row's responsibilities."""
+"""Number of integer units that each row divides among the components."""
 _MOST = 1 << 62
-_EXACT = 1 << 53  # whole numbers up to here are exact in float64
+_EXACT = 1 << 53  # integers up to this one are exact in float64
 _ROWS = 1024  # rows that are read at a time
-_ROUNDING = 1 / 12  # variance added by rounding to the grid
+_ROUNDING = 1 / 12  # variance that rounding to the grid adds, in squared steps of the grid
 _LEAST_VARIANCE = (
-    1e-3  # least variance, as a share of the mean variance of all components or of rounding
+    1e-3  # variances are at least this share of their mean, or of the variance of rounding
 )
-RULES = (ROW, SUM_BITS)  # version of the rules by which passes read rows
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (ROW, SUM_BITS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +34,10 @@ class ExpectedRows:
 
     Counts, sums and the log-likelihood are in units of 2^-16.
 
-    counts : (k,) int64, rows of each component
+    counts : (k,) int64, expected number of rows of each component
     first : (k, d) int64, sum of the rows of each component, in steps of the grid
-    squares : (k, 1) or (k, d) int64, sum of their squared norms, or of the squares of each
-        coordinate
+    squares : (k, 1) or (k, d) int64, sum of the squared norms of these rows, or of the squares of
+        each coordinate
     log_likelihood : sum over all rows
     rows : number of rows read
     """
@@ -49,20 +50,20 @@ class ExpectedRows:
 
     @classmethod
     def zero(cls, model: GaussianMixture) -> ExpectedRows:
-        """Empty sums."""
+        """Return empty sums."""
         like = model.weights, model.means, model.variances
         counts, first, squares = (np.zeros(one.shape, dtype=np.int64) for one in like)
         return cls(counts, first, squares)
 
     @property
     def documents(self) -> int:
-        """Number of rows; jobs call records documents."""
+        """Number of rows, by the name that jobs have for records of any kind."""
         return self.rows
 
     tokens = documents
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
+        """Return the arrays and numbers from which `from_parts` restores the sums."""
         arrays = {"counts": self.counts, "first": self.first, "squares": self.squares}
         return arrays, {"rows": self.rows, "log_likelihood": self.log_likelihood}
 
@@ -70,7 +71,7 @@ class ExpectedRows:
     def from_parts(
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedRows:
-        """Sums from their `parts`."""
+        """Restore sums from their `parts`."""
         return cls(
             arrays["counts"],
             arrays["first"],
@@ -81,10 +82,11 @@ class ExpectedRows:
 
     def add(self, other: ExpectedRows) -> ExpectedRows:
         """Add the sums of other rows to these in place; raises BoundExceeded above 2^62."""
-        # squares are the largest sums, and never negative
+        # check only the squares, because they are the largest sums and never negative
         if int(self.squares.max(initial=0)) + int(other.squares.max(initial=0)) >= _MOST:
             raise BoundExceeded(
-                f"squares of {self.rows + other.rows:,} rows exceed 2^62; polish with fewer shards"
+                f"sums of squares of {self.rows + other.rows:,} rows exceed 2^62; polish with "
+                "fewer shards"
             )
         for own, added in zip(self.arrays, other.arrays, strict=True):
             np.add(own, added, out=own)
@@ -102,10 +104,10 @@ class ExpectedRows:
 
 @dataclass(frozen=True, eq=False)
 class MixtureReader:
-    """Mixture, in the unit of the rows, prepared for reading rows of a grid.
+    """Mixture, in the unit of the rows, prepared for reading rows that are integers of a grid.
 
-    The expected values of a row depend on its integers only, not on other rows of the batch: the
-    parameters are rounded so that float64 multiplies and adds them without further rounding.
+    What a row adds to the sums does not depend on other rows of its batch. For this, the parameters
+    are rounded so that float64 multiplies and adds them without further rounding.
     """
 
     model: GaussianMixture
@@ -124,7 +126,7 @@ class MixtureReader:
         precisions = self.grid.step**2 / self.model.variances
         means = (self.model.means - self.grid.offset) / self.grid.step
         turned = means * precisions
-        # the last two terms bound the rounding of the coordinates
+        # the last two terms bound what rounding of coordinates adds to the length of a row
         reach = self.grid.radius + self.grid.dimension**0.5 + 1
         with np.errstate(divide="ignore"):
             constant = np.log(self.model.weights) - (np.square(means) * precisions).sum(axis=1) / 2
@@ -140,7 +142,7 @@ class MixtureReader:
             object.__setattr__(self, name, value)
 
     def add(self, batch: VectorBatch, total: ExpectedRows) -> ExpectedRows:
-        """Add the rows of a batch to `total`; raises as `add_rows`."""
+        """Add the rows of a batch to `total`; raises as `add_rows` does."""
         rows, norms, _ = self.grid.quantised(batch.values)
         return self.add_rows(rows, norms, total)
 
@@ -149,7 +151,7 @@ class MixtureReader:
     ) -> ExpectedRows:
         """Add (n, d) rows of the grid with their squared norms to `total` in place.
 
-        Raises BoundExceeded as `ExpectedRows.add`.
+        Raises BoundExceeded as `ExpectedRows.add` does.
         """
         for start in range(0, len(rows), self._at_a_time):
             part = slice(start, start + self._at_a_time)
@@ -175,7 +177,7 @@ class MixtureReader:
 
 
 def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> GaussianMixture:
-    """Mixture after a pass: maximum likelihood, given the expected sums.
+    """Return the mixture of maximum likelihood, given the expected sums of a pass.
 
     A component without rows keeps its mean and variance. Components keep their order, so weights
     need not decrease.
@@ -206,7 +208,7 @@ def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> Gaus
 def not_too_small(
     variances: NDArray[np.float64], counts: NDArray[np.float64], grid: Grid
 ) -> NDArray[np.float64]:
-    """(k, c) variances of `counts` rows each, raised to a thousandth of their mean."""
+    """Raise (k, c) variances, of `counts` rows each, to at least a thousandth of their mean."""
     mean = float(counts @ variances.mean(axis=1) / counts.sum())
     least = _LEAST_VARIANCE * max(mean, _ROUNDING * grid.step**2)
     return np.maximum(variances, least)
@@ -215,7 +217,7 @@ def not_too_small(
 def polished(
     model: GaussianMixture, batches: Iterable[NDArray[Any]], grid: Grid, passes: int = 2
 ) -> GaussianMixture:
-    """Mixture after passes of expectation maximisation over rows in memory.
+    """Improve a mixture by passes of expectation maximisation over rows in memory.
 
     Parameters
     ----------
@@ -260,6 +262,9 @@ def polished(
 
 
 def shape_of(model: GaussianMixture) -> tuple[int, int]:
-    """(rows, k) shape of an array as large as means, variances and rows in memory together."""
+    """Return a shape (rows, k) with as many entries as a pass holds, for memory plans.
+
+    A pass holds the means, the variances, and the rows that are in memory at a time.
+    """
     k, d = model.means.shape
     return 2 * d + _ROWS * (d + k) // k, k

@@ -16,19 +16,20 @@ from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
 
 _KEPT = 3
-_CANDIDATES = 5  # number of components whose split is tried before the search ends
-_STEPS = 5  # passes after a split, and after the removal of a component
-_BEFORE = 10  # passes before the first split
-_LEAST = -1e300  # logarithm of the density of a component without weight
+_CANDIDATES = 5  # the search ends if splits of this many components in succession gain too little
+_STEPS = 5  # number of passes after a split, and again after the removal of a component
+_BEFORE = 10  # number of passes before the first split
+_LEAST = -1e300  # stands for the logarithm of the density if a component has weight 0
 _PASSES = 20
-# Least share of rows within the radius. If the grid clips more rows, they are not outliers.
+# Leave out rows beyond the radius of the grid only if at least this share of rows is within it. If
+# there are more rows beyond it, they are not outliers.
 _ORDINARY = 0.97
-_FEWEST = 2.0  # fewest rows of the pilot for a component
-_WORTH = 4.0  # least gain of a split in nats, over all rows; a smaller gain can be noise
+_FEWEST = 2.0  # components with fewer rows of the pilot are not split
+_WORTH = 4.0  # a split has to gain more nats than this over all rows; smaller gains can be noise
 
 
 def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
-    """At most 8,000 of (n, d) rows, drawn at random and in random order."""
+    """Return at most 8,000 of (n, d) rows, drawn at random and in random order."""
     drawn = np.random.default_rng(seed).permutation(len(rows))
     return np.asarray(rows[drawn[: 2 * ROWS]])
 
@@ -36,28 +37,33 @@ def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
 def best_start(
     model: GaussianMixture | None, pilot: NDArray[Any], grid: Grid, blank: GaussianMixture
 ) -> GaussianMixture:
-    """The mixture from which passes over all rows start.
+    """Choose the mixture from which passes over all rows start.
 
-    K-means (k-means++, ten starts) on half of the pilot, and passes over that half from the three
-    nearest starts. Between these passes wide components are split, and for each split a component
-    that is hardly needed is removed, while that makes the half more likely. The best of the three,
-    by the other half, is compared there with `model` after such passes. It is used if it gains two
-    standard errors and a thousandth of a nat a row. Otherwise `model` after these passes is used if
-    it gains as much over `model` itself. Rows that the grid clips are left out if they are few, as
-    a component of outliers would fit them best. A start has no error bars if a mean is far from
-    that of the fit.
+    K-means (k-means++, ten starts) runs on one half of the pilot. Passes over this half improve the
+    three results with the least distances. Between these passes, wide components are split. For
+    each split, a component that is hardly needed is removed. This goes on while it makes the half
+    more likely.
+
+    The other half of the pilot then compares the best of these three mixtures with `model` after
+    the same passes. The best one is chosen if it gains two standard errors and a thousandth of a
+    nat per row. Otherwise `model` after these passes is chosen if it gains as much over `model`
+    itself.
+
+    Rows that the grid clips are left out if they are few. Otherwise a component of outliers would
+    make them most likely. The start has no error bars if one of its means is far from that of the
+    fit.
 
     Parameters
     ----------
     model : GaussianMixture, optional
-        Fit by moments; None if these identify fewer components.
+        Fit by moments; None if the moments identify fewer components.
     pilot : (m, d) array
         Rows, in random order.
     grid : Grid
         Grid of the statistics of the fit.
     blank : GaussianMixture
-        Number of components, kind of variances, and facts about the rows; its `n_topics` means are
-        replaced.
+        Mixture that gives the result its number of components, its kind of variances, and facts
+        about the rows. Its means are replaced.
 
     Examples
     --------
@@ -83,7 +89,8 @@ def best_start(
     near = _settled(model, train, grid)
     if gains(other.log_likelihoods(held_out) - near.log_likelihoods(held_out)):
         return other
-    # passes over all rows can reach another optimum than passes over the pilot
+    # use `model` after these passes if they help, because passes over all rows alone can reach
+    # another optimum
     if gains(near.log_likelihoods(held_out) - model.log_likelihoods(held_out)):
         near = replace(near, polishing=None)
         if _elsewhere(near.means, model.means):
@@ -93,7 +100,7 @@ def best_start(
 
 
 def _elsewhere(means: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
-    """Whether a mean moved by more than half of the distance to the nearest other mean."""
+    """Whether any mean moved by more than half of its distance to the nearest other mean."""
     apart = np.linalg.norm(means[:, None] - means, axis=-1)
     np.fill_diagonal(apart, np.inf)
     moved = np.linalg.norm(means - before, axis=1)
@@ -101,17 +108,17 @@ def _elsewhere(means: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
 
 
 def _ordinary(rows: NDArray[Any], grid: Grid, least: int) -> NDArray[Any]:
-    """Rows that the grid does not clip; all if many are clipped or fewer than `least` remain."""
+    """Select rows that the grid does not clip; all rows if it clips many, or too few remain."""
     away = np.linalg.norm((rows - grid.offset) / grid.step, axis=1)
     kept = away <= grid.radius
     return rows[kept] if kept.sum() >= max(_ORDINARY * len(rows), least) else rows
 
 
 def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
-    """The start of passes after a stored fit, with components in the order of that fit.
+    """Choose the start of passes after a stored fit, with components in the order of that fit.
 
-    As `best_start`, with (n, d) rows drawn from the records. Error bars are those of the fit, so
-    a start from the pilot has none.
+    It is chosen as by `best_start`, with (n, d) rows drawn from the records. Error bars belong to
+    the fit, so a start from the pilot has none.
     """
     if len(rows) <= model.n_topics:
         return model
@@ -133,7 +140,7 @@ def _settled(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> Gaussian
 
 
 def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[GaussianMixture]:
-    """Mixtures of the clusters of K-means with the least distances."""
+    """Return mixtures of clusters, from the runs of K-means with the least distances."""
     x, k = rows.astype(np.float64), blank.n_topics
     tried = []
     for seed in range(STARTS):
@@ -145,9 +152,9 @@ def _clustered(rows: NDArray[Any], blank: GaussianMixture, grid: Grid) -> list[G
 
 
 def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
-    """Mixture after splits of wide components; each split removes a hardly needed component.
+    """Split wide components of a mixture, and remove a hardly needed component for each split.
 
-    A split stays if it makes the rows more likely.
+    A split that does not make the rows more likely is undone.
     """
     k, before = model.n_topics, float(model.log_likelihoods(rows).sum())
     moves = 0
@@ -166,7 +173,7 @@ def _moved(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMi
 
 
 def _split(model: GaussianMixture, chosen: int, apart: NDArray[np.float64]) -> GaussianMixture:
-    """Mixture with one component in two halves, on both sides of its mean."""
+    """Split one component into two halves, on both sides of its mean."""
     halved = model.weights.copy()
     halved[chosen] /= 2
     means = np.vstack([model.means, model.means[chosen] + apart])
@@ -177,16 +184,16 @@ def _split(model: GaussianMixture, chosen: int, apart: NDArray[np.float64]) -> G
 
 
 def _only(model: GaussianMixture, kept: NDArray[np.bool_]) -> GaussianMixture:
-    """Mixture of some of the components."""
+    """Return the mixture of the components in the mask `kept`."""
     weights = model.weights[kept] / model.weights[kept].sum()
     return replace(model, means=model.means[kept], weights=weights, variances=model.variances[kept])
 
 
 def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArray[np.float64]]]:
-    """Components whose rows spread along an axis more than normal rows, and their spread.
+    """Return components that spread wider along an axis than normal rows would, and that spread.
 
-    Components are ordered by the gain in likelihood from a split. The spread is relative to the
-    largest that noise of as many rows has (Marchenko and Pastur 1967).
+    The components are ordered by the gain in likelihood from their split. A component is wide if it
+    exceeds the largest spread that noise gives the same number of rows (Marchenko and Pastur 1967).
     """
     shares, d = model.posterior(rows), model.dimension
     found = []
@@ -205,7 +212,7 @@ def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArr
 
 
 def _least_needed(model: GaussianMixture, rows: NDArray[Any]) -> int:
-    """Component whose removal lowers the likelihood of the rows least."""
+    """Return the component whose removal lowers the likelihood of the rows least."""
     logs = np.maximum(model.log_densities(rows), _LEAST)
     every, places = log_sums(logs), (np.arange(len(logs)), logs.argmax(axis=1))
     without = np.log1p(-np.minimum(np.exp(logs - every[:, None]), 0.5))
@@ -221,7 +228,7 @@ def _of_clusters(
     blank: GaussianMixture,
     grid: Grid,
 ) -> GaussianMixture:
-    """Mixture of clusters of rows, by decreasing weight."""
+    """Return the mixture of the clusters of rows, in the order of decreasing weight."""
     k = blank.n_topics
     counts = np.bincount(labels, minlength=k).astype(np.float64)
     order = np.argsort(-counts, kind="stable")
@@ -231,7 +238,7 @@ def _of_clusters(
     spreads = np.zeros((k, squares.shape[1]))
     np.add.at(spreads, labels, squares)
     whole = squares.mean(axis=0)
-    # few rows of a cluster do not determine its variance
+    # add the variance of all rows as one more row, because few rows do not determine a variance
     spreads = (spreads + whole) / (counts + 1)[:, None]
     if blank.covariance.startswith("tied"):
         spreads = np.tile(whole, (k, 1))

@@ -18,26 +18,26 @@ from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
 from streaming_moments.progress import Report, unreported
 from streaming_moments.statistics.counts.basis import Basis
 
-# The first number shows whether more than one topic improves the score.
+# Numbers of topics to try. The 1 shows whether more than one topic improves the score.
 TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
-DOCUMENTS_EACH = 10  # with fewer documents for each topic, topics are mostly chance
+DOCUMENTS_EACH = 10  # with fewer documents than this for each topic, topics are mostly chance
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 """Numbers of states, components or communities to try."""
-# A gain below this share of the mean gain so far is small.
+# The gain of one more topic is little if it is below this share of the mean gain per topic so far.
 _LITTLE = 0.25
-# Largest error of a state that counts as found in the other half, as a share of the distance to its
-# neighbour.
+# A state counts as found in the other half if its error is below this share of the distance to the
+# nearest other state.
 _AGAIN = 0.5
-# The search stops after this many larger numbers in succession without improvement.
+# The search stops if this many numbers in succession bring no improvement.
 _WORSE = 3
-_FEW = 6  # most numbers that are listed one by one
+_FEW = 6  # at most this many numbers are listed one by one
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Held-out score of one number.
+    """Held-out score of one number of topics or states.
 
-    held_out : log-likelihood of each half under a model of the other
+    held_out : log-likelihood of each half under a model of the other half
     apart : result of `furthest_apart`, for models whose states are fitted again in each half
     """
 
@@ -47,21 +47,22 @@ class Trial:
 
 @dataclass(frozen=True)
 class NumberSearch:
-    """Held-out scores of several numbers, and the number chosen by them.
+    """Held-out scores of several numbers of topics or states, and the number chosen by them.
 
     Parameters
     ----------
     curve : mapping
         `HeldOut` of each number that could be fitted.
     apart : mapping
-        `Trial.apart` of these numbers, if known.
+        `Trial.apart` of each of these numbers, if known.
     of : str
-        Plural noun, such as topics.
+        Plural noun for what is counted, such as topics.
     more : str
-        Option that tries larger numbers; empty if unknown.
+        Advice how to try larger numbers; empty if unknown.
     single : HeldOut, optional
-        Score of one topic, if 1 is not a number of `curve`. Gains are compared with the mean gain
-        over one topic, so that `separable` does not depend on the smallest number that was tried.
+        Score of one topic, if 1 is not among the numbers of `curve`. It makes `separable`
+        independent of the smallest number that was tried: gains are compared with the mean gain
+        since one topic.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class NumberSearch:
 
     @property
     def columns(self) -> Columns:
-        """Numbers that were tried, rising, and the held-out log-likelihood of each."""
+        """Numbers that were tried, in increasing order, and the held-out log-likelihood of each."""
         numbers = sorted(self.curve)
         held_out = [self.curve[number].mean for number in numbers]
         found = {self.of: Column.of_values(numbers), "held_out": Column.of_values(held_out)}
@@ -101,7 +102,7 @@ class NumberSearch:
 
     @property
     def marks(self) -> dict[str, int]:
-        """The labels of a plot, with the number that "auto" or "predict" chooses."""
+        """Labels of a plot, each with the number to mark: those of "auto" and of "predict"."""
         chosen = {"separable": self.separable, "predict best": self.predicting}
         edge = max(self.curve, default=0) if len(self.curve) > 1 else 0
         return {
@@ -139,19 +140,20 @@ class NumberSearch:
         return plot_numbers({"": curve}, self.marks, self.of, LOG_LIKELIHOOD, within, ax)
 
     def to_table(self) -> Table:
-        """An Arrow table of `columns`, with a row for each number that was tried."""
+        """Return an Arrow table of `columns`, with a row for each number that was tried."""
         return self.columns.to_table()
 
     def to_frame(self) -> DataFrame:
-        """The table of `to_table` as a pandas frame."""
+        """Return the table of `to_table` as a pandas frame."""
         return self.columns.to_frame("trial")
 
     @property
     def separable(self) -> int | None:
         """Number of separable states; None without scores.
 
-        The largest number, up to the best-scoring one, whose states are all found in the other half
-        too; if the halves do not show that, the fewest after which another topic gains little.
+        It is the largest number whose states are all found in both halves, up to the number with
+        the best score. If trials do not compare the states of halves, it is the smallest number
+        after which one more topic gains little.
         """
         if not self.apart:
             return telling(self._from_one)
@@ -172,15 +174,17 @@ class NumberSearch:
         return numbers[places[0]] if places else None
 
     def found(self, how: str) -> int:
-        """Number that "auto" or "predict" chooses; raises InvalidInput without scores."""
+        """Return the number that "auto" or "predict" chooses; raise InvalidInput without scores."""
         require_search(how)
         found = self.predicting if how == "predict" else self.separable
         if found is None:
-            raise InvalidInput(f"none of the numbers of {self.of} could be fitted; give one")
+            raise InvalidInput(f"none of the numbers of {self.of} could be fitted; give a number")
         return found
 
     def sentence(self, how: str = "auto") -> str:
-        """Sentence with the chosen number, the reason, and the gains; empty without scores.
+        """Return a sentence with the chosen number, the reason, and the gains of all numbers.
+
+        It is empty without scores.
 
         Examples
         --------
@@ -199,7 +203,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         return f"chose {chosen} {of}: {self.reasons(how)}{gains}"
 
     def reasons(self, how: str = "auto") -> str:
-        """Why `found` chooses its number, as the end of a sentence."""
+        """Return why `found` chooses its number, as the end of a sentence."""
         separable, predicting = self.separable, self.predicting
         best = "they predict best" if how == "predict" else f"{predicting} predict best"
         if how != "predict" and predicting == separable:
@@ -216,7 +220,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
 
     @property
     def gains(self) -> str:
-        """Gain of each further topic at the numbers tried, in nats.
+        """Gain per added topic from each number that was tried to the next one, in nats.
 
         Examples
         --------
@@ -233,7 +237,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
 def require_search(how: str, name: str = "how", number: bool = False) -> None:
     """Refuse a word other than "auto" and "predict".
 
-    With `number`, the message also offers a whole number.
+    If `number` is true, the message says that a whole number is also allowed.
 
     Examples
     --------
@@ -249,7 +253,7 @@ def require_search(how: str, name: str = "how", number: bool = False) -> None:
 
 
 def shown_numbers(numbers: Iterable[int], of: str) -> str:
-    """Text that lists numbers of topics or states, or gives the range of many numbers.
+    """Return a text that lists a few numbers of topics or states, or the range of many numbers.
 
     Examples
     --------
@@ -263,7 +267,7 @@ def shown_numbers(numbers: Iterable[int], of: str) -> str:
 
 
 def one_of(several: str) -> str:
-    """Singular of a plural noun, such as topics.
+    """Return the singular of a plural noun, such as topics.
 
     Examples
     --------
@@ -275,9 +279,9 @@ def one_of(several: str) -> str:
 
 
 def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1) -> float:
-    """Largest error of a state, relative to the distance to its nearest other state.
+    """Return the largest error of a state, relative to its distance to the nearest other state.
 
-    bars : (k,) float64, half the difference between the halves in each state
+    bars : (k,) float64, half the difference of each state between the two halves
     states : (k, n) float64, states of all records, or means of both halves
     norm : norm of the distances
 
@@ -292,9 +296,9 @@ def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm:
 def not_found_again(
     bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1
 ) -> NDArray[np.intp]:
-    """Indices of the states that "auto" would not count as found in both halves.
+    """Return the indices of states that "auto" does not count as found in both halves.
 
-    Parameters as for `furthest_apart`.
+    Parameters are as for `furthest_apart`.
 
     Examples
     --------
@@ -307,7 +311,7 @@ def not_found_again(
 def _apart(
     bars: NDArray[np.float64], states: NDArray[np.float64], norm: int
 ) -> NDArray[np.float64]:
-    """(k,) error of each state, relative to the distance to its nearest other state."""
+    """Return the (k,) errors of states, relative to their distance to the nearest other state."""
     if len(states) == 1:
         return np.zeros(1)
     distances = [np.linalg.norm(states - one, ord=norm, axis=1) for one in states]
@@ -325,14 +329,15 @@ def searched(
     more: str = "",
     worse: int = _WORSE,
 ) -> NumberSearch:
-    """Try increasing numbers, then for "auto" numbers in between.
+    """Try increasing numbers of topics or states; for "auto", then try numbers between them.
 
-    Stops after `worse` numbers in succession that cannot be fitted, or have no better score and
-    states that are not all found in both halves. "auto" then halves the gaps around its choice
-    until they are a twentieth of it.
+    The search stops after `worse` numbers in succession without improvement. A number is an
+    improvement if its score is better, or if all of its states are found in both halves. "auto"
+    then halves the gaps between its choice and the neighbouring numbers until they are a twentieth
+    of its choice.
 
     trial_of : returns the trial of a number, or None if it cannot be fitted
-    worse : numbers in succession without improvement; 0 tries all
+    worse : stop after this many numbers in succession without improvement; 0 tries all numbers
     """
     tried = dict[int, Trial | None]()
     best: HeldOut | None = None
@@ -353,7 +358,7 @@ def searched(
 
 
 def search_of(tried: Mapping[int, Trial | None], of: str, more: str = "") -> NumberSearch:
-    """Search result of trials; numbers that could not be fitted are left out."""
+    """Return the search result of trials, without the numbers that could not be fitted."""
     known = {number: one for number, one in sorted(tried.items()) if one is not None}
     curve = {number: one.held_out for number, one in known.items()}
     apart = {number: one.apart for number, one in known.items() if one.apart is not None}
@@ -361,7 +366,7 @@ def search_of(tried: Mapping[int, Trial | None], of: str, more: str = "") -> Num
 
 
 def _between(tried: Mapping[int, Trial | None]) -> int | None:
-    """Number to try between the current choice and its neighbours, or None."""
+    """Return a number to try between the current choice and its neighbours, or None."""
     found = search_of(tried, "").separable
     if found is None:
         return None
@@ -382,10 +387,10 @@ def searched_by_fits(
     worse: int = _WORSE,
     report: Report = unreported,
 ) -> NumberSearch:
-    """`searched` for a model that is fitted to rows in memory; each trial is reported.
+    """Search as `searched` does, with fits of a model to rows in memory; report each trial.
 
     Raises NotIdentifiable if none of the numbers can be fitted. Raises InvalidInput if the
-    statistics have no halves, or one is empty.
+    statistics have no halves, or if a half is empty.
     """
     refused: list[NotIdentifiable] = []
 
@@ -408,7 +413,7 @@ def searched_by_fits(
 
 
 def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
-    """Held-out score of the number in these options.
+    """Return the held-out score of the number of topics or states in these options.
 
     Raises NotIdentifiable if the statistics identify fewer. Raises InvalidInput if a half is empty.
     """
@@ -422,11 +427,11 @@ def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
 
 
 def telling(curve: Mapping[int, HeldOut]) -> int | None:
-    """Smallest number on a curve after which another topic gains little; None for an empty curve.
+    """Return the smallest number after which one more topic gains little; None for an empty curve.
 
-    Little is less than a quarter of the mean gain since the smallest number. People name about as
-    many topics; the best predicting number is often several times larger. Gains within the noise
-    count as 0.
+    "Little" means less than a quarter of the mean gain per topic since the smallest number of the
+    curve. People would name about as many topics; the number that predicts best is often several
+    times larger. Gains within the noise count as 0.
 
     Examples
     --------
@@ -438,20 +443,20 @@ def telling(curve: Mapping[int, HeldOut]) -> int | None:
 
 
 def _is_enough(curve: Mapping[int, HeldOut], number: int) -> bool:
-    """Whether every larger number gains only a little per topic over this one."""
+    """Whether each larger number gains only a little per added topic, compared with this one."""
     first = min(curve)
     so_far = curve[number].gain(curve[first])[0] / max(number - first, 1)
     return all(_gain(curve, number, more) <= _LITTLE * so_far for more in curve if more > number)
 
 
 def _gain(curve: Mapping[int, HeldOut], number: int, more: int) -> float:
-    """Gain of each further topic, 0 within the noise."""
+    """Return the gain per added topic from `number` to `more`; 0 if it is within the noise."""
     gain, noise = curve[more].gain(curve[number])
     return gain / (more - number) if gain > noise else 0.0
 
 
 def numbers_of_topics(basis: Basis, documents: int) -> tuple[int, ...]:
-    """Numbers of topics that "auto" tries, up to what basis and documents support.
+    """Return the numbers of topics that "auto" tries, as many as basis and documents support.
 
     Examples
     --------
@@ -460,6 +465,6 @@ def numbers_of_topics(basis: Basis, documents: int) -> tuple[int, ...]:
     >>> numbers_of_topics(basis, 1000), numbers_of_topics(basis, 35)
     ((1, 2, 3, 5, 7, 10), (1, 2, 3))
     """
-    # the basis has three columns for every two topics, and a few more
+    # `Basis.from_pilot` makes three columns for every two topics, and a few more
     most = min(basis.columns / 1.5, documents / DOCUMENTS_EACH)
     return tuple(number for number in TRIED_TOPICS if number <= most) or (1,)

@@ -50,9 +50,9 @@ class SecondStart:
     """How a family chooses between a fit and another start for the first passes.
 
     better : `better(model, records, foundation, seed, settle)` returns the fit or a start from a
-        sample of the records, whichever makes the rest of the sample more likely. With `settle` and
-        a sample of all records, it may first bring the fit nearer to its optimum
-    joined : `joined(batches)` are the records of several batches
+        sample of the records, whichever makes the rest of the sample more likely. If `settle` is
+        true and the sample has all records, it may first bring the fit nearer to its optimum
+    joined : `joined(batches)` joins the records of several batches
     """
 
     better: Callable[[Any, Any, Any, int, bool], Any]
@@ -61,17 +61,20 @@ class SecondStart:
     def start(
         self, model: Any, records: Any, foundation: Any, passes: int | str, seed: int = 0
     ) -> Any:
-        """Model from which passes start; the fit if there are no passes, or no records for them."""
+        """Return the model from which passes start.
+
+        It is `model` itself if there are no passes, or not enough records.
+        """
         none = passes != AUTO and (isinstance(passes, str) or passes < 1)
         if none or records is None or records.held < _FEWEST:
             return model
         return self.better(model, records, foundation, seed, passes == AUTO)
 
 
-_FEWEST = 2  # fewest records of a pilot
+_FEWEST = 2  # a pilot needs at least this many records
 
 ACCELERATED = 2
-"""Number of first passes that may be accelerated; later passes never make the records less likely.
+"""The first passes, at most this many, may be accelerated. Later passes never lower the likelihood.
 """
 
 
@@ -91,20 +94,20 @@ class Passes:
     reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
     improved : `improved(model, sums, foundation, alpha)` is the model after a pass
     arrays : names of the arrays of a model that the sums depend on
-    rules : rules by which records are read
+    rules : rules by which records are read; stored sums under other rules are not reused
     shape : (rows, columns) of the tables of a model, for memory plans
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
-    settles : share of the error bars by which later passes may change the model when "auto" stops,
-        as of `settled`
-    lasting : whether the changes of all later passes count, not those of one pass
+    settles : "auto" stops if passes would change the model by at most this share of its error
+        bars; see `settled`
+    lasting : whether "auto" compares the expected change by all later passes, not that by one pass
     of_rows : whether records are rows of numbers, which need the grid of a foundation
     states : `states(model)` returns the values whose change decides when "auto" stops
-    cut : `cut(batches)` divides the same records into batches for `reader`, independent of their
-        old boundaries
+    cut : `cut(batches)` divides the records into other batches for `reader`, which do not depend
+        on the boundaries of the given batches
     begun : `begun(model)` returns the model with which the first pass after a fit reads records
-    most : most passes of "auto"
-    accelerated : `accelerated(before, after)` is the model after each of the first `ACCELERATED`
-        passes, from those before and after it
+    most : largest number of passes of "auto"
+    accelerated : `accelerated(before, after)` returns the model that replaces `after` in the first
+        `ACCELERATED` passes; its arguments are the models before and after a pass
     second : another start of the first passes; None if a family has none
     """
 
@@ -126,15 +129,15 @@ class Passes:
     second: SecondStart | None = None
 
     def start(self, model: Any) -> Any:
-        """Model with which the first pass reads records."""
+        """Return the model with which the first pass reads records."""
         return model if model.polishing is not None else self.begun(model)
 
     def number(self, passes: int | str) -> int | str:
-        """Largest number of passes: `most` for "auto"."""
+        """Return the largest number of passes: `most` for "auto", else `passes`."""
         return self.most if passes == AUTO else passes
 
     def after(self, number: int, before: Any, sums: Any, foundation: Any, alpha: bool) -> Any:
-        """Model after a pass of this number, from 1."""
+        """Return the model after pass `number`; the first pass has number 1."""
         found = self.improved(before, sums, foundation, alpha)
         return self.accelerated(before, found) if number <= ACCELERATED else found
 
@@ -154,7 +157,7 @@ def _refuse_alpha(model: Any, alpha: bool) -> None:
 
 
 def _require_one(model: Any, alpha: bool) -> None:
-    """Refuse models with several states in a record or several communities of a node."""
+    """Refuse models that allow several states of a record, or several communities of a node."""
     _refuse_alpha(model, alpha)
     if model.alpha0:
         raise InvalidInput(
@@ -289,7 +292,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
 
 
 def passes_of(model: type[Any]) -> Passes:
-    """Passes of a class of models; raises InvalidInput, with a remedy, if it has none.
+    """Return the passes of a class of models; raise InvalidInput, with a remedy, if it has none.
 
     Examples
     --------

@@ -36,12 +36,14 @@ def polished(
 ) -> M:
     """Polish a model by passes of expectation maximisation over its records.
 
-    A pass reads each document with the current topics and makes new ones from the expected tokens
-    of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion, Welling, Smyth,
-    Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer if a document
-    converges. Single topic, Poisson, sets of features and views: by the posterior of the topic,
-    component or state. Chains: by Baum-Welch (Baum, Petrie, Soules, Weiss 1970) over stretches of
-    128 symbols.
+    A pass reads each document with the current topics. It makes new topics from the expected tokens
+    of each word in each topic. The model decides how a pass finds these:
+
+    - LDA uses collapsed variational Bayes (CVB0; Asuncion, Welling, Smyth, Teh 2009). It makes at
+      most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer if a document converges.
+    - Single topics, Poisson mixtures, sets of features and views use the posterior of the topic,
+      component or state.
+    - Chains use Baum-Welch (Baum, Petrie, Soules, Weiss 1970) over stretches of 128 symbols.
 
     Parameters
     ----------
@@ -52,13 +54,13 @@ def polished(
         so it must not be an iterator.
     passes : int or "auto"
         One or two are enough for good topics; 0 returns the model itself. "auto" stops when a pass
-        changes the topics by less than half of their error bars, after at most 20 passes. Of other
-        models it stops when all later passes would change less than a twentieth of the bars, of
-        chains a hundredth, after at most 100.
+        changes the topics by less than half of their error bars, after at most 20 passes. For other
+        models, it stops when all later passes together would change them by less than a twentieth
+        of the bars. For chains, this limit is a hundredth, and "auto" makes at most 100 passes.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
-        digamma is linear between whole counts. It overestimates alpha, from planted topics too,
-        and more with each pass: `alpha0="auto"` of a fit comes nearer.
+        digamma is linear between whole counts. The step overestimates alpha, even with planted
+        topics, and more with each pass. `alpha0="auto"` of a fit comes nearer to the true value.
     threads : int
         Threads over the documents of a batch; any number gives the same bits.
     verbose : int
@@ -86,10 +88,10 @@ def polished(
     """
     if passes_of(type(model)).of_rows:
         raise InvalidInput(
-            f"model {model.name} is of rows of numbers; give them to MomentGaussianMixture or "
-            "MomentFactors with polish"
+            f"model {model.name} is of rows of numbers; polish it by the parameter `polish` of "
+            "MomentGaussianMixture or MomentFactors"
         )
-    if hasattr(batches, "dtype"):  # a SciPy matrix is not a list of batches
+    if hasattr(batches, "dtype"):  # refuse a SciPy matrix, which is not a list of batches
         require_batch(batches)
     given = [batches] if isinstance(batches, Records) else batches
     report = reporter("polished", verbose)
@@ -105,9 +107,9 @@ def passes_over(
     threads: int = 1,
     report: Report = unreported,
 ) -> T:
-    """Same as `polished` for any family, with batches of the type of its reader.
+    """Do as `polished` does, for any family, with batches of the type of its reader.
 
-    Each pass is reported. Families of counts need no foundation.
+    Report each pass. Families of counts need no foundation.
     """
     family = passes_of(type(model))
     most = family.number(passes)

@@ -17,9 +17,10 @@ from streaming_moments.statistics.expected_sums import IntegerSums, columns_of
 
 SWEEPS = 15
 PASSES = 2
-_TOLERANCE = 3e-4  # sweeps over a document end when a smaller share of its tokens changes
-_SMOOTHING = 1e-3  # share of M1 mixed into the topics when documents are read
-RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)  # version of the rules by which passes read documents
+_TOLERANCE = 3e-4  # sweeps over a document end when at most this share of its tokens changes topic
+_SMOOTHING = 1e-3  # this share of M1 is mixed into the topics with which documents are read
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)
 
 M = TypeVar("M", bound=TopicModel)
 
@@ -29,9 +30,10 @@ class ExpectedCounts(IntegerSums):
     """Expected sums of a pass over documents, in integers, so that they are exact in any order.
 
     counts : (n, k) int64, tokens of each word in each topic, in units of 2^-20 of a token
-    prior : (k + 1,) int64, in the same units, for the update of the prior; LDA: as
-        `topic_reading.expected_counts`; single topic: documents of each topic, then of all
-    documents, tokens : numbers read
+    prior : (k + 1,) int64, in the same units, for the update of the prior. For LDA, these are the
+        `harmonics` of `topic_reading.expected_counts`. For single topics, these are the numbers of
+        documents of each topic, then of all topics
+    documents, tokens : number of documents and of tokens read
     """
 
     counts: NDArray[np.int64]
@@ -39,7 +41,7 @@ class ExpectedCounts(IntegerSums):
 
     @classmethod
     def zero(cls, model: TopicModel) -> ExpectedCounts:
-        """Empty sums."""
+        """Return empty sums."""
         n, k = model.topics.shape
         return cls(np.zeros((n, k), dtype=np.int64), np.zeros(k + 1, dtype=np.int64))
 
@@ -58,7 +60,7 @@ class Reader:
         """Add the documents of a batch to `total` in place.
 
         Raises ForeignStatistics for a batch of another vocabulary, and BoundExceeded as
-        `IntegerSums.counting`.
+        `IntegerSums.counting` does.
         """
         model = self.model
         model.require_words(batch)
@@ -85,17 +87,17 @@ class Reader:
 
 
 def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
-    """Model after a pass: topics, weights, and alpha if requested.
+    """Return the model after a pass, with new topics and weights, and new alpha if requested.
 
-    A topic without tokens keeps its column. Omega, error bars and held-out likelihood also stay as
-    fitted. Passes hardly change them, and their own estimates are worse: halves that start with the
-    same topics differ by only half of their errors, and the second moments of the inferred shares
-    are shrunk to those of alpha.
+    A topic without tokens keeps its column. Omega, error bars and held-out likelihood stay those of
+    the fit. Passes hardly change them, and estimates by passes would be worse. For error bars,
+    halves that start with the same topics differ by only half of their errors. For Omega, the
+    second moments of inferred proportions are shrunk to those of the prior.
     """
     topics = columns_of(expected.counts, model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
     if not (model.refined and model.alpha_sum):
-        changed["pair_weights"] = np.empty((0, 0))  # they belong to the old topic weights
+        changed["pair_weights"] = np.empty((0, 0))  # drop those, which belong to the old weights
     prior = expected.prior.astype(np.float64)
     if not model.alpha_sum and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]
@@ -107,7 +109,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
         steps = model.alpha_sum * prior[:-1] / prior[-1]
         model = model.with_alpha_sum(float(steps.sum()))
         changed["weights"] = steps / steps.sum()
-    return replace(model, **changed).without_coherence()  # the coherence is of the old topics
+    return replace(model, **changed).without_coherence()  # drop the coherence of the old topics
 
 
 def require_alpha(model: TopicModel, alpha: bool) -> None:

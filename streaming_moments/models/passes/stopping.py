@@ -7,18 +7,20 @@ import numpy as np
 from streaming_moments.models.states import Clusters, States
 
 AUTO = "auto"
-"""Value of the option `passes`: stop when more passes would change the model by little of its error
-bars.
+"""Value of the option `passes`: stop when more passes would change the model by only a small share
+of its error bars.
 """
 MOST_PASSES = 20
-"""Most passes of "auto"."""
+"""Largest number of passes of "auto"."""
 MOST_OF_CHAINS = 100
-# Passes stop when a pass changes the model by less than this share of its error bars. Topics are
-# nearest to the planted ones after one or two passes, other models after convergence. Baum-Welch
-# makes many passes with small changes.
+# "auto" stops when the model changes by at most this share of its error bars. The share is large
+# for documents, because topics are nearest to planted topics after one or two passes. Other models
+# are nearest after convergence. The share is smallest for chains, because Baum-Welch makes many
+# passes with small changes.
 OF_DOCUMENTS, OF_EM, OF_CHAINS = 0.5, 0.05, 0.01
-_MOVED = 0.01  # largest change by a pass if there are no error bars
-# models without error bars get a limit as if their bars were this large, unless `_MOVED` is smaller
+_MOVED = 0.01  # without error bars, "auto" stops only at a change of at most this
+# For a model without error bars, the limit is the same as with bars of this size, but at most
+# `_MOVED`.
 _AS_BARS = 0.1
 
 
@@ -30,10 +32,12 @@ def settled(
 ) -> bool:
     """Whether a pass changed states by at most this share of their error bars on average.
 
-    Given the states of two passes ago, the sum of all later changes counts, if each pass changes
-    states by a constant factor less than the one before. Without bars the limit is this share of a
-    tenth, at most a hundredth. The unit is L1 for distributions and the spread for clusters. Wide
-    bars of clusters do not raise this limit.
+    `earlier` are the states before the previous pass. If they are given, the sum of the changes by
+    all later passes is compared. It assumes that each change is a constant share of the last one.
+
+    Without bars, the limit is this share of a tenth, but at most a hundredth. Its unit is an L1
+    distance of 1 for distributions, and the spread of a cluster for clusters. Wide bars of clusters
+    do not raise this limit.
 
     Examples
     --------
@@ -56,8 +60,8 @@ def settled(
     unknown = min(_MOVED, share * _AS_BARS) * unit
     limit = unknown if new.bars is None else share * new.bars
     if isinstance(new, Clusters):
-        # a fit that missed clusters has wide bars, which would stop passes while they still change
-        # the model much
+        # Do not let wide bars raise the limit. A fit that missed clusters has wide bars, and passes
+        # would stop while they still change the model much.
         limit = np.minimum(limit, unknown)
     bound = float(limit.mean())
     left = _moved(old, new)
@@ -71,7 +75,7 @@ def settled(
 
 
 def _moved(old: States | Clusters, new: States | Clusters) -> float:
-    """Mean distance of states, L1 of distributions and Euclidean of means."""
+    """Return the mean distance of old and new states: L1 of distributions, Euclidean of means."""
     if isinstance(old, Clusters) and isinstance(new, Clusters):
         return float(np.linalg.norm(new.means - old.means, axis=1).mean())
     assert isinstance(old, States)

@@ -51,7 +51,7 @@ class Cumulants(PerDocument):
         return 1.0
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
-        """The third cumulant T."""
+        """Return the third cumulant T."""
         raw -= crossed()
         raw += cubes(2.0)
         return raw
@@ -69,18 +69,19 @@ class IntensityOptions(FitOptions):
 class IndependentIntensities(TopicModel):
     """Topics with independent intensities: `h_j ~ Gamma(shape c_j, rate b_j)`, `x ~ Poisson(D h)`.
 
-    With equal rates it is LDA with `alpha = c` and negative binomial lengths of shape alpha0. It
-    needs no alpha0: the document lengths imply one. This is correct only if they follow that law,
-    so it is shown, and impossible values are refused. `weights` are shares of the words.
+    If all rates are equal, this is LDA with `alpha = c`, and document lengths have a negative
+    binomial distribution of shape alpha0. A fit needs no alpha0, because the lengths imply it. The
+    implied value is correct only if lengths have this distribution. So `described` shows it, and
+    a fit refuses impossible values. `weights` are shares of the words.
 
     Parameters
     ----------
     shapes : (k,) float64
-        c.
+        c, the shapes of the Gamma distributions.
     rates : (k,) float64
-        b; a document has `c / b` words of a topic on average.
+        b, their rates; a document has `c / b` words of a topic on average.
     variances : (k,) float64
-        Variances of the intensities by the second moment; `c / b^2` if the model is correct.
+        Variances of the intensities, from second moments; `c / b^2` if the model is correct.
 
     Examples
     --------
@@ -120,21 +121,22 @@ class IndependentIntensities(TopicModel):
         Raises
         ------
         NotIdentifiable
-            The lengths imply an alpha0 below 0 or above the limit, or errors as for `fit_by`.
+            The lengths imply an alpha0 that is not above 0, or above the limit. Other errors are
+            those of `fit_by`.
         """
         require_pooled(rows.lengths.whole)
         implied = implied_alpha0(rows.lengths.whole)
         if not 0 < implied <= options.max_alpha0:
             raise NotIdentifiable(
-                f"the document lengths imply alpha0 {implied:.4g}, but independent intensities "
-                f"need one above 0 and up to {options.max_alpha0:g}: lengths vary too little; fit "
-                "topics with an alpha0 of your own, or raise max_alpha0"
+                f"lengths vary too little: they imply alpha0 {implied:.4g}, but independent "
+                f"intensities need alpha0 above 0 and up to {options.max_alpha0:g}; fit topics "
+                "with an alpha0 of your own, or raise max_alpha0"
             )
         return cls.of_form(rows, Cumulants(implied), options, both_rows)
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes as for a fit of topics that takes the mean of two estimates of each topic."""
+        """Return the bytes of a fit of topics that averages two estimates of each topic."""
         return 8 * 9 * int(foundation.rows * options.topics)
 
     @classmethod
@@ -147,10 +149,11 @@ class IndependentIntensities(TopicModel):
         basis: Basis,
         method: str,
     ) -> Self:
-        """Model from both kinds of rows of all blocks.
+        """Make the model from the rows of all blocks, which hold two estimates of each topic.
 
-        A column of the third cumulant sums to `2 / b_j`, one of the second to the standard
-        deviation of h_j, and `(o_j . u)^2 = c_j`. Topics are the mean of both.
+        A column of the estimate from the third cumulant sums to `2 / b_j`. A column of the estimate
+        from the second cumulant sums to the standard deviation of h_j. The shapes are
+        `c_j = (o_j . u)^2`. Topics are the mean of both estimates.
         """
         rows = interleaved([rows for rows, _ in parts])
         scales, deviations = np.hsplit(rows.sum(axis=0), 2)
@@ -169,11 +172,11 @@ class IndependentIntensities(TopicModel):
 
     @property
     def alpha(self) -> NDArray[np.float64]:
-        """(k,) the shapes, which are the Dirichlet parameters where all rates are equal."""
+        """(k,) the shapes, which are the Dirichlet parameters if all rates are equal."""
         return self.shapes
 
     def described(self) -> Description:
-        """Description with the implied alpha0, and the ratio of two estimates of the variances."""
+        """Describe the model, with the implied alpha0 and the ratio of two variance estimates."""
         off = float(np.abs(np.log(self.shapes / self.rates**2 / self.variances)).max())
         said = super().described()
         return Description(
@@ -192,11 +195,11 @@ class IndependentIntensities(TopicModel):
         iterations: int = 100,
         smoothing: float = 1e-3,
     ) -> NDArray[np.float64]:
-        """Share of each topic in the intensity of a document, by fixed point iteration.
+        """Infer the share of each topic in the intensity of a document, by fixed point iteration.
 
-        `h_j <- (c_j + sum_i x_i h_j d_ij / (h . d_i)) / (b_j + 1)`: in terms of `(b_j + 1) h_j` it
-        is the fixed point of LDA with columns `d_j / (b_j + 1)`. Parameters as in
-        `TopicModel.transform`.
+        The iteration is `h_j <- (c_j + sum_i x_i h_j d_ij / (h . d_i)) / (b_j + 1)`. In terms of
+        `(b_j + 1) h_j`, it is the fixed point of LDA with columns `d_j / (b_j + 1)`. Parameters are
+        as in `TopicModel.transform`.
 
         Raises
         ------
@@ -227,9 +230,9 @@ class IndependentIntensities(TopicModel):
 
 
 def implied_alpha0(lengths: DocumentLengths) -> float:
-    """`r / (1 - r)` with `r = C1^2 / (N C2)`: alpha0 of the LDA with the same second moment.
+    """Return the alpha0 of the LDA with the same second moment: `r / (1 - r)`, `r = C1^2 / (N C2)`.
 
-    Infinite for Poisson lengths, negative for lengths that vary less.
+    It is infinite for Poisson lengths, and negative for lengths that vary less than these.
 
     Examples
     --------

@@ -19,10 +19,12 @@ from streaming_moments.statistics.counts.batch import CountBatch
 class PoissonMixture(TopicModel):
     """Components with a rate for every word; document lengths help to separate them.
 
-    The counts of a document of component j are independent, `x_i ~ Poisson(r_ij)`, so over
-    documents of any length `E[x_i x_l] = sum_j w_j r_ij r_lj` for distinct positions, and likewise
-    for three: a mixture whose columns are the rates. `raw_topics` are the rates as estimated,
-    `topics` their distributions, `weights` the shares of the documents, not of the words.
+    The word counts of a document of component j are independent, `x_i ~ Poisson(r_ij)`. So over
+    documents of any length, `E[x_i x_l] = sum_j w_j r_ij r_lj` for distinct positions, and the same
+    holds for three positions. This is a mixture whose columns are the rates.
+
+    `raw_topics` are the estimated rates, and `topics` the same columns scaled to sum 1. `weights`
+    are shares of the documents, not of the words.
 
     Examples
     --------
@@ -46,12 +48,12 @@ class PoissonMixture(TopicModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """Fit the mixture to statistics; `options` are `FitOptions`, raises as `fit_by`."""
+        """Fit the mixture to statistics; `options` are `FitOptions`, and errors as for `fit_by`."""
         return cls.of_form(rows, PerDocument(), options)
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes as for a fit of topics by the third moment."""
+        """Return the bytes of a fit of topics by the third moment."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @property
@@ -65,11 +67,11 @@ class PoissonMixture(TopicModel):
         return self.topics * self.lengths
 
     def described(self) -> Description:
-        """Description with the mean document length of each component."""
+        """Describe the model, with the mean document length of each component."""
         return replace(super().described(), columns={"words a document": self.lengths})
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
-        # logarithm of the Poisson probability of each word, whose rate is the topic times the mean
-        # length
+        # Add the logarithm of Poisson probabilities. The rate of a word in a component is its topic
+        # times the mean length.
         spread = super()._log_posterior(batch, smoothing)
         return spread + np.outer(batch.lengths, np.log(self.lengths)) - self.lengths

@@ -1,6 +1,6 @@
 """Topic proportions of documents under given topics, by fixed point iteration or Gibbs sampling.
 
-Also the sum of alpha with which the fixed point reads documents best.
+The module also finds the sum of alpha with which the fixed point reads documents best.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 
-# Most documents that are drawn to compare sums of alpha, and most of their tokens.
+# To compare sums of alpha, at most this many documents are drawn, with about this many tokens.
 _DRAWN, _DRAWN_TOKENS = 2000, 5000
 _LEAST_DRAWN = 50
 _RISE = 2**0.5
@@ -29,20 +29,20 @@ _LEAST_PRIOR = (
 def log_posteriors(
     batch: CountBatch, topics: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(documents, k) logarithms of `omega_j prod_i m_ij^x_i`."""
+    """Return the (documents, k) logarithms of `omega_j prod_i m_ij^x_i`."""
     with np.errstate(divide="ignore"):
         prior = np.log(weights)
     return np.asarray(prior + batch.to_csr() @ np.log(topics), dtype=np.float64)
 
 
 def posteriors(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(documents, k) probabilities from logarithms that lack a constant for each document."""
+    """Return (documents, k) probabilities, given logarithms up to a constant for each document."""
     posterior = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
 def said_by_words(proportions: NDArray[np.float64], lengths: NDArray[np.int64]) -> Columns:
-    """Values of records of words: number of known words, topic, proportions.
+    """Return columns about records of words: number of known words, topic, proportions.
 
     A record without known words has no topic.
     """
@@ -60,7 +60,7 @@ def inferred_proportions(
     seed: int | None,
     iterations: int,
 ) -> NDArray[np.float64]:
-    """(documents, k) proportions under the Dirichlet of `alpha0 * weights`, by either method."""
+    """Infer (documents, k) proportions under the Dirichlet of `alpha0 * weights`, by `method`."""
     if method == "fixed-point":
         found = np.empty((batch.documents, weights.size))
         topic_reading.proportions(
@@ -82,17 +82,17 @@ def sampled_proportions(
     rng: np.random.Generator,
     iterations: int,
 ) -> NDArray[np.float64]:
-    """Collapsed Gibbs sampling with fixed topics, vectorised over documents.
+    """Sample proportions by collapsed Gibbs sampling with fixed topics, vectorised over documents.
 
-    `P(z = j | rest) ~ m_wj (alpha_j + tokens of the document in j)`: documents are independent
+    `P(z = j | rest) ~ m_wj (alpha_j + tokens of the document in j)`. Documents are independent
     given the topics, so the t-th tokens of all documents are sampled together.
     """
     order = np.argsort(-batch.lengths, kind="stable")
     lengths = batch.lengths[order]
     k, longest = topics.shape[1], int(lengths[0]) if lengths.size else 0
-    # Documents are sorted by decreasing length, so the documents with at least t tokens come first.
-    # The t-th tokens of all documents are contiguous and follow the (t-1)-th, so memory is one cell
-    # for each token.
+    # Documents are sorted by decreasing length, so documents with at least t tokens come first. The
+    # t-th tokens of all documents are contiguous, and follow the (t-1)-th tokens. So `state` needs
+    # only one cell for each token.
     active = np.searchsorted(-lengths, -np.arange(longest), side="left")
     starts = np.concatenate([[0], np.cumsum(active)])
     tokens = np.empty(starts[-1], dtype=np.int32)
@@ -107,7 +107,7 @@ def sampled_proportions(
         for t in range(longest):
             rows = np.arange(active[t])
             cells = slice(int(starts[t]), int(starts[t + 1]))
-            if iteration:  # the first sweep adds the tokens one by one
+            if iteration:  # the first sweep only adds tokens, so it has none to remove
                 counts[rows, state[cells]] -= 1
             chances = np.cumsum(topics[tokens[cells]] * (alpha + counts[: rows.size]), axis=1)
             draws = rng.random(rows.size) * chances[:, -1]
@@ -123,13 +123,15 @@ def sampled_proportions(
 def completing_alpha(
     topics: NDArray[np.float64], weights: NDArray[np.float64], alpha: float, lengths: Lengths
 ) -> float:
-    """Sum of alpha with which half of a document predicts its other half best by the fixed point.
+    """Return the sum of alpha with which one half of a document best predicts the other half.
 
-    Documents of these lengths are drawn from (n, k) positive topics with the sum `alpha`. The fixed
-    point is the mode of the proportions in logarithms, which for few words is more certain than the
-    mean. So short documents need a larger sum; long ones need `alpha`. The search multiplies the
-    sum by the root of 2 while that gains more than twice the standard error over documents. The
-    result has two digits.
+    The proportions of a half are inferred by the fixed point. It is the mode of their logarithms,
+    and if a document has few words, the mode is more certain than the mean. So short documents need
+    a larger sum than `alpha`, and long documents need `alpha`.
+
+    The search draws documents of these lengths from (n, k) positive topics with the sum `alpha`. It
+    multiplies the sum by the root of 2 while that gains more than twice the standard error over
+    documents. The result has two digits.
     """
     sizes = _typical_lengths(lengths)
     if weights.size == 1 or not sizes.size:
@@ -160,7 +162,7 @@ def completing_alpha(
 
 
 def _typical_lengths(lengths: Lengths) -> NDArray[np.int64]:
-    """Evenly spaced quantiles of the lengths above one token; empty without such lengths."""
+    """Return evenly spaced quantiles of the lengths above one token; empty without such lengths."""
     parts = lengths.parts if isinstance(lengths, WeightedLengths) else ((1.0, lengths),)
     values = np.concatenate([part.lengths for _, part in parts])
     documents = np.concatenate([weight * part.documents for weight, part in parts])
@@ -182,7 +184,7 @@ def _drawn_tokens(
     lengths: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Document and word of each token of documents with these proportions and lengths."""
+    """Draw documents with these proportions and lengths; return document and word of each token."""
     k = topics.shape[1]
     of_topics = rng.multinomial(lengths, proportions)
     documents = [np.repeat(np.arange(lengths.size), counts) for counts in of_topics.T]

@@ -22,9 +22,11 @@ def proportions(
     iterations: int,
     thetas: NDArray[np.float64],
 ) -> None:
-    """`theta <- (alpha0 w + sum_i x_i theta m_i / (theta . m_i)) / (alpha0 + c)`, to 1e-8.
+    """Infer proportions in place, to 1e-8.
 
-    This is the limit of the sweeps of `_read` that include the token itself.
+    They are the fixed point of
+    `theta <- (alpha0 w + sum_i x_i theta m_i / (theta . m_i)) / (alpha0 + c)`, the limit of sweeps
+    of `_read` that do not leave out the token itself.
     """
     _proportions(
         read_only(indptr),
@@ -82,16 +84,15 @@ def expected_counts(
 
     indptr, words, counts : arrays of a `CountBatch`
     topics, alpha : (n, k) float64 and (k,) float64, all positive
-    sweeps : most sweeps for a document; it ends earlier when its tokens in each topic change by at
-        most the share `tolerance` of all its tokens
-    totals : (n, k) int64, added to in place, in units of 2^-20 of a token; the values of a document
-        depend only on it and the model, so sums have the same bits in any order
-    harmonics : (k + 1,) int64, added to in place, in the same units:
+    sweeps : largest number of sweeps for a document; they end earlier when its tokens in each topic
+        change by at most the share `tolerance` of all its tokens
+    totals : (n, k) int64, to which the kernel adds, in units of 2^-20 of a token; the values of a
+        document depend only on it and the model, so sums have the same bits in any order
+    harmonics : (k + 1,) int64, to which the kernel adds, in the same units:
         `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` for each topic, and
         `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
     """
-    # `cumsum` adds one number after another, as the kernels do; `sum` adds in another order,
-    # pairwise
+    # use `cumsum`, which adds one number after another, as the kernels do; `sum` adds pairwise
     alpha0 = float(np.cumsum(alpha)[-1])
     _expected_counts(
         read_only(indptr),
@@ -149,7 +150,7 @@ def _expected_counts(
 def _rooms(
     indptr: NDArray[np.int64], topics: NDArray[np.float64], alpha: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Topics and prior padded with zeros to a multiple of the lanes, and work space for `_read`.
+    """Pad topics and prior with zeros to a multiple of the lanes, and make work space for `_read`.
 
     The work space holds the shares of the entries of one document, and three more rows.
     """
@@ -190,9 +191,9 @@ def _read(
     shares: NDArray[np.float64],
     room: NDArray[np.float64],
 ) -> float:
-    """Sweeps over one document: `r_ij ~ m_ij (alpha_j + N_j - own r_ij)`, with the newest N.
+    """Sweep over one document: `r_ij ~ m_ij (alpha_j + N_j - own r_ij)`, with the newest N.
 
-    Returns the number of tokens; alpha + N is in the first row of the work space, the shares r in
+    Returns the number of tokens. Leaves alpha + N in the first row of the work space, and r in
     `shares`. Sums use lanes in a fixed order, so that all processors give the same numbers.
     """
     base, before, fresh = room[0], room[1], room[2]

@@ -1,4 +1,4 @@
-"""Sweeps over the rows of three views: columns of hidden states and their error bars by halves."""
+"""Sweeps over the rows of three views: find columns of hidden states, and error bars by halves."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 
 @dataclass(frozen=True, eq=False)
 class ViewColumns:
-    """Hidden states as distributions over the rows view.
+    """Hidden states as distributions over the words of the rows view.
 
     found : columns and weights of the states
     spectrum : (k,) float64, singular values of the pair counts of the two other views
-    turned : states whose estimated columns are mostly negative, for which there is little evidence
-    documents, n_missing : records counted, and records among them that lack a view
+    turned : number of states whose estimated columns are mostly negative, a sign of little evidence
+    documents, n_missing : number of counted records, and number of those that lack a view
     """
 
     found: Recovered
@@ -50,7 +50,7 @@ class ViewColumns:
 def view_columns(
     rows: Rows, sketches: tuple[Basis, Basis], k: int, alpha0: float = 0.0
 ) -> ViewColumns:
-    """Columns and weights of k states from all rows, in three sweeps.
+    """Find the columns and weights of k states, in three sweeps over all rows.
 
     Raises NotIdentifiable if the statistics identify fewer states; the message says how many.
     """
@@ -69,29 +69,30 @@ def view_columns(
 
 
 def number_of_records(rows: Rows) -> tuple[int, int]:
-    """Records counted, and records among them that lack a view."""
+    """Return the number of counted records, and the number of those that lack a view."""
     found: tuple[int, int] = rows.gathered("records", _records)[0]
     return found
 
 
 def said_of_turned(turned: int) -> str:
-    """Warning for states with negative estimates."""
+    """Return a warning about states with negative estimates."""
     which = agreeing(turned, "state has", "states have")
     return f"{which} negative estimates and little evidence: ask for fewer"
 
 
 def half_rows(rows: Rows, odd: bool) -> Rows:
-    """Rows of the statistics of one half of the records."""
+    """Return the rows of the statistics of one half of the records."""
     return rows.prepared("halves", partial(_half, odd=odd), halves=True)
 
 
 def half_bars(
     columns: NDArray[np.float64], fit_half: Callable[[bool], NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """(k,) expected L1 error of each column, and (n, k) standard errors of its entries.
+    """Return (k,) expected L1 errors of the columns, and (n, k) standard errors of their entries.
 
-    Each half of the records is fitted separately and its columns are matched; half their difference
-    estimates the error of a fit of all. None if a half identifies fewer states.
+    Each half of the records is fitted separately, and its columns are matched with `columns`. Half
+    the difference between the halves estimates the error of a fit to all records. Returns None if a
+    half identifies fewer states.
     """
     try:
         halves = [like(fit_half(odd), columns) for odd in (False, True)]
@@ -130,7 +131,7 @@ def _row_pairs(statistics: ViewStatistics, sides: SideWhitening) -> NDArray[np.f
 
 
 def _whiten_rows(parts: Sequence[NDArray[np.float64]], sides: SideWhitening) -> RowWhitening:
-    # the last blocks of a view with fewer words have no rows
+    # if a view has fewer words than there are blocks, its last blocks have no rows
     return whiten_row_view(interleaved(parts), sides)
 
 

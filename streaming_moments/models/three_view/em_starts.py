@@ -10,15 +10,17 @@ import numpy as np
 from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.models.three_view.triples_em import AnyHidden, after_rounds, spread
 
-FEWEST, MOST = 3, 24  # random starts besides the spectral ones
-# Triples times states times rounds that all starts together may cost; 10^8 take about a second.
+FEWEST, MOST = 3, 24  # fewest and most random starts, besides the spectral ones
+# The number of random starts is limited so that starts times triples times states times rounds is
+# at most this; 10^8 take about a second.
 _WORK = 1e8
-# Most steps of all rounds together, which take about two thirds of a second. Halves get a third of
-# them.
+# Largest number of steps of all rounds of all starts, which take about two thirds of a second. Fits
+# of halves may take a third of these steps.
 _MOST_WORK = 1.5e9
-# Stages: in each, one of this many starts continues, for this multiple of the rounds.
+# Stages of the race: in each stage, one of this many starts continues, for this multiple of the
+# rounds.
 _RACE = ((1, 0.5), (4, 1), (12, 2))
-# Factor by which a step grows from round to round.
+# Factor by which steps get longer from round to round.
 _GROWTH = 1.2
 
 
@@ -30,12 +32,12 @@ def likelier(
     drawn: bool = True,
     usual: int | None = None,
 ) -> tuple[AnyHidden, float, int]:
-    """Best of the given and some random starts, with its nats per triple, and the rounds.
+    """Run rounds from given and random starts; return the best, its nats per triple, and `rounds`.
 
-    All starts make half of the rounds, the best quarter then `rounds` more, and the best twelfth
-    twice as many more. There are 24 random starts, but fewer for large tables, or none. If the
-    `usual` rounds would take over a second, judged by the numbers of triples and states, all rounds
-    are reduced in proportion.
+    All starts make half of `rounds`. The best quarter of the starts then makes `rounds` more, and
+    the best twelfth twice as many more. There are 24 random starts, but fewer for large tables, and
+    none if `drawn` is false. If the `usual` rounds would take over a second, judged by the numbers
+    of triples and states, all rounds are reduced in proportion.
     """
     rng = np.random.default_rng(seed)
     k = given[0].tables[0].shape[1]

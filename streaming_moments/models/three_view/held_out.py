@@ -1,4 +1,4 @@
-"""Held-out triples: log-likelihood of the triples of each half under a model of the other."""
+"""Held-out triples: log-likelihood of the triples of each half under a model of the other half."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from streaming_moments.models.rows import Rows
 from streaming_moments.models.three_view.columns import half_rows, like
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# Share of the probability spread over all triples, so that none is impossible.
+# This share of the probability is spread over all triples, so that no triple is impossible.
 _SPREAD = 1e-3
 
 
 def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
-    """Held-out score of the triples, or windows, of each half under a model of the other.
+    """Score the triples, or windows, of each half under a model of the other half.
 
     Raises NotIdentifiable if a half identifies fewer states. Raises InvalidInput as
-    `require_comparable`, or if a half of the records has no triple.
+    `require_comparable` does, or if a half of the records has no triple.
 
     rows : `ViewStatistics` with identity sketches, which hold the table of triples
     model : class of mixtures of views or of hidden Markov models
@@ -47,10 +47,10 @@ def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
 
 
 def require_comparable(foundation: Any) -> None:
-    """Refuse statistics that cannot compare numbers of states.
+    """Refuse statistics by which numbers of states cannot be compared.
 
-    Raises InvalidInput if they have no halves, or only sketches of the triples; the message has a
-    remedy.
+    Raises InvalidInput, with a remedy, if the statistics have no halves, or only sketches of the
+    triples.
     """
     if not foundation.halves:
         raise InvalidInput(
@@ -66,7 +66,7 @@ def require_comparable(foundation: Any) -> None:
 
 
 def dirichlet_triples(weights: NDArray[np.float64], alpha0: float) -> NDArray[np.float64]:
-    """(k, k, k) probabilities that three tokens of a record have these states.
+    """Return the (k, k, k) probabilities of the states of three tokens of a record.
 
     Examples
     --------
@@ -87,7 +87,10 @@ def dirichlet_triples(weights: NDArray[np.float64], alpha0: float) -> NDArray[np
 def triple_chances(
     views: Sequence[NDArray[np.float64]], weights: NDArray[np.float64], alpha0: float = 0.0
 ) -> NDArray[np.float64]:
-    """(m, l, r) probability of each triple, from (m, k), (l, k), (r, k) columns of three views."""
+    """Return the (m, l, r) probabilities of triples, given the columns of the three views.
+
+    The columns are (m, k), (l, k) and (r, k).
+    """
     if not alpha0:
         found = np.einsum("mj,lj,rj->mlr", views[0] * weights, *views[1:], optimize=True)
     else:
@@ -97,7 +100,7 @@ def triple_chances(
 
 
 def _scored(statistics: ViewStatistics, model: Any) -> tuple[float, int]:
-    """Log-likelihood of the triples of a block, and their number."""
+    """Return the log-likelihood of the triples of a block, and their number."""
     counts = statistics.sums[TRIPLES][:, 1:, 1:]
     views, weights, alpha0 = model.triple_views
     own = views[0][statistics.block.rows]

@@ -17,7 +17,7 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import as_columns
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
-# Cells of the largest table of triples, for 128 words in each view.
+# Largest number of cells of a table of triples: 128 words in each view.
 _MOST_CELLS = 1 << 21
 
 
@@ -43,20 +43,20 @@ class Mixture:
 
     @classmethod
     def blank(cls, table: NDArray[np.int64], k: int) -> Mixture:
-        """Equal states with the words of a table (middle, left, right) of counts."""
+        """Make k equal states with the word shares of a table (middle, left, right) of counts."""
         sums = (table.sum(axis=others) for others in ((1, 2), (0, 2), (0, 1)))
         rows, left, right = (np.tile((own / own.sum())[:, None], k) for own in sums)
         return cls(rows, left, right, np.full(k, 1 / k))
 
     def drawn(self, rng: np.random.Generator) -> Mixture:
-        """Random parameters of the same shapes."""
+        """Draw random parameters of the same shapes."""
         k = self.weights.size
         views = self.rows, self.left, self.right
         rows, left, right = (rng.dirichlet(np.ones(len(one)), k).T for one in views)
         return Mixture(rows, left, right, np.full(k, 1 / k))
 
     def after_round(self, triples: Triples) -> tuple[Mixture, float]:
-        """Mixture after a round, and the nats per triple of the current one."""
+        """Return the mixture after a round, and the nats per triple of the mixture before it."""
         told = triples.posteriors(self.left * self.weights, self.rows, self.right)
         left, right = self.left * told.left, self.right * told.right
         shares = told.middle.sum(axis=0)
@@ -67,7 +67,7 @@ class Mixture:
 
 
 def mixture_of_triples(rows: Rows, options: Any) -> tuple[Mixture, float | None, int] | None:
-    """As `likelier_mixture`, from random starts alone; None without triples or without rounds."""
+    """Do as `likelier_mixture` does, from random starts alone; None without triples or rounds."""
     foundation: ViewsFoundation = rows.foundation
     if not _has_table(foundation, options):
         return None
@@ -80,11 +80,11 @@ def mixture_of_triples(rows: Rows, options: Any) -> tuple[Mixture, float | None,
 def likelier_mixture(
     rows: Rows, given: Sequence[Mixture], options: Any, drawn: bool = True
 ) -> tuple[Mixture, float | None, int]:
-    """Best mixture for the table of triples, with its nats per triple, and rounds.
+    """Return the best mixture for the table of triples, its nats per triple, and the rounds.
 
-    Starts from the given mixtures and, with `drawn`, from random ones. Returns the first one
-    unchanged, with None and 0, if no rounds are requested, states are mixed, or the statistics have
-    no table.
+    Rounds start from the given mixtures and, if `drawn` is true, from random ones. If no rounds are
+    requested, states are mixed, or the statistics have no table, it returns the first given
+    mixture, None and 0.
     """
     if not _has_table(rows.foundation, options):
         return given[0], None, 0
@@ -104,7 +104,7 @@ def likelier_mixture(
 
 
 def _has_table(foundation: ViewsFoundation, options: Any) -> bool:
-    """Whether rounds on the table of triples are asked for and possible."""
+    """Whether rounds on the table of triples are requested and possible."""
     cells = prod(basis.n_words for basis in foundation.bases)
     asked = options.refine and not options.alpha0
     return bool(asked and foundation.whole and cells <= _MOST_CELLS)

@@ -82,8 +82,8 @@ class ViewOptions(FitOptions):
 class MultiViewMixture(TripleModel):
     """Hidden states with a distribution over the words of each view.
 
-    Given its state (or its Dirichlet mixture of states, with `alpha0`) the views of a record are
-    independent. States are ordered by decreasing weight.
+    The views of a record are independent given its state, or, if `alpha0` is above 0, given its
+    Dirichlet mixture of states. States are ordered by decreasing weight.
 
     Parameters
     ----------
@@ -96,25 +96,26 @@ class MultiViewMixture(TripleModel):
     spectrum : (k,) float64
         Singular values of the pair counts of the left and right views.
     n_missing : int
-        Records that lack a view and are skipped.
+        Number of records that lack a view and are skipped.
     turned : int
-        States with negative estimates, for which there is little evidence.
+        Number of states with negative estimates, for which there is little evidence.
     columns : tuple of str
         Names of the views.
     refined : int
-        Rounds of refinement by the table of triples.
+        Number of rounds of refinement by the table of triples.
     triple_score : float, optional
         Mean log-likelihood of a triple after refinement, in nats.
     start : str
-        "moments", or "triples" if moments identify fewer states: rounds on the table of triples
-        then began at random, and other states may explain the records as well.
+        "moments", or "triples" if moments identify fewer states. Rounds on the table of triples
+        then began at random, and other states may explain the records equally well.
     bars, word_bars : (k,) and (n, k) float64, optional
         Expected L1 error of each column of the rows view, and standard errors of its entries, if
-        the statistics have halves of the records; halves are refined like the columns.
+        the statistics have halves of the records. Fits of halves are refined like the fit of all
+        records.
     held_out : HeldOut, optional
-        Log-likelihood of the triples of each half under the model of the other, if requested.
+        Log-likelihood of the triples of each half under the model of the other half, if requested.
     polishing : Polishing, optional
-        How it was polished; weights are then the shares of the records.
+        How passes polished the model, if they did; weights are then the shares of the records.
     documents, since, until, half_life
         As for any model.
 
@@ -156,15 +157,15 @@ class MultiViewMixture(TripleModel):
     def fit(cls, rows: Rows, options: Any) -> Self:
         """Fit the model to statistics.
 
-        If moments identify two states but fewer than requested, as with few words in a view, random
-        starts search for the states that make the table of triples most likely.
+        Moments may identify two states, but fewer than requested, as with few words in a view. Then
+        random starts search for the states that make the table of triples most likely.
 
         Parameters
         ----------
         rows : Rows
             Rows of `ViewStatistics`.
         options : ViewOptions
-            How.
+            Options of the fit.
 
         Raises
         ------
@@ -221,12 +222,12 @@ class MultiViewMixture(TripleModel):
             bars=bars,
             word_bars=word_bars,
         )
-        # `by_surroundings` and refinement can change which state is largest
+        # sort again, because `by_surroundings` and refinement can change which state is largest
         return model.reordered(np.argsort(-model.weights, kind="stable"))
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes of E, F, their frame, W, the pairs, and the columns three times."""
+        """Return the bytes of a fit: ten arrays with a row for each word and a column per state."""
         return 8 * 10 * int(foundation.rows * options.topics)
 
     @property
@@ -251,9 +252,10 @@ class MultiViewMixture(TripleModel):
         seed: int | None = None,
         iterations: int = 100,
     ) -> NDArray[np.float64]:
-        """(records, k) posterior of the state of each record, or its proportions with `alpha0`.
+        """Infer the (records, k) posterior of the state of each record.
 
-        The state of a record that lacks views is inferred from its other views.
+        If `alpha0` is above 0, infer the proportions of the states. The state of a record that
+        lacks views is inferred from its other views.
         """
         views = dict(zip(VIEWS, batch.views, strict=True))
         if self.alpha0:
@@ -264,11 +266,11 @@ class MultiViewMixture(TripleModel):
     def read(
         self, batch: ViewBatch, method: str = "fixed-point", seed: int | None = None
     ) -> Columns:
-        """Known words, state and proportions of each record; as `transform`."""
+        """Return known words, state and proportions of each record; see `transform`."""
         return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def posterior(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
-        """(records, k) probability of each state given any of the views.
+        """Return the (records, k) probability of each state given one or more views.
 
         Parameters
         ----------
@@ -285,16 +287,16 @@ class MultiViewMixture(TripleModel):
         return posteriors(log_posteriors(*self._stacked(views), self.weights))
 
     def log_likelihoods(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
-        """(records,) log-probability of the words of single-state records; as `posterior`."""
+        """Return (records,) log-probabilities of single-state records; arguments as `posterior`."""
         logarithms = log_posteriors(*self._stacked(views), self.weights)
         return np.asarray(np.logaddexp.reduce(logarithms, axis=1), dtype=np.float64)
 
     def assign(self, views: dict[str, CountBatch]) -> NDArray[np.int64]:
-        """(records,) the most likely state of each record given any of the views."""
+        """Return the (records,) most likely state of each record given one or more views."""
         return np.asarray(self.posterior(views).argmax(axis=1), dtype=np.int64)
 
     def described(self) -> Description:
-        """Weights and error bars of the states."""
+        """Describe the weights and error bars of the states."""
         columns = {"weight": self.weights}
         if self.bars is not None:
             columns["error bar"] = self.bars
@@ -327,7 +329,7 @@ class MultiViewMixture(TripleModel):
         return Description(facts, columns, sentence, cautions=tuple(cautions))
 
     def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:
-        """Views of records as one batch, and the columns of their words as one table."""
+        """Join the views of records to one batch, and the columns of their words to one table."""
         if not views or not views.keys() <= set(VIEWS):
             raise InvalidInput(
                 f"the views are {', '.join(sorted(views)) or 'missing'}; give at least one of "
@@ -354,12 +356,12 @@ class MultiViewMixture(TripleModel):
 
 
 def _smoothed(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns mixed with a share of every word, so that no single word excludes a state."""
+    """Mix a small share of every word into columns, so that no single word excludes a state."""
     return np.asarray((1 - _SMOOTHING) * table + _SMOOTHING / len(table))
 
 
 def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
-    """Mixture by moments; raises as `view_columns` and `_other_view`."""
+    """Fit the mixture by moments; raises as `view_columns` and `_other_view` do."""
     own, left, right = rows.foundation.bases
     fitted = view_columns(rows, (left, right), options.topics, options.alpha0)
     found = fitted.found
@@ -387,7 +389,10 @@ def _identifies_two(rows: Rows, options: Any) -> bool:
 
 
 def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.float64]:
-    """(n, k) columns of the rows view from one half; rounds may start at those of all records."""
+    """Fit one half of the records; return the (n, k) columns of its rows view.
+
+    The rounds also try the solution of all records, `whole`, as a start.
+    """
     half = half_rows(rows, odd)
     starts = [_decomposed(half, options)[1], whole]
     return likelier_mixture(half, starts, options, drawn=False)[0].rows
@@ -396,7 +401,7 @@ def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.
 def _other_view(
     rows: Rows, name: str, sketched: NDArray[np.float64], own: Any, alpha0: float
 ) -> NDArray[np.float64]:
-    """(n, k) columns of another view, on the simplex."""
+    """Fit the (n, k) columns of another view, on the simplex."""
     totals = rows.value(rows.summed("totals", _totals, name, nbytes=8 * (1 + own.columns)))
     turned = frame(own.matrix)
     parts: Sequence[NDArray[np.float64]] = [

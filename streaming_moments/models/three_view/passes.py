@@ -1,4 +1,4 @@
-"""Passes: expectation maximisation over records of views, with sums exact in any order."""
+"""Passes: expectation maximisation over records of views; the sums are exact in any order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from streaming_moments.statistics.expected_sums import (
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 
-RULES = (UNIT, MIXED, BESIDE)  # version of the rules by which passes read records
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (UNIT, MIXED, BESIDE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class ExpectedViews(IntegerSums):
 
     rows, left, right : (n, k) int64, words of each view in each state, in units of 2^-20 of a word
     records : (k,) int64, records of each state, in units of 2^-20 of a record
-    documents, tokens : records read, and words in them
+    documents, tokens : number of records read, and number of words in them
     """
 
     counted = "words"
@@ -40,7 +41,7 @@ class ExpectedViews(IntegerSums):
 
     @classmethod
     def zero(cls, model: MultiViewMixture) -> ExpectedViews:
-        """Empty sums."""
+        """Return empty sums."""
         return cls.zeros(model.rows, model.left, model.right, model.weights)
 
 
@@ -54,9 +55,9 @@ class ViewReader:
     model: MultiViewMixture
 
     def add(self, batch: ViewBatch, total: ExpectedViews) -> ExpectedViews:
-        """Add the records of a batch to `total` in place; raises as `posterior`.
+        """Add the records of a batch to `total` in place; raises as `posterior` does.
 
-        For a record that lacks views the other views are used; a record without words is skipped.
+        A record that lacks views is read by its other views. A record without words is skipped.
         """
         views = dict(zip(VIEWS, batch.views, strict=True))
         units = np.rint(self.model.posterior(views) * UNIT).astype(np.int64)
@@ -68,9 +69,9 @@ class ViewReader:
 
 
 def begun(model: MultiViewMixture) -> MultiViewMixture:
-    """Mixture with which the first pass after a fit reads.
+    """Return the mixture with which the first pass after a fit reads records.
 
-    A share `MIXED` of the mean is mixed into each column, because passes would keep zeros.
+    A share `MIXED` of the mean is mixed into each column, because passes never change a zero.
     """
     tables = model.rows, model.left, model.right
     rows, left, right = (mixed_columns(table, table @ model.weights) for table in tables)
@@ -78,12 +79,10 @@ def begun(model: MultiViewMixture) -> MultiViewMixture:
 
 
 def improved(model: MultiViewMixture, expected: ExpectedViews) -> MultiViewMixture:
-    """Mixture after a pass: maximum likelihood, given the expected sums.
+    """Return the mixture of maximum likelihood, given the expected sums of a pass.
 
-    `BESIDE` is first added to the sums of each word.
-
-    A state without words of a view keeps its column. States keep their order, so weights need not
-    decrease.
+    First, `BESIDE` is added to the sums of each word. A state without words of a view keeps its
+    column of this view. States keep their order, so weights need not decrease.
     """
     records = expected.records
     return replace(

@@ -14,9 +14,9 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# Weight of the prior state shares for a symbol, in windows.
+# The weights of the states count as this many more windows of each symbol.
 _PRIOR = 1.0
-# Weight of the constraint that the sum is 1, relative to the largest of the squares.
+# Weight of the equation that shares sum to 1, relative to the largest coefficient.
 _SUM = 1e3
 _ROUNDING = 1e-12
 
@@ -28,19 +28,20 @@ def by_surroundings(
     columns: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Columns and weights that preserve the share of each symbol.
+    """Change decomposed columns and weights so that they preserve the share of each symbol.
 
     Decomposed columns have entries of either sign for rare symbols, and clipping would change the
-    shares of these. Here the shares of the states of a symbol, `P(h | x)`, are a least squares fit
-    on the simplex: of the sketched surroundings of the symbol by those of the states, in the
-    covariance metric of the sketches. The weights count as one more window of each symbol. This
-    also holds for mixed states, as their surroundings are mixed in the same way.
+    shares of these symbols. The surroundings of a symbol are the symbols beside it in its windows,
+    as sketches. They are fitted by least squares as a mixture of the surroundings of the states, in
+    the covariance metric of the sketches. The shares of this mixture are `P(h | x)`, on the
+    simplex. The weights of the states count as one more window of each symbol. All this also holds
+    for mixed states, because their surroundings are mixed in the same way.
 
     Returns (n, k) columns on the simplex, and (k,) weights.
 
     rows : rows of `ViewStatistics`
     name : name of the sums whose rows are symbols: of triples, or of an outer view
-    metrics : metrics by `sketch_metric` of the sketches beside them: two for triples, else one
+    metrics : `sketch_metric` of each sketch beside the symbols: two for triples, else one
     columns : (n, k) float64, decomposed columns, on the simplex
     """
     k, width = weights.size, sum(one.shape[1] for one in metrics)
@@ -59,7 +60,7 @@ def by_surroundings(
 
 
 def sketch_metric(rows: Rows, sketch: Basis, name: str = TRIPLES) -> NDArray[np.float64]:
-    """(s, r) metric in which the sketch has unit covariance over the symbols of these sums."""
+    """Return an (s, r) metric in which a sketch has unit covariance over the symbols of sums."""
     nbytes = 8 * sketch.columns * (1 + sketch.columns)
     sums = rows.value(rows.summed("metric", _metric, sketch, name, nbytes=nbytes))
     turned = frame(sketch.matrix)
@@ -69,7 +70,7 @@ def sketch_metric(rows: Rows, sketch: Basis, name: str = TRIPLES) -> NDArray[np.
 def _around(
     statistics: ViewStatistics, name: str, metrics: Sequence[NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(r,) windows around each symbol, and (r, c) sums of the sketched symbols beside it."""
+    """Return the (r,) numbers of windows of symbols, and (r, c) sums of sketches beside them."""
     sums = statistics.sums[name]
     beside = [sums[:, 1:, 0], sums[:, 0, 1:]] if name == TRIPLES else [sums[:, 1:]]
     turned = [one @ metric for one, metric in zip(beside, metrics, strict=True)]
@@ -94,13 +95,12 @@ def _on_simplex(
     around: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(r, k) windows of each symbol in each state."""
+    """Return the (r, k) numbers of windows of each symbol in each state."""
     counts, sums = _around(statistics, name, metrics)
     root = np.asarray(np.linalg.qr(around.T, mode="r"))
     k = weights.size
-    sides = (
-        np.linalg.pinv(root.T) @ around
-    )  # this has the same least-squares solution, because residuals outside the span are constant
+    # this has the same least squares solution, because residuals outside the span are constant
+    sides = np.linalg.pinv(root.T) @ around
     one = _SUM * max(1.0, float(np.abs(root).max()))
     design = np.vstack([root, np.eye(k), np.full((1, k), one)])
     own = len(root) + np.arange(k), np.arange(k)
@@ -118,13 +118,13 @@ def _on_simplex(
 
 
 def _occurrences(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
-    """(r,) number of occurrences of the symbols of some rows: in triples, or in an outer view."""
+    """Count how often the symbols of a block occur, in triples or in an outer view: (r,)."""
     sums = statistics.sums[name]
     return np.asarray(sums[:, 0, 0] if name == TRIPLES else sums[:, 0])
 
 
 def _metric(statistics: ViewStatistics, sketch: Basis, name: str) -> NDArray[np.float64]:
-    """(1 + s, s) sum of the counts in the corner, and below it `Q' diag(counts) Q` of some rows."""
+    """Return sums over a block, (1 + s, s): of counts in the corner, then `Q' diag(counts) Q`."""
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
     counts = _occurrences(statistics, name)
     found = np.zeros((1 + sketch.columns, sketch.columns))

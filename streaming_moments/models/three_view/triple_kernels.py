@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Allows other orders of summation and fused products, so that the compiler can use vector
+# Allow other orders of summation and fused products, so that the compiler can use vector
 # instructions.
 _REORDERED = {"reassoc", "contract", "nsz"}
-# Smallest and largest ratio of an entry to its earlier value that is extrapolated.
+# An entry is extrapolated only if its ratio to its value in the round before lies between these
+# bounds.
 _LEAST, _MOST = 1e-3, 1e3
 
 
@@ -27,10 +28,11 @@ def triple_posteriors(
 ) -> float:
     """Add the posteriors of the middle state of triples to the rows of their words.
 
-    `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`; `cells` (triples, 3) have
-    `counts`; it is fastest if cells with the same x1 and x2 are adjacent. Values added to `left`
-    and `right` are divided by `before` and `after`. Returns the log-likelihood of all triples:
-    minus infinity if one is impossible, which then adds nothing.
+    The model is `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`. `cells` are
+    (triples, 3) words, and `counts` say how often each triple occurs. The kernel is fastest if
+    cells with the same x1 and x2 are adjacent. Values that it adds to `left` and `right` are
+    divided by `before` and `after`. It returns the log-likelihood of all triples. This is minus
+    infinity if a triple is impossible; such a triple adds nothing.
     """
     k = emission.shape[1]
     pair, share = np.empty(k), np.empty(k)
@@ -47,7 +49,7 @@ def triple_posteriors(
             for j in range(k):
                 total += pair[j] * after[x3, j]
             likelihood += counts[cell] * np.log(total)
-            # too long a step can make a triple impossible; it is then undone
+            # too long a step can make a triple impossible; the caller then undoes the step
             factor = counts[cell] / total if total > 0 else 0.0
             for j in range(k):
                 share[j] += factor * after[x3, j]
@@ -66,7 +68,7 @@ def step_further(
     power: float,
     found: NDArray[np.float64],
 ) -> None:
-    """Fill `found` with `new (new / old)^power`, in columns with sums 1; all are (n, k).
+    """Fill `found` with `new (new / old)^power`, and scale its columns to sum 1; all are (n, k).
 
     Zeros stay zero, and nothing else becomes zero. A column without a positive sum becomes uniform.
     """

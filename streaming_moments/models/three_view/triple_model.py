@@ -1,4 +1,4 @@
-"""TripleModel: base of models of triples of views; fits of all records and of one half."""
+"""TripleModel: base of models of triples of views, with fits to all records and to one half."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TripleModel(StoredModel):
     Parameters
     ----------
     polishing : Polishing, optional
-        Record of the polishing, if any; error bars and scores are of the fit before it.
+        Record of the polishing, if any; error bars and scores are those of the fit before it.
     documents, since, until, half_life
         As for any model.
     """
@@ -51,16 +51,16 @@ class TripleModel(StoredModel):
 
     @classmethod
     def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
-        """Model of one half of the records, without error bars; raises as `fit`."""
+        """Fit the model to one half of the records, without error bars; raises as `fit` does."""
         return cls._fitted(half_rows(rows, odd), options, halves=False)
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """Score the triples of each half by a model of the other; raises as `trial_of_halves`."""
+        """Score the triples of each half by a model of the other half; see `trial_of_halves`."""
         return trial_of_halves(rows, cls, options)
 
     def said_of_polishing(self, facts: dict[str, Any]) -> list[str]:
-        """Sentences about the passes, which are added to `facts`; none without passes."""
+        """Add the passes, if any, to `facts`; return sentences about them, or an empty list."""
         if self.polishing is None:
             return []
         facts["polishing"] = asdict(self.polishing)
@@ -68,5 +68,5 @@ class TripleModel(StoredModel):
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
-        """Fitted model, with error bars if `halves`; each class defines this method."""
+        """Fit the model, with error bars if `halves` is true; each subclass defines this method."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Triples of three views, and posteriors of their middle states; reads no records."""
+"""Triples of three views, and posteriors of their middle states; this reads no records."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# A dense table is faster than a list if it has at most this many cells, and at least this share of
-# them is nonzero.
+# A dense table is used if it has at most this many cells, and at least this share of them is
+# nonzero. It is then faster than a list.
 _DENSE, _FILLED = 1 << 18, 0.2
-# Steps for a triple in addition to one step for each state; and cost of a cell of a dense table
+# Cost of a triple in steps, besides one step for each state. Cost of a cell of a dense table,
 # relative to a triple of a list.
 _BESIDE, _PLACE = 40, 0.2
 _LEAST = np.float32(1e-30)
@@ -28,8 +28,8 @@ _LEAST = np.float32(1e-30)
 class Posteriors:
     """Posteriors of the middle states of triples.
 
-    left, right : (n, k) float64, expected counts of the words of the outer views, divided by their
-        parameters
+    left, right : (n, k) float64, expected counts of the words of the outer views, divided by the
+        parameters of these words
     middle : (n, k) float64, expected counts of the words of the middle view
     score : mean log-likelihood of a triple, in nats
     """
@@ -48,20 +48,21 @@ class Triples(Protocol):
         """Number of distinct triples in a list, or of possible triples in a table."""
 
     def work(self, k: int) -> float:
-        """Number of steps of `posteriors` with k states."""
+        """Return the number of steps of `posteriors` with k states."""
 
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """Posteriors of the middle states, for a product of three tables."""
+        """Return the posteriors of the middle states, for a product of three tables."""
 
 
 @dataclass(frozen=True, eq=False)
 class ListedTriples:
     """List of distinct triples; implements `Triples`.
 
-    cells : (triples, 3) int64, words of the left, middle and right views; the middle view has rows
-    counts : (triples,) float64, number of occurrences of each
+    cells : (triples, 3) int64, words of the left, middle and right views; the middle view is the
+        rows view
+    counts : (triples,) float64, number of occurrences of each triple
     """
 
     cells: NDArray[np.int64]
@@ -71,7 +72,7 @@ class ListedTriples:
 
     @classmethod
     def of_table(cls, table: NDArray[np.int64]) -> ListedTriples:
-        """Triples of a table (middle, left, right) of counts."""
+        """List the triples of a table (middle, left, right) of counts."""
         middle, left, right = np.nonzero(table)
         cells = np.stack([left, middle, right], axis=1)
         return cls(cells, table[middle, left, right].astype(np.float64))
@@ -87,13 +88,13 @@ class ListedTriples:
         return float(self.counts.sum())
 
     def work(self, k: int) -> float:
-        """Number of steps of `posteriors`."""
+        """Return the number of steps of `posteriors` with k states."""
         return float(self.kinds * (_BESIDE + k))
 
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """Posteriors as for `Triples`."""
+        """Return the posteriors, as `Triples` defines them."""
         left, own, right = (np.zeros(one.shape) for one in (before, middle, after))
         score = triple_kernels.triple_posteriors(
             self.cells, self.counts, before, middle, after, left, own, right
@@ -105,7 +106,7 @@ class ListedTriples:
 class TripleTable:
     """Triples as a dense table, to seven digits; implements `Triples`.
 
-    table : (m, l, r) float32, number of occurrences of each, middle view first
+    table : (m, l, r) float32, number of occurrences of each triple, middle view first
     """
 
     table: NDArray[np.float32]
@@ -123,13 +124,13 @@ class TripleTable:
         return float(self.table.sum(dtype=np.float64))
 
     def work(self, k: int) -> float:
-        """Number of steps of `posteriors`."""
+        """Return the number of steps of `posteriors` with k states."""
         return _PLACE * self.kinds * (_BESIDE + k)
 
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """Posteriors as for `Triples`."""
+        """Return the posteriors, as `Triples` defines them."""
         given = [one.astype(np.float32) for one in (before, middle, after)]
         left, own, right = (np.zeros_like(one) for one in given)
         before32, middle32, after32 = given
@@ -149,12 +150,12 @@ class TripleTable:
 
 
 def triple_table(rows: Rows) -> NDArray[np.int64]:
-    """(n, l, r) int64 counts of triples, middle view first, for identity sketches."""
+    """Return (n, l, r) int64 counts of triples, middle view first; sketches are identities."""
     return interleaved(rows.gathered("triples", _table))
 
 
 def triples_of(table: NDArray[np.int64]) -> Triples:
-    """Triples of a table (middle, left, right) of counts, in the faster form.
+    """Make triples from a table of counts (middle, left, right): the faster of list and table.
 
     Examples
     --------

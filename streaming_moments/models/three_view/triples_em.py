@@ -1,7 +1,7 @@
-"""Expectation maximisation on the table of triples of three views; reads no records.
+"""Expectation maximisation on the table of triples of three views; this reads no records.
 
-Maximises the composite likelihood `sum count log P(left, middle, right)` of hidden states. Views
-are independent given the middle state, so a triple costs k steps, and the result depends only on
+Rounds maximise the composite likelihood `sum count log P(left, middle, right)` of hidden states.
+Views are independent given the middle state, so a triple costs k steps. The result depends only on
 the table.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streaming_moments.models.three_view import triple_kernels
 from streaming_moments.models.three_view.triples import Triples
 
-# Share of a distribution that is spread over all entries before the first round, because rounds
+# Before the first round, this share of a distribution is spread over all entries, because rounds
 # never change a probability of 0.
 _SPREAD = 1e-3
 
@@ -29,10 +29,10 @@ class Hidden(Protocol):
         """All tables; columns sum to 1, and the first table (n, k) is of the middle view."""
 
     def drawn(self, rng: np.random.Generator) -> Self:
-        """Random parameters of the same shapes."""
+        """Draw random parameters of the same shapes."""
 
     def after_round(self, triples: Triples) -> tuple[Self, float]:
-        """Parameters after a round, and the nats per triple of the current ones."""
+        """Return the parameters after a round, and the nats per triple of those before it."""
 
 
 AnyHidden = TypeVar("AnyHidden", bound=Hidden)
@@ -41,16 +41,16 @@ AnyHidden = TypeVar("AnyHidden", bound=Hidden)
 def after_rounds(
     triples: Triples, start: AnyHidden, rounds: int, growth: float = 1.0
 ) -> tuple[AnyHidden, float]:
-    """Best parameters of `rounds` rounds, and a score in nats per triple.
+    """Return the best parameters of `rounds` rounds, and a score in nats per triple.
 
-    The score is that of the parameters before the round that led to the best ones.
+    The score is that of the parameters one round before the best ones.
 
-    With a growth above 1 each step is longer than the last by that factor, in logarithms, while the
-    likelihood increases. Otherwise the next round restarts from the last plain result (adaptive
-    overrelaxation: Salakhutdinov and Roweis 2003).
+    If `growth` is above 1, each step is longer than the last by this factor, in logarithms, while
+    the likelihood increases. When it decreases, the next round starts from the last plain result
+    (adaptive overrelaxation: Salakhutdinov and Roweis 2003).
     """
     hidden, found, best, reach = start, start, -np.inf, 1.0
-    # too long a step can give NaN; it is then undone
+    # too long a step can give NaN; the next round then starts from the last plain result
     with np.errstate(invalid="ignore", over="ignore"):
         for _ in range(rounds):
             following, score = hidden.after_round(triples)
@@ -64,12 +64,12 @@ def after_rounds(
 
 
 def spread(hidden: AnyHidden) -> AnyHidden:
-    """Parameters mixed with a small share of every entry, so that estimates of 0 can grow."""
+    """Mix a small share of every entry into the parameters, so that estimates of 0 can grow."""
     return _each(lambda table: (1 - _SPREAD) * table + _SPREAD / len(table), hidden)
 
 
 def _further(hidden: AnyHidden, following: AnyHidden, reach: float) -> AnyHidden:
-    """Parameters extrapolated from a round by a multiple of its step."""
+    """Extrapolate parameters beyond a round, by a multiple of the round's step."""
 
     def beyond(old: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.float64]:
         # Each distribution becomes one column. All arrays get the same memory order, because the

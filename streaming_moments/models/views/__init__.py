@@ -9,7 +9,7 @@ from streaming_moments.models.three_view import multi_view
 
 _EXPORTS = {"HiddenMarkovModel": hidden_markov, "MultiViewMixture": multi_view}
 
-# needed as long as estimators pickled by 0.2 are supported
+# keep these names as long as estimators pickled by 0.2 are supported
 for _module in (hidden_markov, transitions, multi_view):
     sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
 

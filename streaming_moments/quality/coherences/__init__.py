@@ -1,4 +1,4 @@
-"""Coherences of topics from counts of documents: one file and one line of `registry` for each."""
+"""Coherences of topics from counts of documents: each has a file, and a line in `registry`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Coherence: how often the top words of a topic occur in the same documents; one file for each."""
+"""Coherence: how often the top words of a topic occur in the same documents; base of measures."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class TopWords:
     Parameters
     ----------
     alone : (k, L) float64
-        Documents with each word, most probable first.
+        Number of documents with each top word, the most probable word first.
     together : (k, L, L) float64
-        Documents with both of two words.
+        Number of documents with both of two top words.
     documents : float
         Number of all documents, or their weight if they are weighted.
     """
@@ -45,12 +45,14 @@ class TopWords:
         documents: float,
         number: int,
     ) -> TopWords:
-        """Count top words of (n, k) topics, from (n,) and (core, core) counts of documents.
+        """Select the counts of top words of (n, k) topics.
+
+        `document_frequencies` (n,) and `codocuments` (core, core) are numbers of documents.
 
         Raises
         ------
         InvalidInput
-            There are fewer than two top words, or more than core words.
+            The number of top words is below two, or above the number of core words.
         """
         core = codocuments.shape[0]
         if not 2 <= number <= core:
@@ -80,7 +82,7 @@ class Coherence:
     compared : tuple of int
         Numbers of top words that `select` compares; it plots the last.
     followed : bool
-        Whether pages, nights and frames of few columns show it, and a gate bounds its drop.
+        Whether pages, nightly jobs and frames of few columns show it, and a gate bounds its drop.
     bounds : str
         Range of its values, in words; empty if that is of no use.
     gate, gate_name : str
@@ -109,7 +111,7 @@ class Coherence:
 
     @property
     def columns(self) -> dict[int, tuple[str, str]]:
-        """Key and name by number of top words, for comparisons of numbers of topics."""
+        """For each number of top words, key and name in comparisons of numbers of topics."""
         several = len(self.compared) > 1
         return {
             words: (
@@ -121,8 +123,8 @@ class Coherence:
 
 
 def coherence_of(shown: Any, key: str) -> Any:
-    """Coherence with a key of a model, a topic or a candidate, or None.
+    """Return the coherence of a model, a topic or a candidate, by its key; None if unknown.
 
-    Some coherences are fields, others are in the mapping `coherences`.
+    Some coherences are fields of `shown`, others are in its mapping `coherences`.
     """
     return getattr(shown, key) if key in vars(shown) else shown.coherences.get(key)

@@ -29,9 +29,10 @@ def npmi_coherence(
     documents: float,
     number: int = 10,
 ) -> NDArray[np.float64]:
-    """Mean normalised pointwise mutual information of each topic's top words over documents.
+    """Return the mean normalised pointwise mutual information of each topic's top words.
 
-    `log(p(a, b) / (p(a) p(b))) / -log p(a, b)`, -1 for pairs never together (Lau et al. 2014).
+    For a pair of words, it is `log(p(a, b) / (p(a) p(b))) / -log p(a, b)`, where p is a share of
+    the documents, and -1 if they are never together (Lau et al. 2014).
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def npmi_coherence(
     documents : float
         Number of documents, or their weight if they are weighted.
     number : int
-        Top words of a topic.
+        Number of top words of a topic.
 
     Returns
     -------
@@ -60,7 +61,7 @@ def npmi_coherence(
     return _npmi(TopWords.of(topics, document_frequencies, codocuments, documents, number))
 
 
-# NPMI is the main coherence, so its gate has the general name
+# NPMI is the main coherence, so its gate is just called "drop of coherence"
 NPMI = Coherence(
     "npmi",
     "NPMI",

@@ -20,7 +20,7 @@ COHERENCES: Mapping[str, Coherence] = MappingProxyType(
 
 
 def with_coherence(model: TopicModel, statistics: Statistics) -> TopicModel:
-    """Model with the coherences of its topics, if statistics of all rows can give them.
+    """Return the model with coherences of its topics, if statistics of all rows can give them.
 
     Examples
     --------
@@ -40,5 +40,5 @@ def with_coherence(model: TopicModel, statistics: Statistics) -> TopicModel:
 
 
 def followed() -> list[Coherence]:
-    """Coherences that pages and nights show."""
+    """Return the coherences that pages and nightly jobs show."""
     return [one for one in COHERENCES.values() if one.followed]

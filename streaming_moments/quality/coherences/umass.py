@@ -1,4 +1,4 @@
-"""UMass: how often top words occur in documents with more probable ones."""
+"""UMass: how often the top words of a topic occur in documents with more probable top words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.quality.coherences.base import COHERENCE_WORDS, Coherence, TopWords
 
-PAPER_WORDS = 20  # number of top words in the paper
+PAPER_WORDS = 20  # number of top words in the paper of Mimno et al. (2011)
 
 
 def _umass(words: TopWords) -> NDArray[np.float64]:
@@ -24,10 +24,10 @@ def umass_coherence(
     codocuments: NDArray[Any],
     number: int = 20,
 ) -> NDArray[np.float64]:
-    """UMass coherence of each topic (Mimno et al. 2011, eq. 1), from counts alone.
+    """Return the UMass coherence of each topic (Mimno et al. 2011, eq. 1), from counts alone.
 
-    `sum_{a < b} log (D(w_a, w_b) + 1) / D(w_a)` over the topic's top words by probability,
-    `w_a` the more probable of a pair.
+    It is `sum_{a < b} log (D(w_a, w_b) + 1) / D(w_a)` over the topic's most probable words, where
+    `w_a` is the more probable word of a pair.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def umass_coherence(
     codocuments : (core, core) int64
         D(w, w'), number of documents with both words; top words come from the core.
     number : int
-        Top words of a topic, L.
+        L, number of top words of a topic.
 
     Returns
     -------

@@ -122,6 +122,7 @@ def test_row_shares_that_are_read_one_after_the_other_are_said_before(store, und
     assert found.load() == expected.load()
     assert [str(line) for line in lines] == [
         "a worker cannot hold the sums of all row blocks "
-        f"({mebibytes(store.layout.state_bytes)}), so the shards are read 3 times, once "
-        "for each share of them. A larger --memory, or fewer threads for each worker, avoids that"
+        f"({mebibytes(store.layout.state_bytes)}), so the shards are read 3 times, each "
+        "time for some of the blocks. A larger --memory, or fewer threads for each worker, "
+        "avoids that"
     ]

@@ -225,7 +225,7 @@ def test_a_renaming_that_cannot_be_right_is_refused(store, corpus, embedded):
     both = update(store, shards_of(corpus.with_name("copy")), run).store
     with pytest.raises(InvalidInput, match="4 are still at .*rename --copies"):
         rename(both, str(corpus), str(corpus.with_name("copy")), run)
-    with pytest.raises(InvalidInput, match="counted under this name as well"):
+    with pytest.raises(InvalidInput, match="already counted under this new name"):
         rename(both, str(corpus), str(corpus.with_name("copy")), run, copies=True)
     assert both.latest().version == both.version
 

@@ -299,7 +299,7 @@ def test_a_folder_and_its_files_are_not_both_counted(store, folder, embedded):
     counted = update(store, whole, Run(embedded)).store
     with pytest.raises(InvalidInput, match=r"a1\.txt lies within .*/g/, which is counted") as told:
         update(counted, part, Run(embedded))
-    assert "remove the counted shards first by `forget --allow-again`" in str(told.value)
+    assert "first remove the counted one by `forget --allow-again`" in str(told.value)
     assert urls(counted) == [f"{folder}/"]
     gone = forget(counted, whole, Run(embedded))
     # a folder that was forgotten does not come back by its files

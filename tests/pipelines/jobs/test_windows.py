@@ -140,7 +140,7 @@ def test_select_tells_the_window_and_how_to_refit_it(counted, run):
 def test_a_window_that_is_none_is_wrong_input(counted, run):
     code, _, err = run("refit", counted.url, "--topics", 3, "--since", "2027-01-01")
     assert code == 2
-    assert "documents: 2026-11-19 to 2026-11-21; choose from these" in err
+    assert "documents: 2026-11-19 to 2026-11-21; choose among these days" in err
     code, _, err = run("refit", counted.url, "--topics", 3, "--since", "soon")
     assert code == 2
     assert "'soon' is not a day" in err

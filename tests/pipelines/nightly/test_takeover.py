@@ -104,7 +104,7 @@ def test_a_tag_that_was_moved_meanwhile_is_left_alone(night, embedded, monkeypat
     second = nightly(read_config(night.config), embedded, quiet)
     night.shard(2)
     overtaken(monkeypatch, "save_model", lambda: tag(night.store, "published", first.model))
-    with pytest.raises(StoreError, match=f"named model '{second.model}' when this began"):
+    with pytest.raises(StoreError, match=f"named model '{second.model}' when this run began"):
         nightly(read_config(night.config), embedded, quiet)
     assert night.store.commit.tags == {"published": first.model}
     # the next run begins with what is published now

@@ -118,7 +118,7 @@ def test_an_endpoint_that_stops_is_asked_as_long_as_its_client_does(monkeypatch,
         with pytest.raises(StoreError, match="EndpointConnectionError|ConnectionClosed"):
             folder.read("a")
     assert "no answer any more from the endpoint in the storage options" in caplog.text
-    assert "trying again, for up to 3 times" in caplog.text
+    assert "trying again, at most 3 times" in caplog.text
 
 
 def test_only_the_first_answer_has_a_limit():

@@ -60,7 +60,7 @@ BAD = [
         "a.parquet",
         b"law and sea",
         {},
-        "is not Parquet, or is truncated .*or give another format to `create --format`",
+        "is not Parquet, or is truncated .*or give its real format to `create --format`",
     ),
     ("a.parquet", parquet(text=["a"])[:-9], {}, "is not Parquet, or is truncated"),
     (

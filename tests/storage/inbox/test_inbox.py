@@ -281,7 +281,7 @@ def test_the_backlog_is_what_waits(tmp_path):
     backlog = inbox.backlog()
     assert (backlog.batches, backlog.documents, backlog.nbytes) == (2, 3, sum(sizes))
     assert inbox.read(names[0])[0].documents == 2
-    with pytest.raises(StoreError, match=f"batches/{names[1]} is another batch"):
+    with pytest.raises(StoreError, match=f"batches/{names[1]} holds another batch"):
         inbox.put([sent("d")], "0" * 32)
     assert inbox.claims_of([]) == {}
 

@@ -102,7 +102,7 @@ def test_keys_of_later_versions_stay(folder):
 
 def test_a_damaged_owner_is_told(folder):
     folder.write("inbox.json", seal({"format": 1, "store": {"url": 7}}))
-    with pytest.raises(StoreError, match="has no valid store"):
+    with pytest.raises(StoreError, match="does not name a valid store"):
         opened(folder, ONE)
 
 

@@ -216,7 +216,7 @@ def test_documents_of_too_many_days_are_refused():
     days = [{"text": "a", "date": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"} for n in range(32)]
     one, _ = RecordShape().submission(days[1:], new_receipt(0), False, TODAY)
     assert len(one.pieces) == 31
-    with pytest.raises(InvalidInput, match="of 32 days"):
+    with pytest.raises(InvalidInput, match="have 32 dates"):
         RecordShape().submission(days, new_receipt(0), False, TODAY)
 
 

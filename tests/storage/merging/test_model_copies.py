@@ -95,7 +95,7 @@ def test_wrong_input_is_refused_with_what_to_do(hub, rome):
     with pytest.raises(ForeignStatistics, match="cannot be added to those of .*: .*core words"):
         pull_model(rome, other)
     own = rome.save_model("k2", model_of(3))
-    with pytest.raises(InvalidInput, match="another model 'k2'; give .* by `pull-model --as`"):
+    with pytest.raises(InvalidInput, match="model named 'k2'; give .* by `pull-model --as`"):
         pull_model(own, hub)
     tagged = create().save_model("published", model_of(3))
     with pytest.raises(InvalidInput, match="'published' is the name of a model"):

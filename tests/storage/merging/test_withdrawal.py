@@ -75,7 +75,7 @@ def test_a_purged_origin_comes_back_only_if_asked_to(hub):
     other = MomentStore.open(hub.commit.origins["berlin"].url)
     store = withdraw(drop_origin(hub, "berlin"), "berlin").store
     for name in (None, "new"):
-        with pytest.raises(InvalidInput, match="purged here; do not merge it"):
+        with pytest.raises(InvalidInput, match="purged here; do not merge this store"):
             pull(store, other, name)
     assert rollback(store, store.version).commit.forgotten.has_withdrawn("berlin")
     found = pull(store, other, "berlin", include_forgotten=True)
@@ -125,7 +125,7 @@ def test_an_origin_that_another_one_holds_is_purged_there():
 
 
 def test_an_origin_that_no_version_has_is_refused_by_name(hub):
-    with pytest.raises(InvalidInput, match="'bern', and none .* its origins are berlin, rome"):
+    with pytest.raises(InvalidInput, match="'bern', and no origin .* its origins are berlin, rome"):
         withdraw(hub, "bern")
 
 

@@ -55,9 +55,9 @@ def test_whole_records_that_came_are_a_part_and_the_rest_waits(path):
     assert part.part.read_at == ""
     assert came(path, b"law\n", b"law\nta") == Appended(None, 2)
     assert came(path, b"law\n", b"law\nta", 2) == Appended(None, 2)
-    with pytest.raises(ShardError, match="record that begins at byte 4 exceeds 1 bytes without an"):
+    with pytest.raises(ShardError, match="record that begins at byte 4 has no end within 1 bytes"):
         came(path, b"law\n", b"law\nta", 1)
-    with pytest.raises(ShardError, match="record that begins at byte 8 exceeds 1 bytes without an"):
+    with pytest.raises(ShardError, match="record that begins at byte 8 has no end within 1 bytes"):
         came(path, b"law\n", b"law\nsea\nta", 1)
 
 

@@ -132,7 +132,7 @@ def test_what_is_taken_away_with_other_words_is_refused():
     wrong = replace(record(store_of_era(store, 4), "a", 1))
     taken = store.write_segment(counted(store, 1), [record(store, "b", 1)])
     forged = replace(taken, shards=(wrong,))
-    with pytest.raises(InvalidInput, match="a was counted with another vocabulary"):
+    with pytest.raises(InvalidInput, match="a cannot be subtracted .* with another vocabulary"):
         commit_recount(store, Recount("forget", "", removed=(forged,)))
     require(store, {"a": (1, 4), "b": (1, 5)})
 
@@ -279,7 +279,10 @@ def test_an_earlier_vocabulary_that_is_gone_or_another_is_found(tmp_path):
     )
     path.write_bytes(seal(content))
     opened = MomentStore.open(store.url)
-    assert any("is not the beginning of that of 5" in problem for problem in opened.verify())
+    assert any(
+        "is not the beginning of the present one of 5 words" in problem
+        for problem in opened.verify()
+    )
     path.write_bytes(whole)
     assert MomentStore.open(store.url).verify() == []
 

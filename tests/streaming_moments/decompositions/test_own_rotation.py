@@ -40,5 +40,7 @@ def test_a_singular_rotation_is_refused_and_a_poor_one_warned_of():
     for singular in (np.ones((4, 4)), nearly):
         with pytest.raises(InvalidInput, match=r"rank \d; return 4 linearly independent columns"):
             decompose(planted, 4, lambda tensor, found=singular: found)
-    with pytest.warns(UserWarning, match=r'explain \d+% of the whitened tensor.*"joint" 100%'):
+    with pytest.warns(
+        UserWarning, match=r'explain \d+% of the whitened tensor.*"joint" explain 100%'
+    ):
         decompose(planted, 4, lambda tensor: np.eye(4))

@@ -161,7 +161,9 @@ def test_edges_that_hold_no_communities_are_refused():
     with pytest.raises(NotIdentifiable, match="1 of 3 communities have members without neigh"):
         fitted(chance, halves=False, topics=3)
     few = sketch_of(graph.batch.to_csr(), empty.nodes, 60)
-    with pytest.raises(NotIdentifiable, match="a part of 40 nodes is too small for 61 columns"):
+    with pytest.raises(
+        NotIdentifiable, match="a part of the graph has 40 nodes, too few for 61 columns"
+    ):
         part_frames(few)
 
 
@@ -173,7 +175,8 @@ def test_mixing_outside_0_to_1_is_drawn_in_and_said():
     said = model.described()
     assert said.facts["outside"] == model.outside
     lay = (
-        f"mixing matrix was up to {model.outside:.2g} outside 0 to 1 and was clipped: there may be"
+        f"mixing matrix had entries up to {model.outside:.2g} outside 0 to 1 and was clipped: "
+        "there may be"
     )
     assert lay in said.sentence
     assert Blockmodel.from_parts(*model.parts()).outside == model.outside

@@ -124,9 +124,7 @@ def test_diversity_is_the_share_of_different_top_words():
     topics = np.array([[0.5, 0.1, 0.6], [0.4, 0.5, 0.3], [0.1, 0.4, 0.1]])
     assert topic_diversity(topics, 2) == 0.5
     for number in (0, 4):
-        with pytest.raises(
-            InvalidInput, match=f"{number} top words are asked for; there are 1 to 3"
-        ):
+        with pytest.raises(InvalidInput, match=f"{number} top words are asked for; give 1 to 3"):
             topic_diversity(topics, number)
 
 

@@ -98,11 +98,11 @@ def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_
     for command in (("forget", hub, shard), ("purge", hub, f"origin://berlin/{shard}")):
         code, _, errors = run(*command)
         assert code == 2
-    assert "purge it in that store by its name there" in printed(errors)
+    assert "purge it in that store, under its name in that store" in printed(errors)
     code, _, errors = run("forget", hub, f"origin://berlin/{shard}")
     assert (
         code,
-        "only that site can read it; run the command at that site" in printed(errors),
+        "the site of the origin can read it; run the command at that site" in printed(errors),
     ) == (
         2,
         True,
@@ -211,7 +211,8 @@ def test_an_origin_is_purged_with_proof(run, places, tmp_path):
     assert open_store(hub).documents == 41
     errors = printed(run("merge", hub, berlin)[2])
     assert (
-        "includes the documents of origin berlin, which was purged here; do not merge it" in errors
+        "includes the documents of origin berlin, which was purged here; do not merge this store"
+        in errors
     )
     assert json.loads(run("merge", hub, berlin, "--include-forgotten", "--json")[1])["version"] == 5
     for command in (
@@ -251,7 +252,7 @@ def test_a_site_takes_the_model_of_its_hub(run, places, tmp_path):
     again = open_store(rome).pull_model(open_store(hub), model="first", name="europe")
     assert again.topics("europe").model.n_topics == 2
     open_store(hub).refit(2, 0.1, name="k2")
-    with pytest.raises(InvalidInput, match=r"another model 'europe'; give .* `pull_model\(name"):
+    with pytest.raises(InvalidInput, match=r"model named 'europe'; give .* `pull_model\(name"):
         open_store(rome).pull_model(hub, model="k2", name="europe")
     assert "topics of europe: first to europe" not in run("diff", rome, 1, -1)[1]
 

@@ -271,7 +271,7 @@ def test_what_is_no_sequence_of_rows_is_named():
         VectorSequences(np.array([0, 3]), np.zeros((2, 1)))
     with pytest.raises(InvalidInput, match="positive definite"):
         GaussianEmission(MEANS, np.zeros((2, 2, 2)))
-    with pytest.raises(InvalidInput, match="covariances of"):
+    with pytest.raises(InvalidInput, match="covariances have shape"):
         GaussianEmission(MEANS, np.ones((2, 2)))
     with pytest.raises(ForeignStatistics, match="the rows have 1 number, but the model needs 2"):
         gaussians().posterior(VectorSequences.of([[[1.0]]]))
