@@ -299,8 +299,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             )
         if len(names) != self.n_features_in_:
             raise InvalidInput(
-                f"{of_number(len(names), 'name')} for {of_number(self.n_features_in_, 'column')}; "
-                "give a name for each column"
+                f"{of_number(len(names), 'name')} given for "
+                f"{of_number(self.n_features_in_, 'column')}; give a name for each column"
             )
         return [*map(str, names)]
 
