@@ -66,7 +66,7 @@ def note(line: str) -> None:
 
 
 def detail(line: str) -> None:
-    """Print a line that is not empty on standard error if the command has `--verbose`."""
+    """Print a line on standard error if the command has `--verbose` and the line is not empty."""
     if line and asked_for(DETAILED):
         tell(line)
 

@@ -66,7 +66,7 @@ def read_toml(kind: type[T], path: str | Path, other: OtherFile | None = None) -
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        start = "" if Path(path).is_absolute() else f", which starts at {Path.cwd()}"
+        start = "" if Path(path).is_absolute() else f", which is relative to {Path.cwd()}"
         raise InvalidInput(
             f"{path} cannot be read ({error.strerror}); check the path{start}"
         ) from error
@@ -92,7 +92,7 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 class _Misplaced:
-    """A value of a wrong type: a boolean, or no boolean, in a wrong place; or a number in quotes.
+    """Stands for a value of a wrong type, such as a boolean for a number, or a number in quotes.
 
     Pydantic accepts no object of this class. Without it, pydantic would read True as a number,
     "yes" and 1 as true, and "0.05" as a number.
@@ -194,9 +194,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
             others[place] = f"{inside} is {shown}: write a section with keys of its own"
         else:
             words = [inside] if section else []
-            if (
-                error["type"] == "value_error"
-            ):  # a validator of this package wrote the text, which names the value unless secret
+            # the text is from this package; it already names the value, unless that is secret
+            if error["type"] == "value_error":
                 text = str(error["ctx"]["error"])
                 named = not key or text.startswith(f"{key} ")
                 others[place] = " ".join([*words, text if named else f"{key}: {text}"])

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 1 << 20
-# The digests of a file are of at most this many blocks. They are sent with each part of a shard, so
-# they have to be small.
+# A file is divided into at most this many blocks, and each block has a digest. The digests are sent
+# with each part of a shard, so they have to be small.
 _MOST_BLOCKS = 1 << 14
 _DIGEST_BYTES = 16
 

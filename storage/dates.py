@@ -114,15 +114,11 @@ class DateSource:
     pattern : str, optional
         Pattern of the day in a shard's URL, with %Y, %m and %d, such as "%Y%m%d"; "none" if URLs
         have no day. By default ISO dates are found, "2026-11-21" and "2026/11/21".
-    zones : bool
-        Whether a text with a zone belongs to its day in UTC in every format. It is False for stores
-        of version 0.2.0: there only JSON Lines use UTC, and Parquet and CSV the written day.
-        Documents must be subtracted by the rule that counted them.
+    zones : bool Whether a text with a time zone belongs to its day in UTC in every format. It is
+        False for stores of version 0.2.0: there only JSON Lines use UTC, and Parquet and CSV use
+        the day as it is written. Documents must be subtracted by the rule that counted them.
 
-    Raises
-    ------
-    InvalidInput
-        Both column and pattern are given, or the pattern lacks one of the three.
+    Raises ------ InvalidInput Both column and pattern are given, or the pattern lacks %Y, %m or %d.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class LimitsSection:
         if self.document > most:
             raise ValueError(
                 f"document is {self.document:,} bytes, but the counting process reads at most "
-                f"{most:,}; give at most that"
+                f"{most:,}; give a lower limit"
             )
         return self
 

@@ -40,7 +40,7 @@ _SHARES = frozenset({"proportions", "probabilities"})
 
 @dataclass(frozen=True, eq=False)
 class Answering:
-    """A model, and the reader of the store that counts its input. Make one with `of`.
+    """A model, and the reader that converts documents to its input. Make one with `of`.
 
     store : store at a version that has the vocabulary of the model
     """
@@ -51,7 +51,7 @@ class Answering:
 
     @classmethod
     def of(cls, store: MomentStore, model: Model) -> Answering:
-        """Prepare to answer by a model; errors as in `reader_of`."""
+        """Prepare to answer with a model; errors as in `reader_of`."""
         return cls(store, model, reader_of(store, DEFAULT_LIMITS))
 
     def read(self, lines: bytes) -> list[DocumentRead]:
@@ -78,7 +78,7 @@ def answers_of(said: Columns) -> Iterator[DocumentRead]:
 
 
 def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
-    """Apply a model to texts; add the number of words of each, and whether it is foreign."""
+    """Apply a model to texts; add the number of words of each text, and whether it is foreign."""
     batch = counted.batch
     if not model.vocabulary:
         # a model that was made from arrays names no vocabulary, so its input must name none either
@@ -99,7 +99,7 @@ def _texts(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 
 
 def _sequences(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
-    """Make an answer for each sequence; join the pieces in which the reader returns long ones."""
+    """Make an answer for each sequence; join the pieces into which the reader splits long ones."""
     batches = [read.batch for read in asked.reader.read(shard)]
     pieces = [asked.model.read(batch) for batch in batches]
     sequence = np.cumsum(np.concatenate([batch.begins for batch in batches])) - 1

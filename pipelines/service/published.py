@@ -1,4 +1,4 @@
-"""The published model in memory, which answers for texts."""
+"""The published model in memory, which answers requests with documents."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ class Published:
     def words_for(
         self, text: str, proportions: Sequence[float], most: int
     ) -> list[tuple[str, ...]]:
-        """Return the words of a text that indicate each topic most, given its proportions.
+        """Return the words of a text that indicate each topic most.
+
+        `proportions` are the topic proportions of the text.
 
         The count of a word is shared among the topics by the proportions of the text and the
         probabilities of the word.

@@ -1,4 +1,4 @@
-"""Recent rates, minute by minute."""
+"""Counts of recent events, minute by minute."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
 class Intake:
     """Which documents a store accepts, until its lineage changes. Make one with `of`.
 
-    `shape` has the fields of a document, and decides whether a long one can be counted.
+    `shape` has the fields of a document, and decides whether a long document can be counted.
     """
 
     shape: RecordShape

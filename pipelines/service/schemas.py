@@ -46,8 +46,8 @@ class Forgetting:
     deletion : id of the deletion, to ask again
     state : "accepted": it will be done. "done": no later version counts the documents.
     documents : number of deleted documents; None until it is done
-    version : first version of the store without them; None until then, or if no document was
-        counted
+    version : first version of the store without the documents; None until then, or if no document
+        was counted
     """
 
     deletion: str
@@ -211,7 +211,7 @@ class DocumentSent:
 
 @dataclass(frozen=True)
 class DocumentsToRead:
-    """Documents to which to apply the model, with the same fields as documents to count.
+    """Documents to which the model is applied; their fields are those of documents to count.
 
     documents : documents to which to apply the model
     """
@@ -226,10 +226,10 @@ class ProblemDetails:
 
     type, title : "about:blank", and the meaning of the status
     status : status code of HTTP
-    detail : error of this call, and the remedy
+    detail : what is wrong with this call, and the remedy
     request_id : id of the call in the log of the service
     field : affected field, parameter or header
-    document : position of the affected document, from 0; missing if the error is of no document
+    document : position of the affected document, from 0; missing if the error concerns no document
     """
 
     type: str
@@ -275,8 +275,8 @@ class Shares:
 
     model : name of the model
     by : "day", "week" or "month"
-    origin : origin of the hub to whose documents the shares belong; "" for the own documents of
-        the hub, null for all documents
+    origin : origin of the hub whose documents the shares describe; "" for the own documents of the
+        hub, null for all documents
     periods : periods, the earliest first: first and last day, tokens, shares of the topics,
         and their errors
     """

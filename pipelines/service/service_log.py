@@ -1,4 +1,4 @@
-"""The log of the service: a line of each call and each fault; no text of a document, no token."""
+"""The log of the service: a line for each call and each fault, without document texts or tokens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ServiceLog:
         )
 
     def fault(self, error: Exception, scope: Mapping[str, Any]) -> None:
-        """Log a fault by its place; its message may contain a document."""
+        """Log where a fault arose, but not its message, which may contain a document."""
         at = [f"{one.filename}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
         self.log.error(
             "fault",

@@ -32,15 +32,15 @@ COUNTING = "counting"
 class View:
     """View of the service at some time; it never changes.
 
-    store : at the latest version
+    store : the store at its latest version
     intake : which documents this version accepts; None if the service accepts none
     published : the model that answers
     tokens : tokens of callers; None if anyone on this machine may call
     backlog : pending documents of the inbox
     sealed : number of the latest known seal
     steps : failing steps of the accumulator
-    problems : why a part could not be checked, by name; it keeps its last known state. "counting"
-        is the reason if no documents are counted
+    problems : why a part could not be checked, by its name; the part keeps its last known state.
+        "counting" is the reason if no documents are counted
     counting : whether sealed documents are counted, and what is set aside
     """
 
@@ -153,7 +153,7 @@ class Current:
         store = tried(STORE, lambda: self._latest(before.store), before.store)
         intake, published = before.intake, before.published
         if store.commit.lineage != before.store.commit.lineage or INTAKE in before.problems:
-            # the lineage has a new vocabulary, with which documents must be checked from now on
+            # from now on check documents with the vocabulary of the new lineage
             intake = tried(INTAKE, lambda: Intake.of(store, self._config.limits), None)
         if published is None or store is not before.store or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)
@@ -230,9 +230,9 @@ class Current:
 
     def _backlog(self) -> Backlog:
         found, folder = self.inbox.backlog(), self.inbox.folder
-        # To read the clock of a bucket, `backlog` writes a file if batches are pending, so it has
-        # just shown that the bucket has room. For a local disk it does not show this, because the
-        # clock can be read even if the disk is full.
+        # Check that the storage has room. A bucket with pending batches needs no check: `backlog`
+        # has just written a file to it, to read its clock. On a local disk the clock can be read
+        # even if the disk is full.
         if folder.is_local or not found.batches:
             folder.require_room()
         return found

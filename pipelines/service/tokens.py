@@ -50,7 +50,7 @@ class Token:
 
     name : name of its owner; appears in logs and in idempotency keys
     role : "reader", "writer" or "admin"
-    sha256 : hash of the token, hexadecimal; no one can guess 32 random bytes
+    sha256 : hash of the token, hexadecimal; it does not reveal the token, which has 32 random bytes
     """
 
     name: str
@@ -60,7 +60,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Principal:
-    """The caller of a request; `name` is the name of its token, or empty without tokens."""
+    """The caller of a request; `name` is the name of its token, empty if tokens are not used."""
 
     name: str
     role: Role
@@ -75,8 +75,8 @@ class Tokens:
     def principal_of(self, presented: str) -> Principal | None:
         """Return the caller with a token; None if the token is unknown.
 
-        One lookup by the hash of the given token. Its time reveals nothing about the tokens,
-        because a caller cannot choose a hash.
+        Looks up the hash of the given token. The time of the lookup reveals nothing about the
+        tokens, because a caller cannot choose a hash.
 
         Examples
         --------

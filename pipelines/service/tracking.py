@@ -18,7 +18,8 @@ from streaming_moments.storage.inbox.seals import Seal, SealedShard, shard_file
 from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
-_HEADER = 1 << 16  # bytes to read of a batch; its header is rarely longer
+# number of bytes to read from the beginning of a batch; its header is rarely longer
+_HEADER = 1 << 16
 _FAR = 1000  # search at most this many seals, from the first one that may have the receipt
 
 
@@ -75,8 +76,8 @@ class Tracker:
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
             whole = next((shard.nbytes for shard in sealed.shards if shard.day == day), None)
-            # if the ledger has the size of the shard before all deletions, their documents are
-            # still counted
+            # the deleted documents are still counted if the size in the ledger is the one that the
+            # shard had before anything was deleted from it
             if record is not None and (whole is None or record.size == whole):
                 return True
         return False
@@ -84,7 +85,8 @@ class Tracker:
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
         if self._is_in_header(receipt, digest):
-            return Receipt(receipt, "accepted")  # a pending batch had the receipt at the last look
+            # one of the pending batches that were read earlier has the receipt
+            return Receipt(receipt, "accepted")
         names = {batch.name for batch in inbox.pending()}
         for gone in self._headers.keys() - names:
             self._headers.pop(gone, None)
@@ -116,9 +118,9 @@ class Tracker:
 def receipt_of(
     receipt: str, sealed: Seal, shards: Sequence[SealedShard], store: MomentStore, inbox: Inbox
 ) -> Receipt:
-    """Return the state of a receipt that is in a seal, with documents in some shards.
+    """Return the state of a receipt that is in a seal; `shards` contain its documents.
 
-    The note of the seal is about an earlier version; the ledger shows what `store` counts.
+    The ledger shows what `store` counts, because the note of the seal is about an earlier version.
     """
     documents = sealed.documents_of(receipt)
     noted = read_counted(inbox, sealed.number)

@@ -1,7 +1,8 @@
 """Validate a large document with the rules for counting it, before it is acknowledged.
 
 An uncountable document makes its shard bad, and with it documents that others sent in the same
-seconds. A document that fills the sums of the store leaves no room for others.
+seconds. A document with huge counts could bring a sum of the store so near to its largest value
+that the store has no room for other documents.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _UNKNOWN = -2
 
 @dataclass(frozen=True, eq=False)
 class CategoryIndex:
-    """Finds the values of columns by a vocabulary of terms such as `column=value`."""
+    """Finds the values of columns in a vocabulary, whose terms have the form `column=value`."""
 
     holds: ClassVar[Holds] = "categories"
 

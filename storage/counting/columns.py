@@ -1,4 +1,4 @@
-"""Columns: values of a table, with one or several values in each row, as words of a vocabulary."""
+"""Convert the values of columns, one or several in each row, to words of a vocabulary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Values:
     """Values of a column, as strings.
 
     offsets : (rows + 1,) int64, start of the values of each row
-    texts : large string array, or a dictionary of large strings without nulls; null means missing
+    texts : large string array, or a dictionary array of large strings, whose dictionary has no
+        nulls; a null is a missing value
     """
 
     offsets: NDArray[np.int64]

@@ -1,7 +1,7 @@
 """Counting: counts columns of text over a vocabulary, with the tokens of the reference tokeniser.
 
-`tokeniser.words` folds a whole text and finds words by a pattern. This module folds single code
-points by a table when the result is the same, and other documents as a whole.
+`tokeniser.words` folds a whole text and finds words by a pattern. This module folds a document code
+point by code point with a table if the result is the same. It folds other documents as a whole.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CountedPassages:
     """Counts of the passages of some documents.
 
     batch : (passages, n) counts; a passage is in the same half as its document
-    outside : (passages,) int64, number of tokens of each that are not in the vocabulary
+    outside : (passages,) int64, number of tokens of each passage that are not in the vocabulary
     passages : (documents,) int64, number of passages of each document, at least 1
     cutting : seconds that the tokeniser took
 
@@ -60,14 +60,14 @@ class CountedPassages:
         return int(self.passages.size)
 
     def odd(self, n_words: int | None = None) -> NDArray[np.bool_]:
-        """Return the (documents,) mask of the odd half, by the counts of the first `n_words` words.
+        """Return the (documents,) mask of the documents in the odd half.
 
-        See `odd_documents`.
+        The counts of the first `n_words` words decide, see `odd_documents`.
         """
         return odd_documents(self.batch, self.passages, n_words)[self.begins]
 
     def halved(self, odd: NDArray[np.bool_]) -> CountedPassages:
-        """Return a copy with a (documents,) mask of the odd half."""
+        """Return a copy with other halves; `odd` is a (documents,) mask of the odd half."""
         return replace(self, batch=replace(self.batch, halves=np.repeat(odd, self.passages)))
 
     @functools.cached_property
@@ -89,9 +89,10 @@ class WordIndex:
     slots : (2^b, 2) uint64 hash table, see `token_kernels.index_keys`
     pool : (lanes,) uint64, words in lanes of 8 bytes, terms before stop words
     starts : (keys + 1,) int64, first lane of each word. The order is: the n terms, words of phrases
-        that are no terms, and stop words
+        that are not terms, and stop words
     phrases : finds the phrases of the policy
-    probe : digest that identifies the tokeniser of the process that made the index, see `probe`
+    probe : digest that identifies the tokeniser of the process that made the index, see
+        `TokenPolicy.probe`
     """
 
     holds: ClassVar[Holds] = "texts"
@@ -114,7 +115,7 @@ class WordIndex:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
-        """Make the index; `slots`, if given, is a power of two above the number of words."""
+        """Make the index, with `slots` slots: a power of two above the number of words."""
         terms = vocabulary.index if policy.phrases else {}
         phrases = PhraseIndex.of(terms, policy.phrases, {*policy.stop_words})
         stopped = {*policy.stop_words}.difference(phrases.keys)
@@ -196,7 +197,7 @@ def _require_countable(sizes: NDArray[np.int64]) -> None:
 def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[CountBatch, int]:
     """Count a column of texts over a vocabulary: (passages, n) counts, and tokens outside of it.
 
-    The passages of a text are in one half, and a null is an empty document. The texts must be
+    All passages of a text are in the same half, and a null is an empty document. The texts must be
     valid UTF-8, which is not checked again. Raises InvalidInput for a document of 4 GiB, or if the
     tokeniser of the policy is missing or of another version, and TokeniserFailed if it fails.
 
@@ -213,7 +214,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
 
 
 def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> CountedPassages:
-    """Count as `count_column` does, but with the tokens outside of the vocabulary by passage.
+    """Count as `count_column` does, but with the number of unknown tokens of each passage.
 
     Also returns the number of passages of each text.
 

@@ -1,4 +1,4 @@
-"""Halves: assign the rows of tables to the two halves in turn."""
+"""Halves: assign the rows of tables alternately to the two halves."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.in
         slot = _slot_of(ids[entry], last)
         while slots[slot, 0] != ids[entry] and slots[slot, 0] != NONE:
             slot = (slot + np.uint64(1)) & last
-        # a free slot gives -1, which is its second number, too
+        # an unknown id ends at a free slot, which holds -1 in both columns
         places[entry] = slots[slot, 1]
     return places
 

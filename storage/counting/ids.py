@@ -34,7 +34,7 @@ class IdIndex:
         return count_ids(chunk, self)
 
     def counted(self, chunk: IdChunk) -> CountedPassages:
-        """Count documents as `count_ids` does, but with the tokens outside of each document."""
+        """Count documents as `count_ids` does, but with the number of unknown tokens of each."""
         batch, _ = count_ids(chunk, self)
         counts = np.ones(chunk.ids.size, np.int64) if chunk.counts is None else chunk.counts
         tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[chunk.offsets])

@@ -14,7 +14,7 @@ _Held = TypeVar("_Held", covariant=True)
 
 
 class Group(Protocol[_Held]):
-    """Items by their places, from 0."""
+    """Items that can be looked up by their positions, from 0."""
 
     def __len__(self) -> int: ...
 
@@ -59,7 +59,8 @@ def draw(
             held[slot] = (seen + place, kept)
         seen += len(group)
         if room is not None and nbytes > room and len(held) > 1:
-            # keep a uniform part of the uniform sample, which is uniform, too; use another seed
+            # Keep a random part of the sample, which is again a uniform sample. Choose it with
+            # another seed than the items.
             quota = max(1, len(held) * room // nbytes)
             left = np.random.default_rng([seed, seen]).permutation(sorted(held))[:quota].tolist()
             held = {slot: held[old] for slot, old in enumerate(left)}

@@ -46,7 +46,7 @@ _OBJECT_BYTES = 300  # size of the Python objects for the ids and counts of a do
 
 @dataclass(frozen=True, eq=False)
 class TermSample:
-    """Some passages, and their counts of the terms that occur in them.
+    """Some passages, and how often each term occurs in each of them.
 
     terms : the m terms of the sample, sorted. For token ids, the ids in decimal, sorted by number.
     batch : (passages, m) counts over these terms
@@ -54,7 +54,8 @@ class TermSample:
     token_ids : the m token ids; None for a sample of texts
     policy : fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table
     columns : columns of the table
-    seconds : seconds of one thread in the tokeniser, and in all reading with the tokeniser
+    seconds : seconds that one thread spent in the tokeniser, and in all of the reading, which
+        includes the tokeniser
     order : the terms in the order of the texts, if the policy finds phrases
     """
 
@@ -153,7 +154,7 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
 def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
     """Remove terms of a sample that are stop words of a policy.
 
-    The policy may differ from that of the sample only by more stop words.
+    The policy may differ from that of the sample only in having more stop words.
 
     Examples
     --------
@@ -219,7 +220,8 @@ def settled(
         # had phrases, the tokeniser has replaced the separator in the words of the sample.
         terms = tuple(map(without_separator, terms))
     found = found_phrases(terms, sample.order, policy.phrase_words, least_often)
-    # In the sample, a given phrase is one word. A found phrase must not contain this word.
+    # A phrase that the policy already had is one word in the sample. Leave out found phrases that
+    # contain this word.
     given = {*map(term_of, policy.phrases)}
     phrases = tuple(sorted({*policy.phrases, *(one for one in found if given.isdisjoint(one))}))
     policy = replace(policy, phrases=phrases, phrase_words=None)
@@ -231,8 +233,8 @@ def settled(
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
     """Return findings about the words of a sample, for JSON; empty without findings.
 
-    They are the tokeniser that the language needs, the share of time that a tokeniser other than
-    the default takes, the number of phrases, and the most frequent phrases.
+    The findings are the tokeniser that the language needs, the share of time that a tokeniser other
+    than the default takes, the number of phrases, and the most frequent phrases.
     """
     if policy is None:
         return {}
@@ -335,7 +337,7 @@ def sample_of_passages(
     # convert one passage at a time, because words as Python objects take many times their bytes
     parts = [numbered(passage) for passage in passages]
     terms = tuple(sorted(known))
-    # words that are not tokens have the code -1, which is the last place
+    # words that are not tokens have the code -1, which indexes the last entry of `places`
     places = np.full(len(terms) + 1, -1, dtype=np.int64)
     places[[known[term] for term in terms]] = np.arange(len(terms))
     offsets = np.cumsum([0, *map(len, parts)])

@@ -31,7 +31,8 @@ _SHOWN = 60
 class SetsForm:
     """Columns with the features of a row in a shard.
 
-    columns : one column of features or lists of them, or several of 0 and 1, one for each feature
+    columns : one column of features or of lists of features; or several columns of 0 and 1, one for
+        each feature
     """
 
     columns: tuple[str, ...] = (_COLUMN,)
@@ -137,7 +138,8 @@ def _truths(column: pa.ChunkedArray, name: str, url: str) -> NDArray[np.bool_]:
     if pa.types.is_nested(column.type):
         raise ShardError(
             url,
-            f"column {name!r} is of type {column.type}; give one of lists, or columns of 0 and 1",
+            f"column {name!r} is of type {column.type}; give one "
+            "column of lists, or several columns of 0 and 1",
         )
     texts = pc.utf8_lower(pc.fill_null(column.cast(pa.string()), ""))
     places = np.asarray(pc.fill_null(pc.index_in(texts, value_set=pa.array(_FALSE + _TRUE)), -1))

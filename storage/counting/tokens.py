@@ -117,7 +117,7 @@ class TokenPolicy:
         if seeks and (joint := [word for word in self.stop_words if BETWEEN in word]):
             raise InvalidInput(
                 f"stop word {joint[0]!r} has {BETWEEN!r}, which joins the words of phrases",
-                "leave it out, or {create.phrases}",
+                "leave out the stop word, or {create.phrases}",
             )
         for phrase in self.phrases:
             require_phrase(phrase, [word for word in phrase if len(word) >= self.min_length])
@@ -280,7 +280,7 @@ class TokenPolicy:
             raise TokeniserMissing(
                 f"tokeniser {self.tokeniser} of version {self.tokeniser_version} finds other words "
                 f"on the machine {platform.node()} than on another one; install the same code on "
-                "all, with another version than before if words have changed"
+                "all machines, with a new version if its words have changed"
             )
 
     def splitter(self) -> Splitter:
@@ -354,7 +354,7 @@ class TokenPolicy:
         return [self.tokens_in(passage) for passage in self.cut(self.words(text))]
 
     def cut(self, found: list[str]) -> list[list[str]]:
-        """Split words into passages, before filtering; at least one passage.
+        """Split words into passages, at least one, without removing stop words.
 
         Examples
         --------

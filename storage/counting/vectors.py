@@ -190,8 +190,8 @@ def pilot_of(
     Raises InvalidInput if no row holds numbers.
 
     samples : samples of shards
-    most : largest number of rows, which take at most `PILOT_BYTES`; if there are more, some are
-        drawn
+    most : largest number of rows, which take at most `PILOT_BYTES`; if there are more rows, some of
+        them are drawn
     seed : seed of the draw
     room : largest size of the rows in bytes, if it is less than `PILOT_BYTES`
     """

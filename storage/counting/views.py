@@ -208,7 +208,7 @@ def sample_rows(
 def column_frequencies(
     column: pa.ChunkedArray, name: str, policy: TokenPolicy | None
 ) -> TermFrequencies:
-    """Count the occurrences of each word of a view of a pilot, and the records with it."""
+    """Count how often each word of a view occurs in a pilot, and in how many records."""
     rows = len(column)
     if policy is not None:
         passages = Passages.of(SpelledTexts.of(text_column(column), policy), None)
@@ -234,7 +234,8 @@ def _word_frequencies(passages: Passages, rows: int, policy: TokenPolicy) -> Ter
         codes = np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
         used, often = np.unique(codes, return_counts=True)
         if len(known) > counts.size:
-            more = np.zeros(len(known), np.int64)  # at least double the arrays: they grow rarely
+            # at least double the arrays, so that they grow rarely
+            more = np.zeros(len(known), np.int64)
             counts, documents = np.append(counts, more), np.append(documents, more)
         counts[used] += often
         documents[used] += 1

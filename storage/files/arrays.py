@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read")
 
 _GROUP = "zarr.json"
-_KINDS = "biuf"  # kinds of numbers that are read without Zarr
-_CHECK = 4  # bytes of a CRC-32C
+_KINDS = "biuf"  # kinds of NumPy types that are read without Zarr
+_CHECK = 4  # size of a CRC-32C in bytes
 _SIZE = slice(4, 8)  # bytes of a blosc header that hold the decompressed size
 
 
@@ -112,7 +112,7 @@ class StoredGroup:
         return self._entries(name, slice(None)) if found is None else found
 
     def attempt(self, read: Callable[[], _Read]) -> _Read | None:
-        """Call `read`, which needs no Zarr; None if a file has not the form of this package."""
+        """Call `read`, which decodes without Zarr; None if a file is not in this package's form."""
         try:
             return read() if self._is_plain else None
         except (KeyError, TypeError, ValueError, RuntimeError):

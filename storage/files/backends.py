@@ -259,8 +259,8 @@ def lacks_space(error: BaseException | None) -> bool:
 
 def storage_errors() -> tuple[type[Exception], ...]:
     """Return the errors that the system, Arrow and clients of object stores raise."""
-    # Clients of object stores raise errors that are no OSError. Look up only the errors of clients
-    # that are already loaded, because no others can occur.
+    # Clients of object stores raise errors that are not an OSError. Look up only the errors of
+    # clients that are already loaded, because no others can occur.
     clients = dict.fromkeys(error for one in BACKENDS for error in one.errors)
     loaded = [getattr(sys.modules.get(module), name, None) for module, name in clients]
     ours = (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError)

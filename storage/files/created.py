@@ -1,4 +1,4 @@
-"""Created: creates a file exactly once, even if the reply of the storage is lost."""
+"""Create a file exactly once, even if the reply of the storage is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming_moments.storage.files.retries import CREATE_ATTEMPTS, DELAY, retr
 
 
 class CreationUnknown(StoreError):
-    """It is unknown whether a file is written, or survives a power cut; nothing was deleted."""
+    """It is unknown if a file was written, or would survive a power cut; nothing was deleted."""
 
 
 def create_once(
@@ -42,7 +42,8 @@ def create_once(
 
     found = attempt()
     if worth_another(found):
-        # only retries call `retrying`, which imports tenacity: that takes a tenth of a second
+        # call `retrying` only for a retry, because it imports tenacity, which takes a tenth of a
+        # second
         outcomes = chain([found], iter(attempt, ...))
         found = retrying(worth_another, attempts, delay)(next, outcomes)
     if isinstance(found, Exception):
@@ -61,7 +62,7 @@ def _created(
     try:
         folder.create(name, content)
     except Exception as error:
-        # read the file, because it may be written although the reply was lost
+        # read the file, because it may have been written although the reply was lost
         insisting = retrying(lambda outcome: isinstance(outcome, StoreError), attempts, delay)
         where, why = f"{folder.url}/{name}", folder.explain(error)
         try:

@@ -312,7 +312,8 @@ class Folder:
         """Write a file atomically unless it exists; of several writers one succeeds.
 
         Raises FileExistsError if the file exists. If a reply was lost, this call itself may have
-        written that file. After any other error of the storage the file may be written, too.
+        written that file. After any other error of the storage, too, the file may have been
+        written.
         """
         place, fs, how = self._place(name), self._file_system, self._backend.creates
         if how == "link":

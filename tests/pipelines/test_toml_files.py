@@ -206,6 +206,6 @@ def test_a_relative_path_that_is_missing_says_where_it_starts(read, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput) as refused:
         read("gone.toml")
-    assert str(refused.value).endswith(f"check the path, which starts at {tmp_path}")
+    assert str(refused.value).endswith(f"check the path, which is relative to {tmp_path}")
     with pytest.raises(InvalidInput, match=r"check the path$"):
         read(tmp_path / "gone.toml")

@@ -1,4 +1,4 @@
-"""Change the store as an admin asks with a form on a page: roll it back, or label a topic."""
+"""Change the store when an admin sends a form from a page: roll it back, or label a topic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from streaming_moments.pipelines.service.service import Service
 
-_PATIENCE = timedelta(seconds=5)  # how long a change waits for a cycle to release the lock
+# a change waits this long for a cycle of the accumulator to release the lock
+_PATIENCE = timedelta(seconds=5)
 _SHARDS = 50  # each list on the page of a rollback shows at most this many shards
 
 
@@ -37,7 +38,8 @@ class Return:
     apart : difference from the latest version to the target
     models : models of the latest version that the target version lacks
     answering : whether the target version has any model
-    tags : model of each changed tag in the latest version and in the target; None for no model
+    tags : for each tag that would change, its model in the latest version and in the target; None
+        where the tag does not exist
     """
 
     version: int
@@ -99,7 +101,8 @@ async def _changed(
 ) -> Response:
     """Change the latest version under the lock, and redirect to a page that shows the result.
 
-    `then` is the URL of that page. It is relative to the form, as all links of pages are.
+    `then` is the URL of that page. It is relative to the URL of the form, as all links of pages
+    are.
     """
     config = service.config
 

@@ -99,7 +99,7 @@ async def choice_of_k(service: Service, request: Request) -> Response:
 
 
 async def selection_asked(service: Service, request: Request) -> Response:
-    """Request a comparison from the accumulator; a second request meanwhile changes nothing."""
+    """Request a comparison from the accumulator; a repeated request replaces the pending one."""
     await own_form(service, request)
     version = service.view.store.version
     await run_in_threadpool(ask_selection, service.current.inbox, version)
@@ -112,7 +112,7 @@ def _documents_at(store: MomentStore, version: int) -> int | None:
 
 
 def _of_nights(service: Service, store: MomentStore) -> Compared | None:
-    """Return the last comparison by a nightly job of several numbers of topics."""
+    """Return the last comparison of numbers of topics that a nightly job made."""
     # import here, because a server without a nightly job need not load this module
     from streaming_moments.pipelines.nightly.comparisons import latest_comparison
 

@@ -25,7 +25,7 @@ _FROM_NOWHERE = (
 
 
 async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) -> dict[str, str]:
-    """Read the fields of a form, the first value of each name.
+    """Read the fields of a form; of a repeated field, only the first value.
 
     Raises a Problem 415 for another content type, 413 for more than `most` bytes, 408 for a slow
     form, and 422 for an invalid one.
@@ -48,7 +48,8 @@ def form_token(service: Service, request: Request, path: str) -> str:
     """Return a token that a form for `path` has to contain; only users of the page get it.
 
     It is a hash with the credential of the user as its secret, so every instance of the service
-    accepts it. If the service needs no credentials, the secret is one of this process.
+    accepts it. If the service needs no credentials, the secret is a random one that only this
+    process has.
     """
     secret = request.state.credential.encode() or service.secret
     told = f"form\n{principal(request).name}\n{path}"
@@ -56,7 +57,7 @@ def form_token(service: Service, request: Request, path: str) -> str:
 
 
 async def own_form(service: Service, request: Request) -> Mapping[str, str]:
-    """Read the fields of a form that changes the store; raise a Problem 403 if it is not ours.
+    """Read a form that changes the store; raise a Problem 403 if our page did not send it.
 
     A browser sends a saved password even if another site's page made the request. So the headers of
     the request must name this site, and the form must contain the token from a page of this
@@ -73,7 +74,10 @@ async def own_form(service: Service, request: Request) -> Mapping[str, str]:
 
 
 def _require_same_site(request: Request) -> None:
-    """Raise a Problem 403 unless headers that pages cannot set name this site as the origin."""
+    """Raise a Problem 403 unless the browser names this site as the origin of the request.
+
+    Browsers name the origin in headers that a page cannot set.
+    """
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         if site != "same-origin":

@@ -27,7 +27,8 @@ from streaming_moments.storage.inbox.records import RecordShape
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
 _ACCEPTED = 202  # status of an accepted request; the answer links to its state
-# in examples: the text, the least number of items in a list, and the largest number
+# In examples of bodies: the text, and the least number of items in a list. An example is left out
+# if a list would have more than `_LONGEST` items.
 _TEXT, _FEW, _LONGEST = "the sea and a ship", 2, 16
 
 
@@ -141,7 +142,7 @@ def _parameter(one: Parameter) -> dict[str, Any]:
 
 
 def _document(shape: RecordShape) -> dict[str, Any]:
-    """Schema of a document of this store."""
+    """Return the JSON Schema of a document of this store."""
     known: dict[str, Any] = {
         "id": {
             "anyOf": [
@@ -204,13 +205,13 @@ def _of_documents(call: Call) -> Call:
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:
-    """Shorten the description of a schema to the first line of the docstring that it is from."""
+    """Shorten the description of a schema, which is a docstring, to its first line."""
     told = str(schema.get("description", "")).strip().splitlines()
     return {**schema, "description": told[0]} if told else schema
 
 
 def calls_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield method, path and operation of each call of a document."""
+    """Yield method, path and operation of each call in an OpenAPI document."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation

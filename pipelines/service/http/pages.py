@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.service.state_view import View
     from streaming_moments.storage.store.store import MomentStore
 
-EACH, CHOICE = "topics/", "choice"  # URLs relative to the first page
+EACH, CHOICE = "topics/", "choice"  # URLs of pages, relative to the first page
 _LINKS = (
     ("Versions", "versions"),
     ("Health", "health"),
@@ -53,15 +53,15 @@ _LINKS = (
     ("API", "docs"),
 )
 _LONGEST = 100_000  # a text on the page `Try it` is cut to this many characters
-# Links have at most this many "../". No page is so deep in folders; the limit bounds the size of an
-# error page for a long path.
+# A relative link starts with at most this many "../". No page is so deep in folders; the limit
+# bounds the size of an error page for a long path.
 _DEEPEST = 20
 _SHOWN = 50  # at most this many versions, or shards, are on a page
 _RUNS = 10  # at most this many runs of the nightly job are on a page
 _GOOD = ("published", "nothing new")
 _WORDS = 8
 # A few documents outweigh all others if the number of documents is more than this many times the
-# effective number.
+# effective number of documents.
 _DOMINATED = 50
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
@@ -102,7 +102,7 @@ class Spoken:
 
 
 async def topics(service: Service, request: Request) -> Response:
-    """Page of the topics of the answering model."""
+    """Show the topics of the answering model."""
     view = service.view
     published = view.published
     if published is None:
@@ -113,7 +113,7 @@ async def topics(service: Service, request: Request) -> Response:
 
 
 async def versions(service: Service, request: Request) -> Response:
-    """Page of the commits, and of the difference between two of them."""
+    """Show the commits, and the difference between two of them."""
     store = service.view.store
     after = number(request, "after", max(1, store.version), LARGEST)
     earlier = (min(last, after - 1) for first, last in store.commit.kept if first < after)
@@ -144,7 +144,10 @@ async def versions(service: Service, request: Request) -> Response:
 
 
 def _models_apart(store: MomentStore, before: int, after: int) -> dict[str, Sequence[str]]:
-    """Return the names of new and of deleted models between two versions, by their heading."""
+    """Return the models that are new, and those that were deleted, between two versions.
+
+    Each list is under its heading for the page.
+    """
     earlier, later = (store.at(version).commit.models for version in (before, after))
     return {
         "New models": [name for name in later if name not in earlier],
@@ -153,7 +156,7 @@ def _models_apart(store: MomentStore, before: int, after: int) -> dict[str, Sequ
 
 
 async def health(service: Service, request: Request) -> Response:
-    """Page with numbers about the store, its pending documents and its problems."""
+    """Show numbers about the store, its pending documents and its problems."""
     view = service.view
 
     def found() -> dict[str, Any]:
@@ -186,12 +189,12 @@ async def health(service: Service, request: Request) -> Response:
 
 
 def _are_dominated(facts: Mapping[str, Any]) -> bool:
-    """Whether a few documents outweigh all others; `facts` are those of a store of documents."""
+    """Whether a few documents outweigh all others; `facts` describe a store of documents."""
     return bool(facts["effective_documents"] < facts["documents"] / _DOMINATED)
 
 
 def night_reports(service: Service) -> tuple[Folder, str] | None:
-    """Return the folder of the nightly reports, and the name that they give to the store.
+    """Return the folder of the nightly reports, and the name of the store in them.
 
     None if the service has no nightly job.
     """
@@ -234,7 +237,7 @@ def _outside_since(service: Service, view: View) -> Outside | None:
 
 
 async def asked(service: Service, request: Request) -> Response:
-    """Page to paste a text, if the model has topics of texts."""
+    """Show the page for a pasted text, if the model has topics of texts."""
     published = service.view.published
     takes = published is not None and published.index is not None
     told = {"text": "", "found": None, "spoken": (), "takes": takes}
@@ -242,7 +245,7 @@ async def asked(service: Service, request: Request) -> Response:
 
 
 async def tried(service: Service, request: Request) -> Response:
-    """Page of the topics of a pasted text, with the words that indicate them."""
+    """Show the topics of a pasted text, with the words that indicate them."""
     view = service.view
     if view.published is None:
         raise Problem(404, "the store has no model; fit one by `streaming-moments refit`")
@@ -278,11 +281,11 @@ def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
 
 
 def report_of(service: Service, view: View, published: Published) -> ReportPage:
-    """Return the report of a model without sample documents; make it once for each version."""
+    """Return the report of a model without sample documents; cache it for each version."""
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        # leave out shards and advice: they are for operators, and the page of health shows them
+        # leave out shards and advice: they are for operators, and the page `Health` shows them
         stale = stale_line(staleness(view.store, published.name))
         reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
         return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())
@@ -312,9 +315,8 @@ def root_of(scope: Mapping[str, Any]) -> str:
     >>> [root_of({"path": path}) for path in ("/", "/health", "/versions/2/rollback")]
     ['./', './', '../../']
     """
-    path: bytes = (
-        scope.get("raw_path") or scope["path"].encode()
-    )  # the raw path, in which %2F is not decoded
+    # use the raw path, in which %2F is not decoded
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
     depth = path.partition(b"?")[0].count(b"/") - 1
     return "../" * min(depth, _DEEPEST) or "./"
 
@@ -333,7 +335,7 @@ def links_of(view: View, root: str) -> tuple[tuple[str, str], ...]:
 
 
 async def docs(service: Service, request: Request) -> Response:
-    """Page that documents the calls of the HTTP API for people."""
+    """Show the documentation of the calls of the HTTP API."""
     document, calls = request.app.state.described.of(service.current.intake)
     told = frame_of(service, request.scope)
     return html(rendered("calls.html", title="API", document=document, calls=calls, **told))
@@ -359,7 +361,10 @@ def frame_of(service: Service, scope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def html(text: str) -> Response:
-    """Answer with a page that lets the browser run only its own scripts, by their hashes."""
+    """Answer with a page, and let the browser run only scripts of the page.
+
+    A header lists the hashes of these scripts.
+    """
     hashes = [
         base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         for script in _SCRIPT.findall(text)
@@ -369,6 +374,7 @@ def html(text: str) -> Response:
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
-    # with this policy a browser names the origin of a form to this server, and to no other
+    # with this Referrer-Policy a browser sends the origin of a page only to this server; the check
+    # of forms needs the origin
     headers = {"Content-Security-Policy": policy, "Referrer-Policy": "same-origin"}
     return Response(text, headers=headers, media_type="text/html")

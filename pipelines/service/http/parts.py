@@ -46,11 +46,11 @@ _BETWEEN = "Distance: between the means, in the unit of the rows."
 
 @dataclass(frozen=True)
 class Near:
-    """A topic or cluster, and how far it is from the one of the page.
+    """Another topic or cluster, and how far it is from the one that the page shows.
 
-    share : its share of the corpus
-    distance : distance from the topic or cluster of the page
-    correlation : how much their shares of documents correlate; None if unknown
+    share : share of the other topic or cluster in the corpus
+    distance : distance between the two
+    correlation : correlation of the shares that the two have in documents; None if unknown
     """
 
     number: int
@@ -61,7 +61,7 @@ class Near:
 
 
 async def part(service: Service, request: Request) -> Response:
-    """Page of a topic, state, cluster or factor."""
+    """Show a topic, state, cluster or factor."""
     number, view = named_number(request, "topic"), service.view
     published = _published(view)
 
@@ -100,7 +100,7 @@ async def part(service: Service, request: Request) -> Response:
 
 
 async def over_time(service: Service, request: Request) -> Response:
-    """Page of the shares of topics over time, which are computed without reading documents."""
+    """Show the shares of topics over time, which are computed without reading documents."""
     view = service.view
     published = _published(view)
     by: Any = choice(request, "by", PERIODS) if "by" in request.query_params else None
@@ -208,7 +208,8 @@ def _found(service: Service, view: View, published: Published) -> tuple[Mapping[
             config.documents,
             storage_options,
         )
-        # drop samples of forgotten documents, which can only come from a folder of documents
+        # Drop samples of forgotten documents. Only samples from a folder of documents need this
+        # check.
         if config.documents is None:
             return found, ""
         kept, gone = still_counted(view.store, published.name, found, storage_options)
@@ -249,7 +250,7 @@ def _documents(part: TopicReport | None) -> tuple[Any, ...]:
 
 
 def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[str, str]:
-    """Return what is known about a part in numbers, by name and formatted for people."""
+    """Return the known numbers about a part by their names, formatted for people."""
     if part is None or not report.topics:
         return {
             name: f"{values[number]:.1%}" if name == "weight" else _short(values[number])
@@ -269,7 +270,7 @@ def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[st
 
 
 def _missing(view: View, published: Published) -> dict[str, str]:
-    """Return why error bars are missing; empty if they exist or this kind never has any."""
+    """Return why error bars are missing; empty if they exist, or this kind of model has none."""
     said = no_bars(published.model, view.store.halves)
     return {"error bar": said.removeprefix("no error bars: ")} if said else {}
 
@@ -302,9 +303,9 @@ def _periods(
 ) -> ShareOverTime:
     """Return the shares of topics by day, week or month.
 
-    Raises InvalidInput if there would be too many periods, or if `by` is another period.
+    Raises InvalidInput if there would be too many periods, or for another value of `by`.
 
-    Only documents of `origin` count, as `only_of` selects them; None for all documents.
+    Counts only the documents of `origin`, as `only_of` selects them; all documents for None.
     """
     store, periods = view.store, shown_of(published.model).periods
     assert periods is not None

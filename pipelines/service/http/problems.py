@@ -1,4 +1,4 @@
-"""Problems: answers of calls that fail, by RFC 9457."""
+"""Problems: the answers to calls that fail, in the format of RFC 9457."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds after which a client should try aga
 
 @dataclass(frozen=True)
 class Status:
-    """A status of HTTP other than success.
+    """An HTTP status of calls that fail.
 
     title : general meaning of the status
-    by : calls that may answer with it, besides those that name it in `routes`: "all" calls, those
-        that need "tokens", or those with "bodies"
+    by : which calls may return this status: "all", "tokens" (calls that need a token) or "bodies"
+        (calls with a body); other calls may name it in `routes`
     unread : whether the body of the request may be unread, so that the connection closes
     again : whether the answer may say after how many seconds to try again
     """
@@ -60,10 +60,10 @@ class Problem(Exception):
     """Error answer of a call.
 
     status : status code of HTTP
-    detail : error of this call, and the remedy
+    detail : what is wrong with this call, and the remedy
     field : name of the affected field, parameter or header
     place : position of the document in the body, from 0
-    retry_after : seconds until another try
+    retry_after : seconds after which the client should try again
     headers : further headers
     """
 
@@ -86,7 +86,7 @@ class Problem(Exception):
         return content
 
     def all_headers(self) -> dict[str, str]:
-        """Return the headers to add to those of every answer."""
+        """Return the headers of this answer, besides those that every answer has."""
         told = {"Content-Type": CONTENT_TYPE, **(self.headers or {})}
         told |= {"Connection": "close"} if STATUSES[self.status].unread else {}
         return told if self.retry_after is None else {**told, "Retry-After": str(self.retry_after)}

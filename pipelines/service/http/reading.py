@@ -261,7 +261,7 @@ async def ready(service: Service, request: Request) -> Response:
     view = service.view
     problems = view.problems
     store, model = "store" not in problems, view.published is not None
-    # no model is needed as long as the store has none: the service accepts documents without one
+    # while the store has no model, the service is ready without one, because it accepts documents
     wanted = answering(view.store, service.config.tag) is not None
     inbox = not {"inbox", "seals", "owner"} & problems.keys()
     # problems may contain URLs, so only callers who may ask for the status see them

@@ -28,7 +28,7 @@ def principal(request: Request) -> Principal:
 
 
 async def body_of(service: Service, request: Request, most: int | None = None) -> bytes:
-    """Read the body: at most `most` bytes, or else the limit of the service.
+    """Read the body, of at most `most` bytes; by default the limit of the service applies.
 
     The bytes of the body stay counted in the budget of the service; the caller releases them.
     """
@@ -43,7 +43,7 @@ async def body_of(service: Service, request: Request, most: int | None = None) -
         )
         share.came(len(content))
     try:
-        # check again, because other calls may have come in while the body arrived
+        # check the number of calls again, because more may have come in while the body arrived
         request.state.door.require_room()
     except Problem:
         service.budget.give(len(content))
@@ -55,8 +55,8 @@ def require_known(request: Request, known: Collection[str], repeated: Collection
     """Refuse parameters of the query that the call does not have, with a Problem 422.
 
     If the call ignored a parameter, it would answer another question, such as the topics of another
-    model. The same would hold if it ignored one of two values. So only parameters in `repeated` may
-    appear twice.
+    model. A call that ignored one of two values of a parameter would do the same. So only
+    parameters in `repeated` may appear twice.
     """
     for given, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if given not in known:
@@ -68,7 +68,7 @@ def require_known(request: Request, known: Collection[str], repeated: Collection
 
 
 def flag(request: Request, name: str) -> bool:
-    """Return a boolean of the query, by default False; raise a Problem 422 if it is invalid."""
+    """Return a boolean from the query, by default False; raise a Problem 422 if it is invalid."""
     value = request.query_params.get(name, "false")
     if value.lower() not in _FLAGS:
         raise Problem(422, f"{name} is {value[:_SHOWN]!r}; give true or false", name)
@@ -76,7 +76,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def number(request: Request, name: str, default: int, most: int) -> int:
-    """Return an integer of the query from 1 to `most`; raise a Problem 422 if it is invalid."""
+    """Return an integer from the query; raise a Problem 422 unless it is between 1 and `most`."""
     value = request.query_params.get(name, str(default))
     digits = value.isascii() and value.isdigit() and len(value) <= len(str(most))
     if not digits or not 1 <= int(value) <= most:
@@ -85,7 +85,7 @@ def number(request: Request, name: str, default: int, most: int) -> int:
 
 
 def named_number(request: Request, name: str) -> int:
-    """Return an integer of the path that is at least 0; raise a Problem 404 if it is invalid."""
+    """Return an integer from the path; raise a Problem 404 unless it is at least 0."""
     value: str = request.path_params[name]
     if not (value.isascii() and value.isdigit() and len(value) <= len(str(LARGEST))):
         raise Problem(404, f"there is no {name} {value[:_SHOWN]!r}", name)

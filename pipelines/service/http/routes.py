@@ -1,4 +1,4 @@
-"""Calls: every address of the service, its role, input and answers."""
+"""Calls: each path of the service, with the role that it requires, its input and its answers."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Service", Request], Coroutine[Any, Any, Response]]
 _NONE: Mapping[str, str] = MappingProxyType({})
-METRICS = "/metrics"  # path of a call for programs to which a page links, too
+METRICS = "/metrics"  # path of a call that is meant for programs, but that a page links to
 
 
 @dataclass(frozen=True)
 class Parameter:
     """A parameter of a call, as the OpenAPI document describes it.
 
-    `place` is "path", "query" or "header"; `says` describes it; `schema` is the JSON Schema of
-    values.
+    `place` is "path", "query" or "header"; `says` is its description; `schema` is the JSON Schema
+    of values.
     """
 
     name: str
@@ -140,7 +140,8 @@ class Call:
     gives : dataclass of `schemas` for JSON, or a content type
     takes : dataclass of `schemas` for the body
     several : whether the body is a list of `takes`, or has one of them in each line
-    refusals : status codes of errors, beside those that `problems.STATUSES` gives to all such calls
+    refusals : status codes of errors, besides those that `problems.STATUSES` lists for all calls of
+        this kind
     encoding : content type of the body
     """
 
@@ -159,7 +160,10 @@ class Call:
 
     @property
     def of_programs(self) -> bool:
-        """Whether the call refuses unknown parameters in the query; calls for pages ignore them."""
+        """Whether the call is for programs, not for pages in a browser.
+
+        Such a call refuses unknown parameters in the query; calls for pages ignore them.
+        """
         return self.path.startswith("/v1/")
 
     @property

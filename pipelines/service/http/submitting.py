@@ -76,13 +76,14 @@ async def documents(service: Service, request: Request) -> Response:
             found, bad = shape.submission(noticed, receipt, key is not None, today, skip_bad)
             return found, bad, len(empty - {one.place for one in bad})
 
-        # submissions are read in their own threads, so that slow calls of readers do not delay them
+        # parse submissions in threads of their own, so that slow calls for results do not delay
+        # them
         submission, bad, empty = await to_thread.run_sync(read, limiter=service.taking)
         written = asyncio.wrap_future(service.commits.submit(submission, sealed))
         await written_in_time(written, limits.seconds.total_seconds())
         left_out = tuple(LeftOut(one.place, one.field, one.reason, one.id) for one in bad)
         if left_out:
-            # Rejected documents are noted after the key is claimed. If the key was used with other
+            # Note rejected documents only after the key is claimed. If the key was used with other
             # content, the claim fails and nothing is noted.
             folder = service.current.inbox.folder
             await run_in_threadpool(note_left_out, folder, receipt, left_out)
@@ -91,7 +92,7 @@ async def documents(service: Service, request: Request) -> Response:
         if written is None:
             service.budget.give(held)
         else:
-            # the budget counts the body until it is written, even if the client waits no longer
+            # the budget counts the body until it is written, even if the client stops waiting
             written.add_done_callback(lambda done: service.budget.give(held))
     service.gauges.accepted(submission.documents, len(submission.content))
     answer = Receipt(receipt, "accepted", submission.documents, left_out=left_out, empty=empty)
@@ -178,7 +179,7 @@ async def deletion(service: Service, request: Request) -> Response:
         raise Problem(
             422,
             f"{identity[:40]!r} is not the id of a deletion; give the id in the answer to a "
-            "deletion",
+            "deletion request",
             "deletion",
         )
 

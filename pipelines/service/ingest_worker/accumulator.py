@@ -53,7 +53,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 _TURNS = 10  # number of checks for pending documents in each interval of `seal_after`
 _MOST_SEALS = 100  # a cycle makes at most this many seals
-_ASKING = 10.0  # seconds between two checks of shards that are set aside
+_ASKING = 10.0  # seconds between two checks whether set-aside shards are due to be counted again
 _EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
 
 
@@ -150,7 +150,7 @@ class Accumulator:
         return bool(due_again(self.seals))
 
     def turn(self) -> Turn:
-        """Seal and count pending documents, and carry out deletions.
+        """Run one cycle: seal and count pending documents, and carry out deletions.
 
         A failed step does not stop the others, nor does a failed deletion: `Turn.failed` lists
         both. Raises LockHeld if another process runs a cycle or a nightly job.
@@ -159,10 +159,11 @@ class Accumulator:
         steps.failed.clear()
         with inbox_locked(self.config) as journal:
             self._look_at_workers()
-            # read before sealing, so that documents sent before a deletion are in a shard
+            # read the deletions before sealing, so that all documents sent before a deletion are in
+            # a shard
             asked = self.deletions.waiting()
-            # Delete again before counting: if a rollback made documents count again, they can be
-            # subtracted only while the content of their shards is unchanged.
+            # First repeat the deletions that a rollback has undone. Do so before counting, because
+            # documents can be subtracted only while the content of their shards is unchanged.
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
@@ -196,7 +197,7 @@ class Accumulator:
         return report.outcome
 
     def _look_at_workers(self) -> None:
-        """Plan for the workers that the scheduler has now, because they may change each cycle."""
+        """Plan for the workers that the scheduler has now, because workers may come and go."""
         if self.config.cluster.scheduler is not None:
             now = self.run.cluster.now(self.config.cluster.memory)
             self.run = replace(self.run, cluster=now)
@@ -283,7 +284,8 @@ class Accumulator:
 
     def _sealed_and_counted(self, journal: Journal) -> tuple[Turn, bool]:
         """Seal and count; return whether all documents pending at the start are sealed."""
-        # if counting fails, seal nothing more, so that the age of pending documents shows it
+        # Count earlier seals first. If that fails, seal nothing more: then the age of pending
+        # documents grows and shows the failure.
         before = self._lagging(journal) if self.lags else Turn()
         sealed, whole = self._sealed(journal)
         turn = self._counted(journal)

@@ -1,4 +1,4 @@
-"""Child process that accumulates: kill it when it hangs, and restart it when it dies."""
+"""Run an accumulator as a child process: kill it when it hangs, and restart it when it dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes in the inbox about which version counts the shards of a seal."""
+"""Notes in the inbox that say which version of the store counts the shards of a seal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.log.schema import Count, checked
 
 COUNTED = "counted"
-_REACHED = "counted.json"  # file with the number up to which no seal is left to count
+_REACHED = "counted.json"  # file with the number up to which all seals are counted
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:
 
 
 def counted_up_to(inbox: Inbox) -> int:
-    """Return the number up to which no seal is left to count; errors as in `read_counted`."""
+    """Return the number up to which all seals are counted; errors as in `read_counted`."""
     data = inbox.folder.find(_REACHED)
     if data is None:
         return 0

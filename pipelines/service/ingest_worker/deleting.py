@@ -1,4 +1,4 @@
-"""Deletions: remove documents from their shards and, exactly, from the statistics.
+"""Deletions: remove documents from their shards, and subtract them exactly from the statistics.
 
 After a rollback to a version before a deletion, the store counts the deleted documents again. Their
 text no longer exists, so the statistics to subtract are copied from another version of the store.
@@ -31,8 +31,8 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# File with the number of a version. Rollbacks up to this version have been checked: the store
-# counts no deleted document because of them.
+# File with the number of a version. All rollbacks up to this version have been checked, so none of
+# them makes the store count a deleted document.
 _HONOURED = "deletions-honoured.json"
 _VERSIONS = 50  # the file is written again after this many versions
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
@@ -111,7 +111,7 @@ class Deleting:
         seals, folder = self.deletions.seals, self._inbox.folder
         shard = _shard_of(self.deletions, path)
         if shard is None:
-            return 0  # purged
+            return 0  # the shard was purged
         gone, content = read_gone(folder, path), folder.find(path)
         if content is not None:
             if gone.left not in (None, hashlib.sha256(content).hexdigest()):
@@ -123,8 +123,8 @@ class Deleting:
             raise StoreError(
                 f"seal {seal_of_shard(path)} of {seals.inbox.folder.url}: since a rollback, the "
                 f"store counts deleted documents of {name} again, and the other documents of this "
-                "shard have expired; `streaming-moments purge` the shard, or roll back to a later "
-                "version"
+                "shard have expired; remove the shard by `streaming-moments purge`, or roll back "
+                "to a later version"
             )
         else:
             text = "forget: documents by request, after a rollback"
@@ -171,7 +171,8 @@ class Rollbacks:
             return False
         self._noted = noted
         log = store.log(first + 1) if first < store.version else ()
-        # return True also if versions are missing: they have expired, or this is another store
+        # return True also if versions are missing: they have expired, or the folder now holds
+        # another store
         if len(log) != store.version - first or any(one.operation == ROLLBACK for one in log):
             return True
         self._seen = store
@@ -188,7 +189,7 @@ class Rollbacks:
         return False
 
     def honoured(self) -> None:
-        """Search next from the version in the note, which `Deleting.delete_again` has written."""
+        """Make the next search start at the version that `Deleting.delete_again` has noted."""
         self._seen = None
 
 

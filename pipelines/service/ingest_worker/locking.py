@@ -1,4 +1,4 @@
-"""Lock of the store, under which one process of a service changes it at a time."""
+"""Lock of the store: a process of a service changes the store only while it holds the lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def locked(config: ServiceConfig, patience: timedelta = timedelta(0)) -> Iterato
     """Hold the lock of the store of a service, and renew it until the block ends.
 
     If another cycle or a nightly job holds the lock for longer than `patience`, raises LockHeld. If
-    there is no store, raises StoreError and writes nothing, because its disk may be missing.
+    there is no store, raises StoreError and writes nothing, because the disk of the store may be
+    missing.
     """
     folder = Folder.at(config.store, config.storage_options or None)
     read_format(folder)

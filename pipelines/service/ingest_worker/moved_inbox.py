@@ -13,15 +13,15 @@ from streaming_moments.storage.inbox.seals import SEALED, are_of_other_batches
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
-_LOOKED_AT = 5  # contents of at most this many shards of a former place are compared
+_LOOKED_AT = 5  # to recognise a former place of the inbox, compare at most this many shards
 
 
 def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentStore, list[str]]:
     """Rename shards that were counted while the inbox was at other places; return these places.
 
-    The names of counted shards show at which places inboxes were. An inbox at another place was
-    this one if the latest shards under its names that also exist here have the content that was
-    counted. A seal must not show that they come from other batches. Errors as in `rename`.
+    The names of counted shards contain the places of their inboxes. A place is a former place of
+    this inbox if its latest shards that also exist here still have the content that was counted. If
+    the seals show that the shards come from different batches, it is not. Errors as in `rename`.
     """
     moved = []
     for place in _places(store, inbox):
@@ -32,7 +32,7 @@ def rename_sealed(store: MomentStore, inbox: Folder, run: Run) -> tuple[MomentSt
 
 
 def _places(store: MomentStore, inbox: Folder) -> list[str]:
-    """Find places of inboxes other than the present one in the names of counted shards."""
+    """Find the places of inboxes in the names of counted shards, except the present place."""
     own, between = inbox.shard(""), f"/{SEALED}/"
     sealed = (one.url for one in store.ledger() if one.url.endswith(SEALED_NAME))
     found = {url.rpartition(between)[0] for url in sealed if between in url}
@@ -44,7 +44,7 @@ def _is_same(store: MomentStore, place: str, inbox: Folder, run: Run) -> bool:
     paths = sorted(
         (url.removeprefix(f"{place}/") for url in ledger.under(f"{place}/")), reverse=True
     )
-    # check files one by one until enough are found, because an inbox may have sealed many
+    # check files one by one until enough are found, because an inbox may have many shards
     here = [*islice(filter(inbox.exists, paths), _LOOKED_AT)]
     if not here:
         return False

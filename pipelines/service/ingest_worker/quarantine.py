@@ -99,7 +99,8 @@ def fails_alone(
     except ShardError as error:
         kind = _Unforeseen if isinstance(error.__cause__, TokeniserFailed) else ShardError
         return kind(url, error.reason)
-    except Exception as error:  # catch any error of a reader, because it would end every cycle
+    # catch any error of a reader, because otherwise it would end every cycle
+    except Exception as error:
         return _Unforeseen(url, f"{type(error).__name__}: {error}")
     return None
 
@@ -164,8 +165,8 @@ def note_outcomes(
 ) -> None:
     """Record the outcomes of shards of seals, and of shards that were counted again.
 
-    The first seal with a failing shard gets no note, and no later seal does, so the next cycle
-    begins with that seal.
+    The first seal with a failing shard, and all later seals, get no note. So the next cycle begins
+    with that first seal.
     """
     inbox = log.inbox
     for shard in (*again, *(shard for one in seals for shard in one.shards)):

@@ -1,4 +1,4 @@
-"""Compare numbers of topics or states on request, outside all HTTP requests.
+"""Compare numbers of topics or states for a user, but not during the HTTP request.
 
 A page leaves a note in the inbox. An accumulator compares, and stores the result in the inbox.
 """
@@ -73,7 +73,7 @@ def found_selection(inbox: Inbox) -> Compared | None:
 def compare(store: MomentStore, inbox: Inbox, run: Run) -> Compared:
     """Compare numbers of topics or states at a version, and delete the note that requested it.
 
-    If the process is killed meanwhile, the note is still there.
+    If the process is killed before it has stored the result, the note remains.
     """
     try:
         compared = Compared(store.version, _selection(store, run))

@@ -16,11 +16,11 @@ class Turn:
     """The result of a cycle.
 
     sealed, counted : numbers of sealed and counted documents
-    version : version of the store after it; None if nothing was to be counted
+    version : version of the store after the cycle; None if nothing was to be counted
     left_out : refused shards, which no one can read, with the reason
     set_aside : shards that cannot be counted in the store as it is, with the reason
     forgotten : number of deleted documents
-    failed : steps that failed, with the reason; the others are done
+    failed : steps that failed, with the reason; all other steps are done
     """
 
     sealed: int = 0

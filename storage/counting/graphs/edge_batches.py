@@ -32,7 +32,7 @@ _NAME, _COUNT = "name", "count"
 
 @dataclass(frozen=True, eq=False)
 class EdgeReader:
-    """Reads the shards of a store of edges; `names` are the nodes."""
+    """Reads the shards of a store of edges; `names` are the names of the nodes."""
 
     form: ShardFormat
     columns: EdgeColumns

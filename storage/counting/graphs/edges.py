@@ -25,7 +25,8 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"
-_HELD = 1 << 22  # a task writes ends of edges when it has this many in memory: 64 MB
+# a task writes its ends of edges to a file when it holds this many, which take 64 MB
+_HELD = 1 << 22
 _ENTRY_BYTES = 16
 _GROUP_IDS = 1 << 20  # at most this many ends of edges are in a row group, unless a node has more
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
@@ -45,7 +46,7 @@ class EdgeColumns:
 
     @property
     def columns(self) -> tuple[str, str]:
-        """Both columns."""
+        """Columns of the source and the target."""
         return self.source, self.target
 
 
@@ -53,7 +54,7 @@ class EdgeColumns:
 class SetDown:
     """A file of entries, each a node and a neighbour, sorted by the part that contains the node.
 
-    `bounds` holds the first entry of each part, and the number of all entries.
+    `bounds` holds the position of the first entry of each part, and the number of all entries.
     """
 
     path: str
@@ -202,7 +203,7 @@ def is_list_file(name: str) -> bool:
 
 
 def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
-    """Return the (nodes,) int64 part of each node, 0 to parts - 1, from its number alone.
+    """Return the (nodes,) int64 part of each node, 0 to parts - 1; it depends only on the node.
 
     Examples
     --------

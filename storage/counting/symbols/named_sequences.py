@@ -1,4 +1,4 @@
-"""Named sequences: rows of long tables, or pieces in lists, and their places in sequences."""
+"""Named sequences: read from tables with a symbol, or a list of symbols, in each row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streaming_moments.storage.formats import Position, ReadLimits
 from streaming_moments.storage.formats.parquet import is_list
 from streaming_moments.storage.lazy_libraries import pa, pc
 
-_FARTHEST = 1 << 62  # numbers of symbols in a sequence are below this
+_FARTHEST = 1 << 62  # the position of a symbol in its sequence is below this
 # Place of a piece whose time is neither a number nor a date: its position in the sequence is
 # unknown.
 ANYWHERE = (-_FARTHEST, 0, _FARTHEST, 0)
@@ -30,9 +30,9 @@ class Spans:
     """Names of m sequences, and the places where they begin and end.
 
     places : (m, 4) int64, places of the first and last symbol, for `Pieces.of`
-    numbered : whether places are numbers of symbols
+    numbered : whether places are positions in the sequence, not times
     steps : number of pairs of consecutive rows in the same sequence
-    ones : number of these pairs in which the number of the symbol rises by 1
+    ones : number of these pairs in which the place rises by exactly 1
     """
 
     names: list[str]
@@ -101,7 +101,7 @@ def long_tables(
     limits: ReadLimits,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Yield pieces of sequences: lists, or runs of rows that have the same sequence.
+    """Yield pieces of sequences: lists, or runs of rows of the same sequence.
 
     A run may continue in the next table.
 
@@ -202,7 +202,7 @@ def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -
 def _listed(
     table: pa.Table, columns: Sequence[str], url: str, limits: ReadLimits, after: Position
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Yield pieces in lists, each with the number of its first symbol; skips empty ones."""
+    """Yield the pieces in a column of lists, with their positions; skips empty lists."""
     values = lists_of(table[columns[2]], columns[2], url, limits)
     held = np.flatnonzero(np.diff(values.offsets))
     rows = table.take(pa.array(held))
@@ -233,7 +233,11 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
-    """Convert texts to numbers unless `numbers` is False; without `numbers`, only if all can be."""
+    """Convert times that are texts to numbers.
+
+    If it is unknown whether times are `numbers` (None), convert them only if all can be converted.
+    If they are not (False), convert nothing.
+    """
     if numbers is False or not _is_text(times.type):
         return times
     for kind in (pa.int64(), pa.float64()):
@@ -293,7 +297,7 @@ def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.
 
 
 def _one_on(places: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return the (rows,) mask of rows whose number is 1 more than that of the previous row."""
+    """Return the (rows,) mask of rows whose place is 1 more than that of the previous row."""
     found = np.zeros(len(places), np.bool_)
     whole = (places[1:, 1] == 0) & (places[:-1, 1] == 0)
     found[1:] = whole & (places[1:, 0] - places[:-1, 0] == 1)

@@ -1,4 +1,4 @@
-"""Sequences: symbols of texts, of lists or of a long table, in chunks with their context."""
+"""Read sequences of symbols from texts, lists or a long table, in chunks with their context."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ class SequencesForm:
     """Where shards have the symbols of their sequences.
 
     symbols : unit of texts; both "characters" and "words" are folded to lower case
-    columns : no column if a text is a sequence. One column of lists, each a sequence. Or three
-        columns: sequence, time and symbol of a long table, in which the rows of a sequence are
-        sorted by time; or sequence, number of the first symbol, and list of symbols, for pieces
+    columns : empty if each text is a sequence; one column of lists if each list is a sequence. A
+        long table has three columns: sequence, time and symbol, and the rows of a sequence are
+        sorted by time. A table of pieces has three, too: sequence, position of the first symbol,
+        and list of symbols
     numbered : whether times are consecutive numbers, so that a missing number is a gap
     """
 
@@ -159,7 +160,7 @@ class SequenceReader:
         if spans is not None and (self.joins or self.by_content):
             odd = keys_of(spans.names)[:, 0] % 2 == 1
         elif self.by_content:
-            # texts and lists never continue in the next table
+            # the symbols are complete, because texts and lists never continue in the next table
             odd = odd_half(row_keys(values.offsets, symbols))
         for batch, cut in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())
@@ -220,7 +221,7 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
         parted = pc.utf8_trim_whitespace(pc.replace_substring_regex(folded, _LETTERS, " "))
         lists = pc.split_pattern(parted, " ")
         flat = lists.flatten()
-        # leave out the empty part that a text without words gives
+        # drop the empty string that splitting gives for a text without words
         held = np.asarray(pc.not_equal(flat, ""))
         ends = np.concatenate([[0], np.cumsum(held, dtype=np.int64)])
         offsets = np.asarray(lists.offsets, dtype=np.int64)

@@ -49,8 +49,8 @@ def sample_symbols(
 ) -> SymbolSample:
     """Count the symbols of the first sequences of a shard, up to slightly more than a quota.
 
-    Fewer are read if different symbols, and their pairs, take more than `limits.pilot_bytes`.
-    Raises as `SequenceReader.read`.
+    Reads fewer sequences if the different symbols, and pairs of them, take more than
+    `limits.pilot_bytes`. Raises as `SequenceReader.read`.
     """
     places: dict[str, int] = {}
     counts: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Code points: a table with an entry for each, from which kernels find words as `words` does."""
+"""Code points: a table with an entry for each; with it, kernels find words as `words` does."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def symbols_of(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the two tables of `symbols`, as large as texts in UTF-8 need them.
+    """Return the two tables of `symbols`, in the size that the texts in UTF-8 need.
 
-    Texts without code points beyond the basic plane get the smaller table, which takes a fifth of
-    the time.
+    Texts without code points beyond the basic plane get the smaller tables, which take a fifth of
+    the time to make.
     """
     beyond = data.max(initial=0) >= _LEAD_BEYOND_BASIC
     return symbols(sys.maxunicode if beyond else LAST_BASIC)

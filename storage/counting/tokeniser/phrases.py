@@ -182,7 +182,7 @@ def _counted(codes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], NDAr
 def _stand_together(
     times: NDArray[Any], left: NDArray[Any], right: NDArray[Any], total: int
 ) -> NDArray[np.bool_]:
-    """Whether the normalised pointwise mutual information is large enough."""
+    """Return the mask of pairs whose normalised pointwise mutual information is large enough."""
     shares = times / total
     information = np.log(shares * total / left * total / right)
     return np.asarray(information >= -_LEAST_NPMI * np.log(np.minimum(shares, 0.5)))
@@ -192,9 +192,9 @@ def _stand_together(
 class PhraseIndex:
     """Finds phrases by the keys of words, for the kernel that counts.
 
-    The key of a term is its row. Words and parts of phrases that are no terms have further keys.
+    The key of a term is its row. Words and parts of phrases that are not terms have further keys.
 
-    keys : word of each further key; empty for several words
+    keys : word of each further key; empty for a key of several words
     steps : (2^b, 2) uint64, hash table: from the key of one or two words, and the key of the next
         word, to the key of all these words
     marks : (keys,) uint8, flags of each key: a phrase begins with it (1), it is a phrase (2), it is

@@ -176,9 +176,9 @@ def index_keys(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """`{key: last for last, key in enumerate(keys)}` with open addressing and linear probing.
 
-    Fills `slots`, (2^b, 2) zeros with more rows than keys: first lane, and lanes << 32 | key.
-    Returns all lanes and the (keys + 1,) first lane of each key. An empty key, or one with a
-    NUL, is not a word and is skipped.
+    Fills `slots`, (2^b, 2) zeros with more rows than keys. The row of a word has its first lane,
+    and `number of lanes << 32 | key`. Returns all lanes and the (keys + 1,) first lane of each key.
+    An empty key, or one with a NUL, is not a word and is skipped.
     """
     starts = np.zeros(offsets.size, dtype=np.int64)
     np.cumsum((np.diff(offsets) + 7) // 8, out=starts[1:])
@@ -232,9 +232,9 @@ def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]
 
 
 def index_steps(ends: NDArray[np.uint64], steps: NDArray[np.uint64]) -> None:
-    """Fill `steps`, (2^b, 2) zeros with more rows than `ends`, from (steps, 3) keys.
+    """Fill the hash table `steps`, (2^b, 2) zeros with more rows than `ends`, from `ends`.
 
-    A row of `ends` has the key of one or more words, that of the next word, and that of all these.
+    A row of `ends` has three keys: of one or more words, of the next word, and of all these words.
     """
     for before, key, after in ends.tolist():
         pair = (before << 32 | key) + 1
@@ -267,16 +267,16 @@ def count_words(
     `places` has the index of a document in `folded`, or -1 if it is in `spelled`. Keys below
     `n_words` are rows, and others are stop words. `longest` is the largest number of lanes of a
     key. Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words,
-    counts, tokens outside up to each passage (shaped like indptr), and the number of passages of
-    each text.
+    counts, the number of tokens outside of the vocabulary before the end of each passage (shaped
+    like indptr), and the number of passages of each text.
 
     With phrases, `marks` has a row for each key that is not a stop word, and keys from `n_words` on
-    are outside; `steps` is from `index_steps`. Without phrases give `marks=None`; for this, Numba
-    compiles a kernel without that work.
+    are outside; `steps` is from `index_steps`. Without phrases give `marks=None`; Numba then
+    compiles a kernel without the code for phrases.
 
     The arrays of the result grow by doubling, because their upper bound is far too large. They grow
-    outside of the kernel: a loop that may replace an array counts references in each turn and takes
-    four times as long.
+    outside of the kernel: a loop that may replace an array counts references in each iteration and
+    takes four times as long.
     """
     spans = np.stack([begins[:-1], begins[1:]], axis=1)
     hard = places >= 0

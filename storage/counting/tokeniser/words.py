@@ -25,7 +25,8 @@ def words(text: str) -> list[str]:
     ['don', 't', 'shout', 'école', 'हिन्दी', 'rd']
     """
     whole = folded_text(text)
-    if whole.isalpha():  # letters alone need no pattern, which takes long to compile
+    # a text of letters alone is one word, and needs no pattern, which takes long to compile
+    if whole.isalpha():
         return [whole]
     # If the class of letters has ranges above the basic plane, a search takes seven times as long.
     last = sys.maxunicode if _BEYOND_BASIC.search(whole) else LAST_BASIC

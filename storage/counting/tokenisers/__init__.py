@@ -1,1 +1,1 @@
-"""Tokenisers, which cut texts into words; each has a file and a line of the registry."""
+"""Tokenisers, which cut texts into words; each has a file and a line in the registry."""

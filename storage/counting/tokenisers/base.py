@@ -11,9 +11,9 @@ from streaming_moments.printing.plural import of_number
 
 Splitter = Callable[[str], Iterable[str]]
 
-# The words of a document may have at most 50 times (its length + 1,000) characters, where each word
-# counts as one character longer. For comparison: all pieces of 1 to 6 characters of a document have
-# 27 times its length.
+# All words of a document together may have at most 50 * (length of the document + 1,000)
+# characters, where each word counts as one character longer than it is. For comparison: all pieces
+# of 1 to 6 characters of a document have 27 times its length.
 _MOST_TIMES, _AT_LEAST = 50, 1_000
 _AT_ONCE = 1_024  # number of words that are read from an iterator before their size is checked
 
@@ -66,11 +66,12 @@ class TokeniserMissing(StoreError):
 
 
 def words_by(split: Splitter, name: str, text: str) -> list[str]:
-    """Cut a text by the tokeniser of this name, without empty words.
+    """Cut a text into words with `split`, the tokeniser called `name`, and drop empty words.
 
-    Raises TokeniserFailed if `split` fails, or returns more than about fifty times the text. Words
-    must be strings of valid Unicode without NUL, which ends words in memory. Errors are logged, so
-    they contain nothing of the text, not even the message of an error of `split`.
+    Raises TokeniserFailed if `split` fails, or returns words of more than about fifty times the
+    length of the text. Words must be strings of valid Unicode without NUL, which ends words in
+    memory. Errors are logged, so they must not contain the text, and omit the message of an error
+    of `split`.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
 
 
 def _bounded_list(found: Iterable[Any], most: int) -> list[Any]:
-    """List the items of an iterable, perhaps infinite, up to the first part that exceeds `most`."""
+    """List the items of an iterable; it may be infinite, so stop when the items exceed `most`."""
     if isinstance(found, list):
         return found
     listed, size, several = list[Any](), 0, iter(found)

@@ -13,7 +13,7 @@ NAME = "words"
 
 @dataclass(frozen=True)
 class Compiled:
-    """Reference implementation of the kernels; counting does not call it."""
+    """The default tokeniser in Python, for reference; counting calls compiled kernels instead."""
 
     name: ClassVar[str] = NAME
     version: ClassVar[str] = str(TOKENISER)

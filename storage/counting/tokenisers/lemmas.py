@@ -17,7 +17,10 @@ _NAME = "lemmas"
 
 @dataclass(frozen=True)
 class Lemmas:
-    """Cuts texts into dictionary forms of the words of the default, such as `house` for houses."""
+    """Cuts texts into the dictionary forms of their words, such as `house` for houses.
+
+    The words are those of the default tokeniser.
+    """
 
     language: str
     code: str

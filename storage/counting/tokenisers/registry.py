@@ -26,7 +26,7 @@ class Family:
 
     file : its module in this folder, with `opened(argument)`
     argument : what to write after the name and a colon, as help shows it; empty without argument
-    also : another name
+    also : another name of the family
     """
 
     name: str
@@ -121,7 +121,7 @@ def tokeniser_of(name: str, version: str) -> Tokeniser:
 def probed(name: str) -> str:
     """Return the SHA-256 of the words that a tokeniser finds in a text in several scripts.
 
-    Two processes compare their tokenisers by it.
+    Two processes compare this digest to see whether their tokenisers agree.
 
     The words are sorted, as a function may return a set. All tokenisers that fail on this text have
     the same value.

@@ -19,7 +19,10 @@ _NAME = "stems"
 
 @dataclass(frozen=True)
 class Stems:
-    """Cuts texts into stems of the words that the default finds, such as `hous` for houses."""
+    """Cuts texts into the stems of their words, such as `hous` for houses.
+
+    The words are those of the default tokeniser.
+    """
 
     language: str
     version: str

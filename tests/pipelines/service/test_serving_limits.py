@@ -99,7 +99,7 @@ def test_a_certificate_that_cannot_be_used_is_named_before_anything_starts(tmp_p
             require_certificate(section)
         assert str(refused.value) == (
             f"[listen] {name} {path} cannot be read (No such file or directory); check the path, "
-            "which starts where the command runs"
+            "which is relative to the folder where the command runs"
         )
         path.write_text("?")
     with pytest.raises(InvalidInput, match="are not PEM files that belong together"):

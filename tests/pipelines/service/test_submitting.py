@@ -297,5 +297,5 @@ def test_what_became_of_a_deletion(caller):
         assert (
             told["detail"]
             == f"{wrong[:40]!r} is not the id of a deletion; give the id in the answer to a "
-            "deletion"
+            "deletion request"
         )

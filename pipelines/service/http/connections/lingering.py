@@ -1,4 +1,4 @@
-"""Read the rest of a body after the answer to it, so that the client gets the answer.
+"""Read the rest of a body after the request is answered, so that the client gets the answer.
 
 If a connection closes with unread bytes, it is reset, and the client's system drops the answer.
 """
@@ -17,7 +17,8 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-LINGERS = "lingers"  # key in the scope of an answered request whose body is still being read
+# key that marks the ASGI scope of an answered request whose body is still being read
+LINGERS = "lingers"
 _CLOSES = (b"connection", b"close")
 _TIMES = 4  # reading stops after this multiple of the size of the largest accepted body
 _SILENT = 2.0  # seconds without a byte after which reading ends
@@ -28,7 +29,8 @@ class Lingering:
     """Application that reads and drops the rest of a body after it has sent the whole answer.
 
     body : bytes of the largest accepted body; the connection closes after four times as many bytes
-    seconds : time after which the connection closes; after 2 seconds if the client is silent
+    seconds : time after which the connection closes; it closes earlier if the client sends nothing
+        for 2 seconds
     """
 
     app: App
@@ -52,8 +54,8 @@ class Lingering:
             if message["type"] == "http.response.start":
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
-                # Keep the connection open. The client has the length of the answer, so the answer
-                # is complete for the client.
+                # Announce more content, so that the connection stays open. For the client the
+                # answer is complete, because the client has its length.
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 

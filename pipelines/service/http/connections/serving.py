@@ -94,7 +94,8 @@ def require_free(listen: ListenSection) -> None:
         for family, kind, protocol, _, address in found:
             with socket.socket(family, kind, protocol) as tried:
                 tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:  # test only IPv6, because IPv4 may use the same port
+                # test the port for IPv6 only; another process may use it for IPv4
+                if family == socket.AF_INET6:
                     tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 tried.bind(address)
     except OSError as error:
@@ -122,7 +123,10 @@ def require_certificate(listen: ListenSection) -> None:
         try:
             contents[name] = Path(path).read_text(encoding="latin-1")
         except OSError as error:
-            remedy = remedy_of(error) or "check the path, which starts where the command runs"
+            remedy = (
+                remedy_of(error)
+                or "check the path, which is relative to the folder where the command runs"
+            )
             raise InvalidInput(
                 f"[listen] {name} {path} cannot be read ({error.strerror}); {remedy}"
             ) from error
@@ -139,12 +143,12 @@ def require_certificate(listen: ListenSection) -> None:
 
 
 def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
-    """Return an HTTP protocol that limits how long and how many connections wait.
+    """Return an HTTP protocol that closes slow connections, and limits how many are open.
 
-    It closes a connection that sends no head of a request for `seconds`, or that does not read an
-    answer for as long. If `most` connections are open, a new connection closes the one that has
-    been idle for longest, so idle clients keep no one out. If twice as many are open, new
-    connections are closed at once, because the process needs other open files.
+    It closes a connection if, for `seconds`, the client does not complete the head of a request or
+    does not read an answer. If `most` connections are open, a new connection closes the one that
+    has been idle for longest, so idle clients do not keep others out. If twice as many are open,
+    new connections are closed at once, because the process needs some open files for other things.
     """
 
     class Patient(H11Protocol):
