@@ -39,8 +39,8 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         both halves of the rows. "predict" chooses the smallest number whose held-out log-likelihood
         of pairs of features is within the noise of the best.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
-        "auto" stops when all later passes together would change the components by less than a
+        Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
+        most 20, and stops when all later passes together would change the components by less than a
         twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
         rows. Passes start from the fit by moments. They start from components of a pilot of up to
         8,000 rows instead if these make rows more likely, or if moments identify fewer than k

@@ -40,7 +40,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of communities k, of at most 32. "auto" chooses the smallest number after which
+        Number of communities k, at most 32. "auto" chooses the smallest number after which
         another community improves the held-out log-likelihood of pairs of neighbours little.
         "predict" chooses the smallest number within the noise of the best log-likelihood.
     alpha0 : float

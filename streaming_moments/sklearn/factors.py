@@ -44,9 +44,9 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         Covariance of the normal noise: one variance, one per coordinate, or a full matrix. With as
         many factors as columns, "spherical" and "diag" assume no noise.
     polish : int or "auto"
-        Passes of maximum likelihood over the rows after the fit. "auto" stops when a pass changes
-        the columns of factors by less than a twentieth of their error bars. Only `fit` polishes,
-        because `partial_fit` does not have all rows.
+        Number of passes of maximum likelihood over the rows after the fit. "auto" stops when a pass
+        changes the columns of factors by less than a twentieth of their error bars. Only `fit`
+        polishes, because `partial_fit` does not have all rows.
     sketch_columns : int, optional
         Columns of the sketch of the rows; the default is that of `MomentGaussianMixture`.
     random_state : int, RandomState or None

@@ -42,8 +42,8 @@ class MomentHMM(MomentSampler):
     refine : int
         Rounds of expectation maximisation on the counts of windows, for up to 128 symbols.
     polish : int or "auto"
-        Passes of Baum-Welch over the sequences after the fit, of at most 100 for "auto". "auto"
-        stops when all later passes together would change the states by less than a hundredth of
+        Number of passes of Baum-Welch over the sequences after the fit. "auto" makes at most 100,
+        and stops when all later passes together would change the states by less than a hundredth of
         their error bars. Only `fit` polishes, because `partial_fit` does not have all sequences.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.

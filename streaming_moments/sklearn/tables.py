@@ -64,12 +64,12 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         Weight of a column's overall distribution when it is mixed with each of the column's
         distributions given a state.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
-        "auto" stops when all later passes together would change the tables by less than a twentieth
-        of their error bars. Only `fit` polishes, because `partial_fit` does not have all rows. With
-        shape "auto", passes start from latent classes of a pilot of the rows if that makes held-out
-        rows more likely. There are `n_components` classes, or 2 to 32 if the fit chooses their
-        number.
+        Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
+        most 20, and stops when all later passes together would change the tables by less than a
+        twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
+        rows. With shape "auto", passes start from latent classes of a pilot of the rows if that
+        makes held-out rows more likely. There are `n_components` classes, or 2 to 32 if the fit
+        chooses their number.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.

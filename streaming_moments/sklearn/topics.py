@@ -60,8 +60,8 @@ class MomentTopics(SparseInput, MomentTransformer):
     alpha : {"given", "auto"}
         Dirichlet prior with which the topics of documents are inferred, as in `fit_by`.
     polish : int or "auto"
-        Passes over the documents after the fit, as in `polished`, with all threads; only in `fit`,
-        as `partial_fit` and `+` do not have all documents.
+        Number of passes over the documents after the fit, as in `polished`, with all threads. Only
+        `fit` makes them, as `partial_fit` and `+` do not have all documents.
     max_components : int, optional
         Largest number of topics that can be requested after `partial_fit`. The default is
         `n_components`, or 32 if that is "auto" or "predict".
@@ -314,8 +314,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         if max(most, least) > words:
             name = "n_components" if least >= most else "max_components"
             raise InvalidInput(
-                f"{name} is {max(most, least)}, but {of_number(words, 'word')} can separate only "
-                f"as many topics; give at most {words}"
+                f"{name} is {max(most, least)}, but {of_number(words, 'word')} cannot separate "
+                f"so many topics; give at most {words}"
             )
         if not (records.lengths > 1).any():
             raise NotIdentifiable(
