@@ -315,7 +315,7 @@ class MomentTopics(SparseInput, MomentTransformer):
             name = "n_components" if least >= most else "max_components"
             raise InvalidInput(
                 f"{name} is {max(most, least)}, but {of_number(words, 'word')} cannot separate "
-                f"so many topics; give at most {words}"
+                f"that many topics; give at most {words}"
             )
         if not (records.lengths > 1).any():
             raise NotIdentifiable(
