@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.extras import needs
+from streaming_moments.printing.plural import of_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -32,18 +33,58 @@ _ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 
 
+def names_for(names: Sequence[str] | None, number: int, noun: str) -> list[str]:
+    """Return the given names, or by default the noun with a number; InvalidInput if some lack."""
+    if names is None:
+        return [f"{noun} {place}" for place in range(number)]
+    if len(names) != number:
+        raise InvalidInput(
+            f"{of_number(len(names), 'name')} given for {of_number(number, noun)}; give one name "
+            f"for each {noun}"
+        )
+    return [*map(str, names)]
+
+
 def plot_words(
     titles: Sequence[str],
     words: Sequence[Sequence[str]],
     probabilities: Sequence[ArrayLike],
     errors: Sequence[ArrayLike] | None = None,
     figure: Figure | None = None,
+    measure: str = "probability of the word in the topic (most relevant words first)",
 ) -> list[Axes]:
-    """Draw a panel of bars for each topic: its words, the first at the top, and their errors."""
+    """Draw a panel of bars for each topic: its words, the first at the top, and their errors.
+
+    measure : label of the axis of the bars
+    """
     panels = _panels(len(titles), figure, _height_of(words))
     _bars(panels, titles, words, probabilities, errors)
+    panels[0].figure.supxlabel(measure, fontsize=_SMALL)
+    return panels
+
+
+def plot_means(
+    titles: Sequence[str],
+    features: Sequence[str],
+    means: NDArray[np.float64],
+    deviations: NDArray[np.float64],
+    figure: Figure | None = None,
+) -> list[Axes]:
+    """Draw a panel for each component: the mean of each feature and how far its rows spread.
+
+    means, deviations : (k, d), in the unit of the rows
+    """
+    panels = _panels(len(titles), figure, 0.2 * len(features) + 0.6, sharex=True, sharey=True)
+    places = np.arange(len(features))
+    for axis, title, mean, deviation in zip(panels, titles, means, deviations, strict=True):
+        axis.errorbar(mean, places, xerr=deviation, fmt="o", markersize=4, linewidth=1)
+        axis.grid(alpha=0.3)
+        axis.tick_params(labelsize=_SMALL)
+        _title(axis, title)
+    panels[0].set_yticks(places, features, fontsize=_SMALL, parse_math=False)
+    panels[0].invert_yaxis()
     panels[0].figure.supxlabel(
-        "probability of the word in the topic (most relevant words first)", fontsize=_SMALL
+        "mean of the feature; the line is one standard deviation of the rows", fontsize=_SMALL
     )
     return panels
 
@@ -192,7 +233,7 @@ def plot_map(
     above = np.sqrt(circles.get_sizes()) / 2 + _SMALL
     drawn: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
     drawn |= {"fontsize": _SMALL, "arrowprops": {"arrowstyle": "-", "linewidth": 0.5}}
-    labels = []
+    labels: list[Any] = []
     for place, height, name in zip(places, above, names, strict=True):
         labels.append(axis.annotate(name, tuple(place), (0, height), **drawn))
         labels[-1].arrow_patch.set_visible(False)

@@ -26,7 +26,7 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import shown
 from streaming_moments.quality.coherences.registry import with_coherence
 from streaming_moments.quality.prediction import completion_perplexity
-from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
+from streaming_moments.quality.topic_plots import plot_topic_map
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values, holds_texts, is_sparse
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
@@ -258,7 +258,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         """
         require_fitting(MomentTopics.plot, number=number, names=names)
         called = self._called(names, "word ")
-        return plot_topics(self.model_, called, number, figure=figure)
+        return self.model_.plot(number, called, figure)
 
     def plot_map(
         self, names: Sequence[str] | NDArray[Any] | None = None, ax: Axes | None = None
