@@ -31,7 +31,7 @@ class Bundle:
     taken: Spoilt | None = None
 
     def halves(self) -> tuple[Bundle, ...]:
-        """Split the bundle into two bundles, each to be read alone."""
+        """Split the bundle into two bundles that are both marked `alone`."""
         middle = len(self.shards) // 2
         parts = (self.shards[:middle], self.shards[middle:])
         return tuple(replace(self, shards=part, alone=True) for part in parts if part)

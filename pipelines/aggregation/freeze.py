@@ -18,7 +18,7 @@ class Settled:
     """Frozen sums that can be added up.
 
     sources : address of each worker, with the token of this freeze of its sums
-    void : tasks whose shards are no longer in any sums
+    void : numbers of the tasks whose shards are no longer in any sums
     bound : largest possible entry of all sums together
     """
 

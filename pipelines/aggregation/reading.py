@@ -34,7 +34,7 @@ class ReadingContext:
         limits: ReadLimits,
         storage_options: Mapping[str, object] | None,
     ) -> ReadingContext:
-        """Return the context. A task calls this, so that Dask can repeat it if a worker dies."""
+        """Return the context, in a Dask task, so that Dask can make it again if a worker dies."""
         return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
 
     def __sizeof__(self) -> int:

@@ -1,4 +1,4 @@
-"""Memory of jobs that hold a model: passes over documents, and outputs for shards."""
+"""Plan the memory of jobs that hold a model: passes over documents, and topic shares of shards."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from streaming_moments.pipelines.cluster.memory import (
 )
 from streaming_moments.storage.formats import ReadLimits
 
-# A task holds this many arrays with the shares of a batch while it samples shares and encodes them
-# as Parquet.
+# A task holds this many arrays with the topic shares of a batch of documents, while it samples
+# shares and encodes them as Parquet.
 _SHARE_ARRAYS = 8
 # A worker holds this many arrays of topics: the topics, the raw topics, the topics for reading, and
 # a copy of one of these while it is sent.
@@ -64,5 +64,5 @@ def _topic_bytes(n_words: int, n_topics: int) -> int:
 
 
 def _longest_shares(n_words: int, n_topics: int, limits: ReadLimits) -> int:
-    """Return the bytes of the shares of each word of the longest document."""
+    """Return the bytes of the topic shares of all words of the longest document."""
     return _topic_bytes(min(n_words, limits.document_bytes // 2), n_topics)

@@ -246,7 +246,8 @@ class OnCluster:
 class RowsHere(OnCluster):
     """`Rows` of a small version: steps run in this process instead of as tasks.
 
-    The results equal those of tasks to the last bit. Handles are the values themselves.
+    The results equal those of tasks to the last bit. Methods that return futures on a cluster
+    return the values themselves here.
     """
 
     @staticmethod
@@ -271,7 +272,7 @@ class RowsHere(OnCluster):
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """Call the function at once."""
+        """Call the function in this process, and return its result."""
         with _one_thread():
             return function(*values)
 
@@ -343,7 +344,7 @@ def _libraries(modules: int) -> ThreadpoolController:
 
 
 def on_aligned(function: Callable[..., Any], *values: Any) -> Any:
-    """Call a function with values whose arrays are aligned as in the process that made them."""
+    """Align the arrays in the values, and call a function with them; see `aligned`."""
     return function(*map(aligned, values))
 
 

@@ -105,7 +105,7 @@ TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numb
 Alphas = functools.partial(Parsed[tuple[float | Literal["auto"], ...]], "alphas", _alphas)
 _DAY = Parsed("day", _day)
 SHARD_URL = Parsed("url", require_no_user)
-# URL of a store or output. It is also refused if it holds a signature or key.
+# URL of a store or output. Unlike the URL of a shard, it may not hold a signature or key.
 STORE_URL = Parsed("url", require_no_secret)
 
 

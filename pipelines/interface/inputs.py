@@ -41,7 +41,7 @@ _LONGEST = 80  # a message shows at most this many characters of a text that is 
 
 @dataclass(frozen=True)
 class Given:
-    """Shards that the caller gave, with the documents of partitions.
+    """Shards that the caller gave: files, or partitions with their documents.
 
     parts : the partition of each shard, or empty if the shards are files
     own_index : index of the caller's documents, if these are a frame or series
@@ -58,7 +58,7 @@ class Given:
 
     @classmethod
     def joined(cls, several: Iterator[Given]) -> Given:
-        """Join several groups of shards into one; raises InvalidInput without documents."""
+        """Join several groups of shards into one; raises InvalidInput if there are none."""
         listed = list(several)
         if len(listed) == 1:
             return listed[0]
