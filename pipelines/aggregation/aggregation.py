@@ -31,7 +31,8 @@ from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 _LEAST_SECONDS = 60.0
-# A group of shards stays open for at least this many times as long as the last close took.
+# A group of shards is read for at least this many times as long as it took to add up and write the
+# last group.
 _CLOSES = 20
 
 

@@ -34,7 +34,7 @@ class ReadingContext:
         limits: ReadLimits,
         storage_options: Mapping[str, object] | None,
     ) -> ReadingContext:
-        """Return the context, in a Dask task, so that Dask can make it again if a worker dies."""
+        """Make the context. This runs as a task, so that Dask repeats it if its worker dies."""
         return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
 
     def __sizeof__(self) -> int:

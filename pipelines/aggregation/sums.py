@@ -274,7 +274,7 @@ class ProcessSums(WorkerPlugin):
     ) -> dict[str, NDArray[np.int64]] | None:
         """Return some rows of a block of frozen sums.
 
-        Returns None if the sums are lost, or were frozen again after the freeze of this token.
+        Returns None if the sums are lost, or have been frozen again since they got this token.
         """
         sums = self._held.get(owner)
         if sums is None or not token or sums.token != token:

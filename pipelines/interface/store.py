@@ -867,7 +867,7 @@ class Store:
     def foundation(self, output: str) -> None:
         """Write words, basis and rules of this version as a file, for `create_store(like=...)`.
 
-        The file holds no counts, names of shards or models.
+        The file holds no counts, no models and no names of shards.
 
         Parameters
         ----------
@@ -913,7 +913,7 @@ class Store:
         return kept.models[name].labels
 
     def _require_documents(self, instead: str) -> None:
-        """Raise InvalidInput if models of this kind have no topics; `instead` names a method."""
+        """Raise InvalidInput, which suggests `instead`, if models of this kind have no topics."""
         own = models_of(self.snapshot.kind)
         if not any(one.finds_topics for one in own):
             names = " or ".join(one.__name__ for one in own)
