@@ -26,9 +26,9 @@ def plan_polish(
 
     Each task reads some shards for a model of k topics of n words.
     """
-    # A task holds five arrays as large as the topics: the sums of a group and of a shard, the topics
-    # padded to a multiple of `LANES`, and its result twice, as encoded and as written. It also holds
-    # the topic shares of one document.
+    # A task holds five arrays as large as the topics: the sums of a group and of a shard, the
+    # topics padded to a multiple of `LANES`, and its result twice, as encoded and as written. It
+    # also holds the topic shares of one document.
     adding = 5 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     held = {"the model": _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)}
     beside = {f"the sum of {n_topics} topics": adding}

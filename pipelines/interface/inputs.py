@@ -58,7 +58,7 @@ class Given:
 
     @classmethod
     def joined(cls, several: Iterator[Given]) -> Given:
-        """Join several groups of shards into one; raises InvalidInput if there are none."""
+        """Join several groups of shards into one; raises InvalidInput if no group is given."""
         listed = list(several)
         if len(listed) == 1:
             return listed[0]
