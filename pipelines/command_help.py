@@ -77,7 +77,7 @@ def beginning_with(incomplete: str, values: Iterable[str]) -> list[CompletionIte
 
 
 class _GuessingOptions(click.Command):
-    """A command whose error for an unknown option names a similar one, or a command with it."""
+    """A command whose error for an unknown option names a similar option or other commands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""

@@ -37,7 +37,7 @@ class Bundle:
         return tuple(replace(self, shards=part, alone=True) for part in parts if part)
 
     def without(self, urls: Collection[str]) -> Bundle:
-        """Return the bundle without some shards."""
+        """Return the bundle without the shards that have these URLs."""
         return replace(self, shards=tuple(part for part in self.shards if part.url not in urls))
 
 

@@ -168,7 +168,7 @@ def plan_reading(
     Raises BoundExceeded if one task does not fit into the budget; the message names the parts.
 
     limits : limits of documents and row groups. If row groups have no limit, they may use half of
-        the remaining memory
+        the memory that the other parts leave free
     held : bytes of the arrays that the worker holds for all tasks, by purpose
     beside : bytes of the arrays that a task holds in addition to its input, by purpose
 
@@ -203,7 +203,7 @@ def plan_update(
     parts.
 
     limits : limits of documents and row groups. If row groups have no limit, they may use half of
-        the remaining memory
+        the memory that the other parts leave free
     joining : bytes that a commit needs to join pieces of sequences, after the tasks have ended
 
     Examples

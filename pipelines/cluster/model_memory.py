@@ -14,8 +14,8 @@ from streaming_moments.storage.formats import ReadLimits
 # A task holds this many arrays with the topic shares of a batch of documents, while it samples
 # shares and encodes them as Parquet.
 _SHARE_ARRAYS = 8
-# A worker holds this many arrays of topics: the topics, the raw topics, the topics for reading, and
-# a copy of one of these while it is sent.
+# A worker holds this many arrays of topics: the topics, the raw topics, the topics with which it
+# reads documents, and a copy of one of these while it is sent.
 _MODEL_ARRAYS = 4
 
 
@@ -50,8 +50,8 @@ def plan_transform(
     passages = limits.batch_documents
     if passage_words is not None:
         passages += longest_batch(limits.document_bytes) // (2 * passage_words)
-    # A task holds the smoothed topics three times: as they are, in transit, and padded to lanes. It
-    # also holds the shares of one document and of a batch.
+    # A task holds the smoothed topics three times: as they are, in transit, and padded to a
+    # multiple of `LANES`. It also holds the topic shares of one document and of a batch.
     sharing = 3 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     sharing += _SHARE_ARRAYS * 8 * n_topics * passages
     held = {"the model": _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)}

@@ -23,8 +23,8 @@ from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.log.layout import SegmentLayout
 
-# A task holds this many sums while it adds the sums of a block to those of a strip: the sums so
-# far, the sums of the block, and the new sums.
+# A task holds this many sums while it adds up the sums of several row blocks (a strip): the sums so
+# far, the sums of the next block, and the new sums.
 _SUMS_COPIES = 3
 _FEWER = remedy("raise {option.memory}, or ask for fewer topics or states")
 

@@ -188,7 +188,8 @@ class OnCluster:
     ) -> Future[Any]:
         """Add up the results for all blocks.
 
-        One task adds up the results for the blocks of a strip. Further tasks add two sums each.
+        Each of the first tasks adds up the results for several blocks (a strip). Further tasks add
+        two sums each.
         """
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
         run, call = self.run, OnBlocks(function, self.preparing)
@@ -226,7 +227,7 @@ class OnCluster:
         return finished
 
     def value(self, handle: Future[Any]) -> Any:
-        """Fetch the result to this process."""
+        """Fetch the result of the future `handle` to this process."""
         return result_of(self.run.cluster, handle, "reading a result")
 
     def calls(
@@ -311,7 +312,7 @@ def rows_for(nbytes: int) -> type[OnCluster]:
 class OnBlocks:
     """Call a function on the statistics of each block, and add up the results.
 
-    A Dask task has the name of the function. A block that is not in memory is read when its turn
+    The Dask task is named after the function. A block that is not in memory is read when its turn
     comes. With `preparing`, the function gets the prepared block instead of the statistics.
     """
 

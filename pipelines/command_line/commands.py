@@ -1,4 +1,4 @@
-"""The list of all commands, with the folder of the file of each."""
+"""The list of all commands, each with the folder that has its file."""
 
 from __future__ import annotations
 

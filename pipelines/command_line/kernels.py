@@ -85,7 +85,7 @@ def compile_kernels(folder: Path, run: Run) -> None:
 
 
 def _compile_kinds(folder: Path, run: Run) -> None:
-    """Do with small data of each kind but documents what jobs do: count, fit, polish and write."""
+    """Count, fit and polish small data of every kind but documents; write outputs for shards."""
     from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
     from streaming_moments.models.chains import HiddenMarkovModel
     from streaming_moments.models.communities.blockmodel import Blockmodel

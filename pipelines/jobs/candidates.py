@@ -86,7 +86,7 @@ def larger_numbers(most: int, limit: int) -> tuple[int, int] | None:
 
 
 def larger_basis(most: int, limit: int | None, core: int | None) -> str:
-    """Name the command that allows more than `most` topics; "" if the basis does not limit topics.
+    """Say how the basis can allow more than `most` topics; "" if it does not limit topics.
 
     limit, core : as in `Selection`
     """
@@ -209,7 +209,7 @@ class Selection:
 
     @property
     def larger(self) -> tuple[int, int] | None:
-        """First and last number to try above the largest fitted number; None if no larger one fits.
+        """First and last number to try above the largest fitted one; None if there are no more.
 
         Examples
         --------
@@ -222,7 +222,9 @@ class Selection:
 
     @property
     def more(self) -> str:
-        """Advice on numbers above the largest fitted number; empty if no larger number fits.
+        """Advice on larger numbers than the fitted ones: which to try, or how to allow them.
+
+        Empty if no larger number can be tried or allowed.
 
         Examples
         --------

@@ -390,7 +390,7 @@ def _recovered(
 
 
 def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]:
-    """Return `words`, the size of the vocabulary, of the segments that count a shard, each once."""
+    """Return the distinct values of `words` (vocabulary size) of segments that count a shard."""
     ledger, parts = store.ledger(), store.commit.segments
     return tuple(
         words
