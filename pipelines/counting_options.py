@@ -130,7 +130,7 @@ class CountingOptions:
         "Count documents with both words of a pair, which coherence needs.", True, sections=_SUMS
     )
     halves: bool = option(
-        "Store half of the documents separately, for error bars and held-out scores.",
+        "Also count half of the documents separately, for error bars and held-out scores.",
         True,
         sections=_SUMS,
     )

@@ -31,7 +31,7 @@ class Choice:
     shards, create : arguments of `create` after the store: the pattern of shards, and options
     refit : options of `refit`
     estimator : call in Python with data in memory; empty where there is none
-    guide : page of the documentation, without its suffix
+    guide : name of the documentation page about the model, without its suffix
     before : command that makes the shards from other files; empty if none is needed
     """
 
@@ -205,7 +205,7 @@ def choice_of(data: str, want: str) -> Choice:
 
 
 def page_table() -> str:
-    """Return the table for the page of the documentation, in Markdown."""
+    """Return all choices as a Markdown table, for the documentation page about choosing a model."""
     head = "| your data | you want | model | `--data`, `--want` |\n| --- | --- | --- | --- |\n"
     return head + "".join(
         f"| {DATA[one.data]} | {one.answer} | `{one.model}` | `{one.data}`, `{one.want}` |\n"

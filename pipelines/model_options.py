@@ -37,7 +37,8 @@ _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, 
 class FitRequest:
     """The model of `MODELS` that a refit fits, with its options.
 
-    `auto` maps each option whose value the data decide to the given word: "auto" or "predict".
+    `auto` names the options whose values will be chosen from the data. It maps each name to the
+    word that the user gave as the value: "auto" or "predict".
     """
 
     model: Any
@@ -80,7 +81,7 @@ class OptionOf(click.ParamType[Any]):
     """Type of an option: a value of one field of a model's options, or a word such as `auto`."""
 
     def __init__(self, one: Field[Any], kind: type, auto: Sequence[str] = ()) -> None:
-        # of several types, such as a number or "auto", the first is that of the number
+        # if a field allows several types, such as a number or "auto", the first is the number's
         plain = next(iter(get_args(kind)), kind)
         self._plain, self._check, self._auto = _PLAIN[plain], one.metadata["check"], auto
         self.name = self._plain.name
@@ -205,10 +206,10 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     for name, one in own.items():
         if one.default is MISSING and name not in given:
             raise click.UsageError(f"model {model} needs {_flag(name)}.")
-    # if the fit itself can find an option, replace `auto` by the value that requests this
+    # if the fit itself can find the value of an option, replace `auto` by the word that requests it
     found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
-    # collect the other options with `auto`, whose values the command chooses and not the fit
+    # collect the other options with `auto`: the command, not the fit, chooses their values
     auto = {
         name: str(value)
         for name, value in given.items()
@@ -255,7 +256,7 @@ def _every_option() -> dict[str, dict[str, Field[Any]]]:
 
 
 def _default(holders: dict[str, Field[Any]]) -> str:
-    """Describe the default of an option: that of the first model, and those that differ from it."""
+    """Describe the default of an option in the first model, and other defaults in other models."""
     known = {model: one.default for model, one in holders.items() if one.default is not MISSING}
     if not known:
         return f"{AUTO} for {DEFAULT_MODEL}"

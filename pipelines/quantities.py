@@ -75,7 +75,7 @@ def time_of(value: Any) -> timedelta:
 def alpha0_of(value: Any) -> float | Literal["auto"]:
     """Parse the sum of the Dirichlet parameters, 0 to 10^6, or "auto".
 
-    0 means one topic for each document, and "auto" lets a fit find it.
+    0 means one topic for each document, and "auto" lets a fit find the best sum.
     """
     if value == "auto":
         return "auto"

@@ -1,4 +1,4 @@
-"""Libraries of files and tables, each loaded at the first access to one of its names."""
+"""Libraries for files and tables, each loaded at the first access to one of its names."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _at_most(room: int, shards: Iterable[Shard], most: int) -> Iterator[Shard]:
             raise BoundExceeded(
                 f"more than {most:,} shards are named, too many to compare with a ledger at once; "
                 "give folders or patterns with fewer shards in separate commands, such as "
-                f"{_folder(shard)}, or join small shards to larger ones"
+                f"{_folder(shard)}, or join small shards into larger ones"
             )
         yield shard
 

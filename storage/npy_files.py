@@ -18,13 +18,14 @@ _MAGIC = b"\x93NUMPY"
 _LONGEST_HEAD = 10_000  # limit on the bytes of the header, as in NumPy
 # for each version of the format: how many bytes give the length of the header, and its encoding
 _VERSIONS = {(1, 0): (2, "latin1"), (2, 0): (4, "latin1"), (3, 0): (4, "utf8")}
-# Pattern of one item of the dictionary in the header. Python 2 wrote an L after a number.
+# Pattern of one item of the dictionary in the header. A number may end in L, as Python 2 wrote it.
 _ITEM = re.compile(
     r"""\s*(?P<quote>['"])(?P<key>\w+)(?P=quote)\s*:\s*(?P<value>"""
     r"""True|False|'[^',\\]*'|"[^",\\]*"|\[.*\]|\((?:\s*\d+L?\s*,)*\s*(?:\d+L?\s*)?\))\s*(?:,|$)""",
     re.DOTALL,
 )
-# Pattern of a type of numbers. `numpy.dtype` would read other text with the parser of Python.
+# Pattern of a type of numbers. Other text is refused, because `numpy.dtype` would parse it with
+# `ast`.
 _TYPE = re.compile(r"[<>=|]?[A-Za-z?]\w*(?:\[\w+\])?")
 
 
@@ -59,14 +60,16 @@ def read_npy_head(stream: IO[bytes]) -> NpyHead:
         raise ValueError(f"its header has {length} bytes, above {_LONGEST_HEAD}")
     items = _items(_read(stream, length).decode(encoding))
     if items.keys() != {"descr", "fortran_order", "shape"}:
-        raise ValueError(f"its header has the keys {sorted(items)}")
+        raise ValueError(
+            f"the keys of its header are {sorted(items)}, not descr, fortran_order and shape"
+        )
     order, shape, kind = items["fortran_order"], items["shape"], items["descr"]
     if order not in ("True", "False") or not shape.startswith("(") or kind[0] not in "'\"[":
         raise ValueError("its header has a value of the wrong type")
     if kind.startswith("["):
         raise ValueError("it holds records with fields, not numbers")
     if not _TYPE.fullmatch(kind[1:-1]):
-        raise ValueError(f"its header has the type {kind}")
+        raise ValueError(f"its header has the type {kind}, which is not a type of numbers")
     try:
         dtype = np.dtype(kind[1:-1])
     except (TypeError, SyntaxError) as error:
@@ -104,7 +107,7 @@ def _items(head: str) -> dict[str, str]:
     while at < len(inside):
         item = _ITEM.match(inside, at)
         if item is None:
-            raise ValueError("its header is not a dictionary of known values")
+            raise ValueError("its header is a dictionary with an unreadable value")
         found[item["key"]], at = item["value"], item.end()
     return found
 

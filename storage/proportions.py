@@ -71,9 +71,9 @@ class Provenance:
 class Summary:
     """Totals of one file of proportions.
 
-    tokens, unknown : numbers of words that the vocabulary has, and lacks
+    tokens, unknown : number of words that are in the vocabulary, and number of words that are not
     foreign, empty : numbers of documents with too few known words, and without known words
-    weights : (k,) mean proportions, weighted by the tokens of documents
+    weights : (k,) means of the topic proportions, weighted by the number of tokens of each document
     representatives : the documents with the largest share of each topic
     """
 
@@ -114,8 +114,8 @@ def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: fl
     known, unknown = counted.summed(lengths), counted.summed(counted.outside)
     if counted.documents < lengths.size:
         mixed = counted.summed(lengths[:, None] * proportions) / np.maximum(known, 1)[:, None]
-        # take the exact values of the first passage for a document with one passage or no known
-        # word
+        # a document with one passage, or without known words, gets the exact values of its first
+        # passage
         alone = (counted.passages == 1) | (known == 0)
         proportions = np.where(alone[:, None], proportions[counted.begins], mixed)
     return _said(known, unknown, known < foreign_below * (known + unknown), proportions)
@@ -148,7 +148,8 @@ def proportion_columns(
         `SOURCE#ROW`
     `source`, `row` : the shard, and the number of the document in it, from 0
     `passage` : number of the passage in the document, from 0
-    `length`, `unknown` : numbers of words that the vocabulary has, and lacks
+    `length`, `unknown` : number of words that are in the vocabulary, and number of words that are
+        not
     `foreign` : whether too few words are known
     `topic`, `label` : largest topic and its label. Both are null if no word is known or the text is
         foreign. The label is null if the topic has none.
@@ -174,7 +175,7 @@ def proportion_columns(
 
 
 def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, Summary] | None:
-    """Return URL and summary of the existing file with this provenance; None without one."""
+    """Return the URL and summary of the existing file with this provenance, or None."""
     url = f"{folder.url}/{proportions_file(provenance.shard)}"
     try:
         fs, path = open_file_system(url, folder.folder.storage_options)

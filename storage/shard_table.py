@@ -63,7 +63,7 @@ class ShardTable(Sequence[Shard]):
         columns = pa.concat_tables([_SCHEMA.empty_table(), *(one.columns for one in tables)])
         columns = columns.combine_chunks()
         names = _sources(columns)
-        order = pc.sort_indices(names)  # stable, so that the later of two equal names comes last
+        order = pc.sort_indices(names)  # a stable sort: the later of two equal names comes last
         names = names.take(order)
         last = np.ones(len(names), dtype=bool)
         if len(names):
@@ -112,7 +112,7 @@ class ShardTable(Sequence[Shard]):
             return self.take(np.arange(start, stop, step))
         index = operator.index(place)
         if not -len(self) <= index < len(self):
-            raise IndexError(f"shard {index} of {len(self)}")
+            raise IndexError(f"index {index} is out of range for {len(self)} shards")
         return next(iter(ShardTable(self.columns.slice(index % len(self), 1))))
 
     def __iter__(self) -> Iterator[Shard]:

@@ -121,7 +121,7 @@ class ShardFormat:
         'text'
         """
         content = asdict(self)
-        # without categories, write the same JSON as versions that had no tables
+        # without categories, write the same JSON as versions of the package that had no tables
         if not self.categories:
             del content[_CATEGORIES]
         return content

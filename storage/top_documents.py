@@ -1,7 +1,7 @@
 """Top documents: a file with the documents that have the largest share of each topic.
 
-For rows of numbers, the file has the rows nearest to each mean. It is stored in the folder of the
-other outputs.
+For rows of numbers, the file has the rows nearest to the mean of each cluster. It is stored in the
+folder with the other results of the model.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def write_top_documents(
 def write_near_rows(
     folder: OutputFolder, number: int, rows: Sequence[Sequence[NearRow]], of: ModelRead
 ) -> None:
-    """Write up to `number` rows nearest to each mean; raise the errors of `put_whole`."""
+    """Write for each mean the up to `number` nearest rows; raise the errors of `put_whole`."""
     nearest = [[asdict(one) for one in some] for some in rows]
     _write(folder, of, {"number": number, "nearest": nearest})
 
@@ -95,7 +95,7 @@ def _read(
     kind: Callable[..., Any],
     storage_options: Mapping[str, object] | None,
 ) -> tuple[str, int, tuple[tuple[Any, ...], ...]]:
-    """Return the name of the model, the requested number of entries, and those of each topic."""
+    """Return the name of the model, the requested number of entries, and each topic's entries."""
     url = f"{folder.rstrip('/')}/{TOP_DOCUMENTS}"
     try:
         fs, path = open_file_system(url, storage_options)

@@ -44,7 +44,8 @@ def checked(door: D, spell: Spell = of_arguments) -> D:
 
     An error caused by a wrong type becomes an `InvalidInput`. An unknown argument becomes a
     `TypeError` that names the closest argument. Arguments are checked only after a failure, so a
-    function accepts every value that its code can handle. `spell` writes options into messages.
+    function accepts every value that its code can handle. `spell` writes the options that messages
+    name, by default as arguments in Python.
 
     Examples
     --------
@@ -176,7 +177,7 @@ def _parameters(function: Any) -> Collection[str]:
 
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...] = ()) -> str:
-    """Return the name of a function. That of a method begins with the class of its object."""
+    """Return the name of a function. The name of a method begins with the class of its object."""
     name = function.__qualname__.rpartition("<locals>.")[2]
     owner, _, own = name.rpartition(".")
     if args and owner in [one.__name__ for one in type(args[0]).__mro__]:
@@ -189,7 +190,10 @@ def _each(value: object) -> Iterable[object]:
 
 
 def _refused_field(one: Any) -> str | None:
-    """Return the message for a field of the wrong type, or None if `one` is not a dataclass."""
+    """Return the message for the first field of a dataclass that has a value of the wrong type.
+
+    Returns None if there is no such field, or if `one` is not a dataclass.
+    """
     if isinstance(one, type) or not is_dataclass(one):
         return None
     kind = type(one).__name__

@@ -34,7 +34,7 @@ class ForeignStatistics(StreamingMomentsError):
 
 
 class BoundExceeded(StreamingMomentsError):
-    """An integer, or the memory, would exceed its bound."""
+    """An integer, or the memory that the work needs, would exceed its bound."""
 
 
 class SumExceeded(BoundExceeded):
@@ -74,7 +74,7 @@ class NoRoom(ShardError):
 
 
 class KillsWorkers(ShardError):
-    """A shard cannot be read because every worker that reads it alone crashes."""
+    """A shard cannot be read, because a worker crashes even if it reads no other shard."""
 
 
 class PiecesOverlap(InvalidInput):

@@ -25,6 +25,7 @@ LOG_LIKELIHOOD = "held-out log-likelihood"
 _ACROSS = 3  # number of panels in a row
 _WIDTH = 9.6  # width of a figure, in inches
 _SMALL = 8  # size of small text, in points
+_MOST_BARS = 48  # periods up to which each has its own error bar; more have a band instead
 _MOST_NUMBERS = 8  # transitions between at most this many states are also written as numbers
 # widths of a map to try, in multiples of the width that the centres of the circles take
 _ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)
@@ -109,12 +110,11 @@ def plot_numbers(
     noise: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a measure of several numbers of topics or states, and mark some of the numbers.
+    """Draw a measure for each number of topics or states, and mark some of these numbers.
 
     lines : for the label of each line, the measure of each number
     marks : for each label, the number to mark
-    noise : differences from the best value that do not count, because they are smaller than this;
-        drawn as a band
+    noise : a difference from the best value counts only if it is larger than this; drawn as a band
     """
     axis = _axis(ax)
     for label, line in lines.items():
@@ -142,6 +142,8 @@ def plot_shares(
 ) -> list[Axes]:
     """Draw a panel for each topic: its share of the tokens in each period, and its error bar.
 
+    Many periods have a band in place of their error bars. No panel shows more than 100%.
+
     days : first day of each period
     shares, bars : (periods, k), from 0 to 1
     """
@@ -151,14 +153,21 @@ def plot_shares(
     percent, errors = 100 * np.asarray(shares), 100 * np.asarray(bars)
     panels = _panels(len(names), figure, 1.5, sharex=True, sharey=True)
     for topic, axis in enumerate(panels):
-        axis.errorbar(days, percent[:, topic], yerr=errors[:, topic], **_DRAWN)
+        share, error = percent[:, topic], errors[:, topic]
+        if len(percent) <= _MOST_BARS:
+            axis.errorbar(days, share, yerr=error, **_DRAWN)
+        else:
+            axis.plot(days, share, linewidth=1)
+            axis.fill_between(days, share - error, share + error, alpha=0.3, linewidth=0)
         _title(axis, names[topic])
-        axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
         ticks = dates.AutoDateLocator(minticks=2, maxticks=5)
         axis.xaxis.set_major_locator(ticks)
         axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(ticks))
         axis.tick_params(labelsize=_SMALL - 1, labelbottom=topic + _ACROSS >= len(panels))
+    # only now, because the panels have one vertical axis, and setting it ends its growth
+    highest = float(np.nanmax(percent + errors, initial=0.0))
+    panels[0].set_ylim(0, min(1.05 * highest, 100.0) or None)
     panels[0].figure.supylabel("share of the tokens, %", fontsize=_SMALL)
     return panels
 
@@ -187,7 +196,7 @@ def plot_map(
         labels[-1].set_parse_math(False)
         # give letters a white outline, because edges of circles can cross them
         labels[-1].set_path_effects([withStroke(linewidth=2.5, foreground="white")])
-        labels[-1].set_in_layout(False)  # a later layout would move circles below labels otherwise
+        labels[-1].set_in_layout(False)  # otherwise a later layout would move circles below labels
     axis.set_aspect("equal", adjustable="datalim")
     axis.set(xticks=[], yticks=[], title="near topics have similar words")
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)

@@ -53,7 +53,7 @@ from streaming_moments.storage.shards import ShardFormat
 @click.option(
     "--directed",
     is_flag=True,
-    help="Make the target a neighbour of the source, but not the source one of the target.",
+    help="List each target as a neighbour of its source only, and not the source as its neighbour.",
 )
 @click.option(
     "--parts", type=COUNT, help="Number of files to write [chosen from the size of SHARDS]."

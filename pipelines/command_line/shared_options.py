@@ -161,7 +161,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--workers",
         type=NUMBER,
         default=0,
-        help="Number of local worker processes, instead of threads.",
+        help="Number of local worker processes to start, instead of running on threads.",
     )
     @in_section(
         RUNNING,
@@ -242,8 +242,8 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         READING,
         "--max-row-group-bytes",
         type=Bytes(),
-        help="Largest Parquet row group that is decoded, or page of a larger row group [chosen "
-        "from --memory].",
+        help="Decode Parquet row groups up to this size at once, and larger ones page by page. No "
+        "page may be larger than this [chosen from --memory].",
     )
     @functools.wraps(command)
     def limited(max_document_bytes: int, max_row_group_bytes: int | None, **given: Any) -> Any:

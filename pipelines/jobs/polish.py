@@ -41,9 +41,9 @@ from streaming_moments.storage.store.model_changes import Succession, require_fr
 from streaming_moments.storage.store.store import MomentStore
 
 _SUM = "sum"
-_FEWEST_GROUPS = 16  # make at least about this many groups, so that workers share them
-_SUMS_AT_A_TIME = 16  # a task adds up at most this many sums
-# A group has at most about this many bytes of documents for each byte of its stored sum.
+_FEWEST_GROUPS = 16  # make at least about this many groups of shards, so that workers share them
+_SUMS_AT_A_TIME = 16  # a task adds up the sums of at most this many groups
+# the documents of a group take at most about this many times as many bytes as its stored sum
 _BYTES_A_SUM = 4
 
 T = TypeVar("T", bound=Model)
@@ -58,7 +58,8 @@ class PolishResult:
     note : how the model was polished
     bad : shards left out because they no longer exist or are unreadable
     work : folder of the sums, which can be deleted once the model is committed
-    elsewhere : whether the passes began with another start than the model; then topics may differ
+    elsewhere : whether the passes began with another start than the model; then the topics may be
+        others than those of the model
     """
 
     model: Any
@@ -118,9 +119,9 @@ def polish(
     a failure, it continues after the last stored group. Each group counts once, however often it
     was read. This function commits nothing.
 
-    In some families, the first polish begins with the fitted model or with another start, which
-    is made from 8,000 records drawn from the shards. It chooses the start that makes half of these
-    records more likely; `start` of the model names it.
+    In some families, the first polish begins either with the fitted model or with another start,
+    which is made from 8,000 records drawn from the shards. It compares the two starts by the
+    likelihood of these records, or of a held-out half; `start` of the model names the chosen one.
 
     Parameters
     ----------
@@ -309,9 +310,9 @@ def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> s
 
 
 def sum_parts(work: PolishingFolder, number: int, name: str, parts: Sequence[str]) -> str:
-    """Store the sum of some parts of a pass, unless this sum is stored already.
+    """Add up the sums `parts` of a pass and store the total, unless it is stored already.
 
-    Returns the name of the sum.
+    Returns the name of the total.
     """
     if work.find(number, name) is None:
         work.write(number, name, work.summed(number, parts))
@@ -321,7 +322,7 @@ def sum_parts(work: PolishingFolder, number: int, name: str, parts: Sequence[str
 def _add_up(
     work: PolishingFolder, number: int, parts: Sequence[str], run: Run, in_flight: int
 ) -> None:
-    """Store the sum of all groups of a pass; add them up in levels, because they may be many."""
+    """Store the sum of all groups of a pass; add up in levels, because there may be many groups."""
     step, left, level = "adding up a pass", list(parts), 0
     while len(left) > _SUMS_AT_A_TIME:
         level += 1
@@ -340,7 +341,7 @@ def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -
 
 
 def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
-    # give each shard its own sums, which are added to those of its group whole or not at all
+    # sum up each shard separately, so that it is added to the sums of its group whole or not at all
     reading, reader = context.reading, context.reader
     total = _nothing(context.reader.model)
     content = content_of(shard, reading.storage_options)
@@ -370,7 +371,7 @@ def _marked(
     keep_going: bool,
     allow_missing: bool,
 ) -> tuple[list[_Marked], list[ShardError]]:
-    """Return the shards to read with fingerprints of their content, and the left-out shards."""
+    """Return the shards to read, each with a fingerprint of its content, and the left-out ones."""
     if shards is None:
         present, missing = present_shards(source, run, allow_missing)
         ledger = source.ledger()
@@ -393,7 +394,7 @@ def _marked(
 
 
 def _groups(marked: Sequence[_Marked], sum_bytes: int) -> Iterator[list[_Marked]]:
-    """Divide shards into groups; each is one task and has one stored sum, so sums stay few.
+    """Divide shards into groups. One task reads a group and stores one sum, so sums are few.
 
     Groups depend only on the shards and the model, so that any cluster can continue the job.
     """

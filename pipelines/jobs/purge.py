@@ -61,7 +61,7 @@ class PurgePlan:
     ledger : records of all segments that any version names
     holdings : parts of versions that hold the shards
     before : shards that an earlier call purged, so that no version holds them
-    read_at : signed URL at which a shard is read, by its name
+    read_at : for each name of a shard, the signed URL at which it is read
     """
 
     store: MomentStore
@@ -101,7 +101,7 @@ class PurgedShards:
     """Remains of purged shards.
 
     names : names in the ledger
-    traces : remaining or undecidable data; empty if there is none
+    traces : data of the shards that remain in the store, and files whose content is unknown
     unread : shards whose content was not read, so that only their names were searched for
     """
 
@@ -112,11 +112,12 @@ class PurgedShards:
 
 @dataclass(frozen=True)
 class _Group:
-    """Segments of one vocabulary, some with shards to purge.
+    """Segments that share a vocabulary, some of them with shards to purge.
 
     sources : all segments of the group, including those that are subtracted
     dropped : ids of segments that contain only shards to purge
-    `purged`, `kept` : records of shards in the other segments: those to subtract, those to keep
+    `purged`, `kept` : records of the shards to subtract and of the shards to keep, which are in the
+        other segments
     """
 
     sources: tuple[SegmentReference, ...]
@@ -225,7 +226,7 @@ def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
 def _committed(
     plan: PurgePlan, replaced: Sequence[Replacement], message: str
 ) -> tuple[MomentStore, Purge]:
-    """Commit the purge; first write a record of its shards, which stays until it is finished."""
+    """Commit the purge; first write a record of its shards, which stays until the purge is done."""
     names, folder = plan.holdings.names, plan.store.folder
     record = begin_purge(folder, names)
     try:
@@ -296,7 +297,7 @@ def _groups_of(plan: PurgePlan) -> list[_Group]:
 
 
 def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list[Replacement], int]:
-    """Return the replacements of the segments, and the number of recounted shards."""
+    """Make what replaces each group of segments; also return the number of recounted shards."""
     wanted = [record for group in groups if group.kept for record in group.purged]
     there = _there(plan, wanted, run)
     replaced, recounted = [], 0
@@ -330,7 +331,7 @@ def _look(
 
 
 def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
-    """Find the other shards of the group, which must be recounted."""
+    """Find the shards of the group that are not purged; they must be recounted."""
     found = looked_for(group.kept, run)
     missing = [
         f"{record.url} {why}"

@@ -185,7 +185,7 @@ def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | N
 def present_shards(
     source: StatisticsSource, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Return the counted shards that exist unchanged, and the reason why each other does not.
+    """Return the counted shards that exist unchanged, and for each other one what is wrong.
 
     Shards of origins are never read, even if they could be. Raises ShardsMissing if a shard is
     missing or changed and `allow_missing` is False. Raises InvalidInput if no shard exists.

@@ -206,8 +206,8 @@ def refit_rows(
         held=held,
         joining=joining,
     )
-    # if the statistics are not of documents, every step of a fit reads a row block and its halves
-    # together
+    # Every fit to statistics that are not of documents needs the halves: each of its steps reads a
+    # row block together with the halves of the block.
     halves = model.compares_halves or not foundation.by_length
     return rows_by(plan, store, totals, run, kept=2, halves=halves)
 
@@ -215,9 +215,9 @@ def refit_rows(
 def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
-    """Return the rows of a version, held as the plan says.
+    """Return the rows of a version; `plan` says which of them stay in memory.
 
-    They have pair counts of the halves, if these fit into memory.
+    The rows include pair counts of the halves, if these fit into memory.
     """
     return rows_for(plan.work_bytes).of(
         store,
@@ -321,7 +321,10 @@ def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
 def word_codocuments(
     statistics: Statistics, words: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
-    """Return what a row block has of `words`: their places, frequencies and co-document counts."""
+    """Find `words` in a row block; return their places, document and co-document counts.
+
+    A place is an index into `words`.
+    """
     step = statistics.block.step
     places = np.flatnonzero(words % step == statistics.block.index)
     rows = words[places] // step

@@ -91,12 +91,12 @@ def select(
 ) -> Selection:
     """Fit models of several numbers of topics and alpha0 to a version of a store; save no model.
 
-    The models share work. The core moments are computed once. For each alpha0, the whitening is
-    computed once, for the largest number of topics; its leading columns whiten for fewer topics.
-    The evidence of the slices is also computed once, and its leading part serves fewer topics
-    (except with method "feature"). One sweep over the blocks makes the topic rows of as many models
-    as fit into memory. It also reads the pair counts for refinement and the co-document counts of
-    all top words. The models equal those of `refit`.
+    The models share work. The core moments are computed once. For each alpha0, the whitening and
+    the evidence of the slices are computed once, for the largest number of topics. Models with
+    fewer topics use the leading columns of the whitening and the leading part of the evidence. Only
+    method "feature" computes the evidence for each number of topics. One sweep over the blocks
+    makes the topic rows of as many models as fit into memory. It also reads the pair counts for
+    refinement and the co-document counts of all top words. The models equal those of `refit`.
 
     Parameters
     ----------
@@ -181,8 +181,8 @@ def select(
         else Candidate(k, form.alpha0, refusal=one.said(spell))
         for (form, k), one in ordered.items()
     )
-    # a rebase raises the limit only if the basis sets it; only then report `core`, the highest
-    # limit that a rebase can reach
+    # a rebase can raise the limit, up to `core`, only if the basis sets the limit; report `core`
+    # only then
     core = basis.core if limit == basis.columns else None
     one = found[forms[0], 1] if with_single else None
     single = one.held_out if isinstance(one, Fitted) else None
@@ -195,7 +195,7 @@ def _known_alphas(
 ) -> list[float]:
     """Find alpha0 for each of the given options.
 
-    Uses the largest of `numbers` for which the statistics identify the topics.
+    Uses the largest number of topics among `numbers` that the statistics identify.
     """
     refused: NotIdentifiable | None = None
     for topics in reversed(numbers):
@@ -217,7 +217,7 @@ class _Refining:
     seed: int
 
     def __call__(self, model: Any) -> tuple[Any, float]:
-        """Return a handle of the refined model with held-out scores, and the elapsed seconds."""
+        """Refine and score a model; return a handle to the result, and the elapsed seconds."""
         started, rounds = time.perf_counter(), self.rounds
         if rounds == "auto":
             assert self.halves is not None
@@ -271,7 +271,10 @@ def _planned(
     held: int,
     refine: int | Literal["auto"],
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
-    """Plan for the most topics that basis and memory allow; return the errors of larger numbers."""
+    """Plan memory for the largest number of topics that is possible.
+
+    The basis and the memory limit this number. Also returns an error for each larger number.
+    """
     plans: list[RefitPlan] = []
     refused: dict[int, StreamingMomentsError] = {}
     for k in numbers:
@@ -300,7 +303,10 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """Return a whitening on a worker, and the number of positive eigenvalues, for each form."""
+    """Return a whitening on a worker, and the number of positive eigenvalues, for each form.
+
+    Each form belongs to one alpha0.
+    """
     cores = rows.each("reading row blocks", core_rows)
     spaces: list[tuple[Future[Any], int]] = []
     if not rows.whole_core:
@@ -328,7 +334,7 @@ def _models(
     seed: int,
     refining: _Refining,
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
-    """Fit the models of one form for increasing `numbers` of topics; yield number and result."""
+    """Fit models with one alpha0 for increasing `numbers` of topics; yield number and result."""
     most = numbers[-1]
     # A method with slices needs sums for each number of topics, because the slice with the widest
     # gap depends on the number. Other methods share the sums of the largest number.
@@ -380,8 +386,8 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan already includes the rows of the largest model twice; memory that is left can hold
-    # more rows
+    # the plan already includes the rows of the largest model twice; the rest of the memory can hold
+    # rows of more models
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:

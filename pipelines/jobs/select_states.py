@@ -1,4 +1,4 @@
-"""Select states: compare numbers of states, components or communities by halves of the records."""
+"""Select states: compare numbers of states, components or communities by held-out records."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ M = TypeVar("M", bound=Model)
 
 
 def model_selected(store: StatisticsSource) -> Any | None:
-    """Return the model whose numbers of states a store can compare; None for a model of topics.
+    """Return the model for which a store can compare numbers of states; None for topics.
 
-    Raises InvalidInput if the store is of a kind without a comparable model.
+    Raises InvalidInput if no model for the kind of the store can be compared.
     """
     foundation = store.layout.foundation
     own = models_of(foundation.kind)
@@ -61,7 +61,7 @@ def select_states(
     run: Run,
     spell: Spell = of_commands,
 ) -> Selection:
-    """Score each half of the records under models of the other half; store no model.
+    """Score each half of the records under models fitted to the other half; store no model.
 
     Each of `tried` is a candidate: `Options` of a model with `compares_states`. A candidate that
     cannot be fitted contains the reason, in which `spell` writes the options.
@@ -121,9 +121,9 @@ def select_states(
 def _single(
     store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
 ) -> HeldOut | None:
-    """Return the score of one state; None if it is not needed or cannot be computed.
+    """Return the held-out score of a model with one state; None if not needed or not computable.
 
-    It is needed if it shows how many of the tried states are separable.
+    The score is needed only to show how many of the tried states are separable.
     """
     alphas = [getattr(one, "alpha0", 0.0) for one in tried]
     if not needs_single([one.topics for one in tried], alphas):
@@ -136,7 +136,7 @@ def _single(
 
 
 def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
-    """Return the model with held-out scores by halves, or as it is if they cannot be computed."""
+    """Return the model with held-out scores, or unchanged if these cannot be computed."""
     kept: Any = model
     if getattr(kept, "held_out", True) is not None:
         return model

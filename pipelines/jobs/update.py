@@ -63,8 +63,8 @@ class UpdateResult:
     copies : shards that this update counted although their content is also counted under another
         name, each with that name
     forgotten : shards left out, each with "forgotten" or "purged" as the reason
-    unrecorded : shards of `bad` that no commit names yet; the next commit will, so it is empty at
-        the end
+    unrecorded : shards of `bad` that no commit names yet. The next commit names them, so none are
+        left at the end of the update
     seconds : thread time of the tokeniser, and of all reading including the tokeniser
     """
 
@@ -219,8 +219,8 @@ def _updated(
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
-    # If pieces of sequences overlap in a group, or its counts would overflow the sums, split it
-    # into groups of half its size. Read these before the next group.
+    # Split a group into groups of half its size if pieces of sequences overlap in it, or if its
+    # counts would overflow the integer sums of the store. Read these before the next group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]
@@ -252,9 +252,9 @@ def _commit_group(
 
     Shards that were forgotten, perhaps meanwhile, are left out, too.
 
-    If pieces of sequences overlap in the group, or its counts would overflow the sums, its shards
-    are returned, so that the caller reads them in smaller groups. A group of a single such shard
-    cannot be divided, so the shard is bad.
+    The shards are returned, so that the caller reads them in smaller groups, in two cases: if
+    pieces of sequences overlap in the group, or if its counts would overflow the integer sums of
+    the store. A group of a single such shard cannot be divided, so the shard is bad.
     """
     from streaming_moments.pipelines.aggregation.group_runner import Gathered, gather_group
 
@@ -312,9 +312,9 @@ def _without_room(
     bad: tuple[ShardError, ...],
     full: SumExceeded,
 ) -> tuple[UpdateResult, Sequence[Shard]]:
-    """Return the shards of a group that would overflow the sums, to be read in smaller groups.
+    """Return shards that together would overflow the integer sums of the store.
 
-    A single shard that would overflow them is bad.
+    The caller then reads them in smaller groups. A shard that alone would overflow a sum is bad.
     """
     from streaming_moments.pipelines.aggregation.group_runner import Gathered
 

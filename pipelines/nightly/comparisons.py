@@ -1,4 +1,4 @@
-"""Comparisons of numbers of topics in the reports of earlier nights."""
+"""Comparisons of numbers of topics in the reports of earlier nightly runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SINGLE: TypeAdapter[HeldOut | None] = TypeAdapter(HeldOut | None)
 
 
 def latest_comparison(folder: Folder, store: str) -> tuple[int, Selection] | None:
-    """Return the latest comparison of several models, and before it the version of the store.
+    """Return the version of the store that was last used to compare models, and the comparison.
 
     Looks only at the last 30 runs. Arguments as in `read_history`.
     """

@@ -53,7 +53,7 @@ from streaming_moments.storage.formats import ReadLimits
 
 @dataclass(frozen=True, config=STRICT)
 class CreateSection(KindOptions, CountingOptions, PilotOptions):
-    """Options for creating the store on the first night; the keys are the options of `create`.
+    """Options for creating the store in the first nightly run; its keys are options of `create`.
 
     given : keys that the file contains, also those with default values
     """
@@ -88,7 +88,7 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
 
     @property
     def sketches(self) -> bool:
-        """Whether the section requests sketches even for few words, which would be stored whole."""
+        """Whether the section requests sketches where the default would store whole tables."""
         return self.sketch_columns is not None and self.sketch_columns <= WHOLE
 
     @property
@@ -130,7 +130,7 @@ class UpdateSection:
 
 @dataclass(frozen=True, config=STRICT)
 class MergeSection:
-    """Stores of other sites that a night merges before the update, and how old they may be."""
+    """Stores of other sites that a nightly run merges before its update; how old they may be."""
 
     # the key in TOML is `from`, which is a reserved word in Python
     from_: Annotated[tuple[Place, ...], Field(alias="from", min_length=1), BeforeValidator(listed)]
@@ -141,7 +141,7 @@ class MergeSection:
 
 @dataclass(frozen=True, config=STRICT)
 class RebaseSection:
-    """Bounds of drift above which a night rebases; a bound that is not given does not apply."""
+    """Bounds of drift above which a nightly run rebases; a missing bound does not apply."""
 
     min_captured: Share | None = None
     max_outside_share: Share | None = None
@@ -157,10 +157,10 @@ class RebaseSection:
 
 @dataclass(frozen=True, config=STRICT)
 class GrowthSection:
-    """When a night adds words to the vocabulary, and how many.
+    """When a nightly run adds words to the vocabulary, and how many.
 
     The share of new tokens outside the vocabulary must exceed `outside_above`. It must also exceed
-    the share of the documents counted before, if there are any, by `outside_rise`; otherwise a
+    the same share among earlier documents, if there are any, by `outside_rise`. Otherwise a
     vocabulary that always lacked these words would grow every night. A vocabulary of `most_words`
     gets no more words.
     """
@@ -217,7 +217,7 @@ class NightlyConfig:
     merge : MergeSection, optional
         Stores of other sites to add.
     update, rebase, gates, cluster : sections
-        Options of the other steps; without [rebase] no night rebases.
+        Options of the other steps; without [rebase] no nightly run rebases.
     growth : GrowthSection, optional
         When words are added. Without [growth], words are added if the share of tokens outside the
         vocabulary is above 5% and has risen by 2 points, up to twice the requested vocabulary
@@ -257,7 +257,7 @@ class NightlyConfig:
 
     @property
     def growing(self) -> GrowthSection | None:
-        """The rule for adding words; None if a night never adds words."""
+        """The rule for adding words; None if nightly runs never add words."""
         family = self.refit.family
         section = self.growth or (_GROWTH if self.merge is None else None)
         adds = KINDS[family.kind].adds_words and family is not LatentTree
@@ -359,7 +359,7 @@ _SERVICE = OtherFile(
 
 
 def read_config(path: str | Path) -> NightlyConfig:
-    """Read the configuration of a night from a TOML file.
+    """Read the configuration of the nightly run from a TOML file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Measures of a night's model, and gates; a gate is a bound on a measure and may reject a model."""
+"""Measures of the model of a nightly run, and gates: bounds on measures that may reject it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _Perplexity = Annotated[float, Field(ge=1)]
 
 @dataclass(frozen=True, eq=False)
 class Night:
-    """What a model is judged by.
+    """Values of a nightly run from which gates judge its model.
 
-    model : model of the night, with its coherence or held-out values
-    published : the model published before; None on the first night
-    drift : drift of the night
+    model : model of this run, with its coherence or held-out values
+    published : the model published before; None in the first run
+    drift : drift that this run measured
     """
 
     model: Any
@@ -61,7 +61,7 @@ class Better(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """A number of a night's model, and the key of `[gates]` that bounds it.
+    """A number that describes the model of a nightly run, and the key of `[gates]` that bounds it.
 
     name : name in reports and messages, with its unit
     bound : type of its bound in the configuration
@@ -266,7 +266,7 @@ class _Bounds:
 
 
 def _section() -> Any:
-    """Make the section `[gates]` of a night, with a key for each measure."""
+    """Make the class for section `[gates]` of the configuration, with a key for each measure."""
     keys = [
         (one.key, one.bound if one.default is not None else one.bound | None, one.default)
         for one in MEASURES

@@ -1,4 +1,4 @@
-"""History of the nights, read from earlier reports for pages and metrics."""
+"""History of the nightly runs, read from earlier reports for pages and metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_NIGHTS = 30
 
 @dataclass(frozen=True)
 class StoreState:
-    """The store at the end of a night; `time` is that of its latest commit, ISO 8601.
+    """The store at the end of a nightly run; `time` is that of its latest commit, ISO 8601.
 
     None means that the version of the package that wrote the report recorded no value.
     """
@@ -46,14 +46,15 @@ class Night:
     wrote it. Times are ISO 8601.
 
     last_published : when this run or an earlier one last published a model
-    model : name of the night's model
-    published, published_before : names of the published model after and before the night
-    weights : share of each topic of the night's model, by number
-    origins : number of each matched topic in the model published before, by its number now
+    model : name of the model of this run
+    published, published_before : names of the published model after and before this run
+    weights : share of each topic in the model of this run, by the number of the topic
+    origins : for each matched topic, by its number in this model, the number that it has in the
+        model published before
     drift, state : None if they were not measured
     until : last day of the documents, if they have days
-    names : name of each topic of the night's model, by number
-    samples : a document about each topic, by number
+    names : name of each topic of the model of this run, by the number of the topic
+    samples : a document about each topic, by the number of the topic
     page : name of the run's page, in the same folder; empty without one
     words_added : number of words added to the vocabulary
     seconds : seconds from the start of the run to its end; None if the run did not end
@@ -101,7 +102,7 @@ class Night:
 class NightHistory:
     """Earlier runs, the latest last.
 
-    `unread` names files that cannot be read as reports, and `pages` names the pages of nights.
+    `unread` names files that cannot be read as reports, and `pages` names the pages of the runs.
 
     `others` are runs of other stores whose reports are in the same folder, and `latest` is the name
     of the latest report of any store.
@@ -132,7 +133,7 @@ def night_of(report: NightReport) -> Night:
 
 
 def read_history(folder: Folder, store: str) -> NightHistory:
-    """Read the last 30 runs from the reports in a folder; those of `store` become `nights`."""
+    """Read the last 30 runs from the reports in a folder; runs of `store` become `nights`."""
     written = [name for name in folder.names("") if name.startswith("night-")]
     names = [name for name in written if name.endswith(".json")][-MOST_NIGHTS:]
     pages = tuple(name for name in written if name.endswith(".html"))

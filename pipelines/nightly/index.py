@@ -1,4 +1,4 @@
-"""The index page of the nights, which links to their pages."""
+"""The index page of the nightly runs, which links to the page of each run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streaming_moments.pipelines.reports.html_report import rendered
 
 @dataclass(frozen=True)
 class _Row:
-    """A page of a night: its name, its time, and its run; `note` says why the run is missing."""
+    """A page of a nightly run: its name, its time, and the run; `note` says why it is missing."""
 
     page: str
     time: str
@@ -20,11 +20,11 @@ class _Row:
 
 
 def nights_index(report: NightReport, history: NightHistory) -> bytes:
-    """Return an HTML list of all nights with a page, the latest first.
+    """Return an HTML list of all nightly runs with a page, the latest first.
 
-    It shows how the last runs ended, and nothing about documents or topics. So it may stay as it is
-    when a page is deleted. `history` has the earlier runs, and the names of their pages. Nights of
-    other stores in the same folder are listed with their store.
+    It shows how the last runs ended, and nothing about documents or topics. So it need not change
+    when a page is deleted. `history` has the earlier runs, and the names of their pages. Runs for
+    other stores with reports in the same folder are listed with the name of their store.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The journal of a night: its finished steps, and the lock that shows that the night is alive."""
+"""The journal of a nightly run: its finished steps, and the lock that shows that it is alive."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Journal:
 
         def keep() -> None:
             while not over.wait(self.lock.expiry.total_seconds() / _BEATS / 2):
-                # Ignore errors, because the next turn tries again. The run notices a lost lock at
+                # Ignore errors, because this loop soon tries again. The run notices a lost lock at
                 # its next commit, or when it releases the lock.
                 with suppress(StoreError):
                     self.beat()
@@ -82,7 +82,8 @@ class Journal:
         """Open the store for writing under the lock; errors as in `step`."""
         with self._renewing:
             if store.commit.fence >= self.lock.fence:
-                # go above the fence of the latest commit, whose lock files no longer exist
+                # Raise the fence of the lock above that of the latest commit. It is too low only if
+                # the files of earlier locks were deleted.
                 self.lock = self.lock.above(store.commit.fence)
             return replace(store, fence=self.lock.fence)
 

@@ -1,4 +1,4 @@
-"""Types of the values of a night's configuration."""
+"""Types of the values in the configuration of the nightly run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streaming_moments.storage.log.locks import LONGEST_EXPIRY
 
 # rules that all sections of the configuration follow
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)
-# the name of a night's model is this prefix and the version to which the model was fitted
+# a nightly run names its model by this prefix and the version to which the model was fitted
 PREFIX = "night-v"
 
 
@@ -46,7 +46,7 @@ def collected(path: str) -> str:
 
 def tag_name(name: str) -> str:
     if re.fullmatch(rf"{PREFIX}\d+", require_name(name)):
-        raise ValueError(f"{name!r} is the name of a night's model; choose another tag")
+        raise ValueError(f"{name!r} is the name of a model of a nightly run; choose another tag")
     return name
 
 

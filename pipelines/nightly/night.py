@@ -71,7 +71,7 @@ def nightly(
     tell: Callable[[StepReport], None],
     progress: StepProgress | None = None,
 ) -> NightReport:
-    """Run a night; write its report, its page, and metrics if requested.
+    """Do one nightly run; write its report, its page, and metrics if requested.
 
     Every step makes one or several commits, and first checks whether an earlier run has done it
     already. So the next run finishes what a killed run has begun.
@@ -109,9 +109,9 @@ def nightly(
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
-            # a bucket cannot be checked, because it shows its permissions only at a write
+            # do not check a bucket, because only a write shows whether the run may write
             if output.is_local:
-                # check permissions and free space now, so that the night does not fail at its end
+                # check permissions and free space now, so that the run does not fail at its end
                 output.require_room()
             history = read_history(output, config.store)
             begun = replace(begun, filed=filed_after(begun.started, history.latest))
@@ -191,7 +191,7 @@ def _night(
     news, basis = _has_news(store), store.commit.lineage.basis
     if not news and store.commit.staged is None:
         return _of_store(idle, store)
-    # imported here so that nights without new data start faster
+    # imported here so that runs without new data start faster
     from streaming_moments.pipelines.nightly.steps.chosen_model import (
         chosen_model,
         source_of,
@@ -344,7 +344,7 @@ def _updated(
 
 
 def _undecided(history: NightHistory, store: MomentStore, tag: str) -> UndecidedModel | None:
-    """Return the model that an earlier night rejected, unless a user has since decided on it."""
+    """Return the model that an earlier run rejected, unless a user has since decided on it."""
     last = next((one for one in reversed(history.nights) if one.outcome != "failed"), None)
     if last is None or last.undecided is None:
         return None
@@ -353,7 +353,7 @@ def _undecided(history: NightHistory, store: MomentStore, tag: str) -> Undecided
 
 
 def _has_news(store: MomentStore) -> bool:
-    """Whether the store has changed since the state to which the last night fitted its model."""
+    """Whether the store has changed since the state to which the last run fitted its model."""
     nights = [name for name in store.models if name.startswith(PREFIX)]
     if not nights:
         return len(store.ledger()) > 0
@@ -427,7 +427,7 @@ def _matched(
     config: NightlyConfig,
     journal: Journal,
 ) -> tuple[Any, TopicMatching | None]:
-    """Give the topics or states of the model the numbers of the same ones in the published model.
+    """Number topics or states of the model as the published model numbers the matching ones.
 
     If the two models cannot be compared, the model stays unchanged.
     """

@@ -39,7 +39,7 @@ _REJECTED = " The hollow dot is the model of this night, which was rejected and 
 
 
 def night_page(report: NightReport, store: MomentStore | None, history: NightHistory) -> ReportPage:
-    """Return the page of a run, with the model of the night, or else with the published model.
+    """Return the page of a nightly run, with the model of the run, or else the published one.
 
     `store` is at the version of the report, or None if there is no store or the run ended early.
 
@@ -102,7 +102,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
 def _followed(
     report: NightReport, store: MomentStore, history: NightHistory
 ) -> PreviousModel | None:
-    """Return the model that was published before this night, if it is still stored."""
+    """Return the model that was published before this nightly run, if it is still stored."""
     before = report.published_before
     if report.matching is None or before is None or before not in store.models:
         return None
@@ -111,7 +111,7 @@ def _followed(
 
 
 def _before(report: NightReport, history: NightHistory) -> Night | None:
-    """Return the earlier night that fitted the model published before this night."""
+    """Return the earlier run that fitted the model published before this nightly run."""
     return next(
         (one for one in reversed(history.nights) if one.model == report.published_before), None
     )
@@ -155,7 +155,7 @@ def _status(report: NightReport) -> Mapping[str, Any] | None:
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
-    # leave out the gates that reject the model of this night, because the table shows them
+    # leave out the gates that reject the model of this run, because the table shows them
     return (
         *report.decision,
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
@@ -170,9 +170,9 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
 def _shown_before(
     store: MomentStore, name: str, model: Model, history: NightHistory
 ) -> tuple[TopicReport, ...]:
-    """Return the topics of an earlier night's model.
+    """Return the topics of a model of an earlier nightly run.
 
-    They have the sample documents of that night whose shards are still counted.
+    They have the sample documents of that run whose shards are still counted.
     """
     night = next((one for one in reversed(history.nights) if one.model == name), None)
     ledger = store.ledger()
@@ -191,10 +191,10 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
 
 
 def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:
-    """Return the standard errors of the changes of weights since a night; none if unknown.
+    """Return the standard error of each topic's change of weight since an earlier nightly run.
 
-    They are known only for refined topics of all documents of the store. For a window, it is
-    unknown how many documents the two models share.
+    Returns an empty tuple if the errors are unknown. They are known only for refined topics of all
+    documents of the store. For a window, it is unknown how many documents the two models share.
     """
     documents = None if before is None or before.state is None else before.state.documents
     barred = shown_of(model).weight_bars
@@ -211,7 +211,7 @@ def _with_changes(
     history: NightHistory,
     bars: Sequence[float | None],
 ) -> ReportPage:
-    """Return the page with the changes of topics since the model published before this night."""
+    """Return the page with the changes of topics since the model published before this run."""
     matching = report.matching
     assert matching is not None
     night = _before(report, history)
@@ -222,7 +222,7 @@ def _with_changes(
         pair = kept.get(topic.topic)
         before = None if pair is None else weights.get(pair.before)
         if pair is not None and before is None:
-            continue  # the earlier weight is unknown, because the report of that night was deleted
+            continue  # the earlier weight is unknown, because the report of that run was deleted
         distance = None if pair is None else pair.distance
         note = page.notes.get(topic.topic, "")
         bar = None if pair is None or not bars else bars[topic.topic]
@@ -237,8 +237,8 @@ def _with_changes(
 def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> ShareOverTime:
     """Return the weights of the topics of a model, in this and earlier published models.
 
-    A number may have belonged to another topic some nights ago. So topics are followed from each
-    model to the one published before it.
+    In an earlier model, a topic may have had another number. So topics are followed from each model
+    to the one published before it.
     """
     models = {night.model: night for night in history.nights if night.model is not None}
     night = tonight if tonight.model is not None else models.get(tonight.published or "")

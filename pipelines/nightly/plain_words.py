@@ -1,4 +1,6 @@
-"""Words in messages of a night: names of its steps, and keys of its file instead of options.
+"""Words in messages of a nightly run: names of its steps, and keys of its configuration.
+
+The messages name these keys in place of options of commands.
 
 Reports and metrics use the keys of the steps, not these names.
 """

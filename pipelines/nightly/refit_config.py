@@ -1,4 +1,4 @@
-"""The section `[refit]` of a night: the model and its options."""
+"""The section `[refit]` in the configuration of the nightly run: the model and its options."""
 
 from __future__ import annotations
 
@@ -55,12 +55,13 @@ def _finds(model: str, key: str, word: str) -> bool:
 
 @dataclass(frozen=True, config=STRICT)
 class RefitSection:
-    """How a night fits its model.
+    """How a nightly run fits its model.
 
-    `topics` and `alpha0` are single values, or lists from which the night chooses the best value.
+    `topics` and `alpha0` are single values, or lists from which the run chooses the best value.
     After the fit, `polish` passes over the records follow; "auto" stops when more passes would
-    change little. `topics` and `refine` may be "auto". Then the halves of the records decide, or
-    for `topics` of factors the spectrum. `auto` holds the names of the options that are "auto".
+    change little. `topics` and `refine` may be "auto". Then the run compares values by the halves
+    of the records. The spectrum decides `topics` for a model of factors. `auto` holds the names of
+    the options that are "auto".
 
     Every other option of the model can also be a key, and `further` holds its value.
     """
@@ -159,7 +160,7 @@ class RefitSection:
         return issubclass(self.family, TopicModel)
 
     def options(self, topics: int, alpha0: float | Literal["auto"]) -> FitOptions:
-        """Return the options of a fit with one of the tried pairs of values."""
+        """Return the options of a fit with this number of topics and this alpha0."""
         given = {"topics": topics, "alpha0": alpha0, "method": self.method, "seed": self.seed}
         given |= {key: one for key, one in _by_fit(self.model).items() if key in self.auto}
         own = _keys_of(self.family)

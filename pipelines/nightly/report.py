@@ -1,4 +1,4 @@
-"""Report of a nightly run as plain values: one JSON file for each night."""
+"""Report of a nightly run as plain values: one JSON file for each run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UndecidedModel:
     """A rejected model that no one has published, and that no later model replaces.
 
     reasons : the violated gates
-    rejected : start of the night that fitted and rejected the model, ISO 8601
+    rejected : start of the nightly run that fitted and rejected the model, ISO 8601
     command : command that publishes the model nevertheless
     """
 
@@ -54,19 +54,19 @@ def undecided_model(
 
 @dataclass(frozen=True)
 class NightReport:
-    """Everything that a night did and found.
+    """Everything that a nightly run did and found.
 
     Parameters
     ----------
     store : str
         URL of the store.
     started, finished : str
-        Start and end of the night, ISO 8601, UTC.
+        Start and end of the run, ISO 8601, UTC.
     filed : str
-        Time in the names of the night's files, ISO 8601: the start, or a microsecond after the
-        latest report if the clock was set back. So names sort by night.
+        Time in the names of the run's files, ISO 8601: the start, or a microsecond after the
+        latest report if the clock was set back. So the names sort by run.
     outcome : {"published", "rejected", "nothing new", "failed"}
-        How the night ended.
+        How the run ended.
     exit_code : int
         Exit code of the command.
     version : int or None
@@ -74,13 +74,13 @@ class NightReport:
     steps : tuple of StepReport
         Steps in their order.
     counted, documents : int
-        Shards and documents that this night counted.
+        Numbers of shards and documents that this run counted.
     bad : tuple of (str, str)
         Left-out shards, each with the reason.
     drift : Drift, optional
         Drift, measured before a rebase.
     rebase_reasons : tuple of str
-        Why the night rebased; empty if it did not.
+        Why the run rebased; empty if it did not.
     words_added : int
         Number of words added to the vocabulary.
     growth : str
@@ -96,24 +96,24 @@ class NightReport:
     reasons : tuple of str
         Why the model was rejected; empty if it was not.
     undecided : UndecidedModel, optional
-        Rejected model that a user may still publish: of this night, or of an earlier one if no
-        night has fitted a model since.
+        Rejected model that a user may still publish: of this run, or of an earlier one if no
+        run has fitted a model since.
     warnings : tuple of str
         What may be wrong with the configuration, such as a pattern that matches nothing.
     model : str, optional
-        Name of the night's model.
+        Name of the model of this run.
     published, published_before : str, optional
-        Names of the published model after and before the night.
+        Names of the published model after and before the run.
     tag : str
         Tag of the published model; empty in reports of earlier releases.
     last_published : str, optional
         When this run or an earlier one last published a model, ISO 8601.
     topics : tuple of TopicReport
-        Topics of the model of the night.
+        Topics of the model of this run.
     matching : TopicMatching, optional
-        Topics of the night's model, matched with those of the model that was published before.
+        Topics of the model of this run, matched with those of the model published before.
     spectrum, exact_spectrum : tuple of float
-        Eigenvalues as the basis preserves them, and exact eigenvalues.
+        Eigenvalues of the second moment: as the basis preserves them, and exact ones.
     status : Status or mapping, optional
         Status of the store at the end; for kinds other than documents, the facts of the store.
     error : str
@@ -224,7 +224,7 @@ def write_report(folder: Folder, report: NightReport, latest: bool = True) -> st
 def write_beside(
     folder: Folder, report: NightReport, suffix: str, content: bytes, latest: bool = True
 ) -> str:
-    """Write a file of a night under the name of its report, and return the URL of the file.
+    """Write a file of a nightly run under the name of its report, and return the file's URL.
 
     If `latest`, also write it under the name of the latest report.
 
@@ -242,7 +242,7 @@ def write_beside(
 
 
 def file_name(filed: str, suffix: str) -> str:
-    """Return the name of a file of the night with this time; names sort by time.
+    """Return the name of a file of the nightly run with this time; names sort by time.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def file_name(filed: str, suffix: str) -> str:
 
 
 def time_in(name: str) -> datetime | None:
-    """Return the time in the name of a night's file; None for other names.
+    """Return the time in the name of a nightly run's file; None for other names.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def time_in(name: str) -> datetime | None:
 
 
 def filed_after(started: str, latest: str) -> str:
-    """Return the time for the names of a night's files: the start of the night.
+    """Return the time for the names of a nightly run's files: the start of the run.
 
     If the start is not after the time of the report `latest`, return a microsecond after that time.
 

@@ -28,12 +28,12 @@ _BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16,
 _BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
 
 _MOST_WORKERS = 1024
-_SWEEPS = 6  # how often a fit reads each row block, if the store is not of documents
+_SWEEPS = 6  # how often a fit reads each row block, if the store does not count documents
 
 
 @dataclass(frozen=True)
 class ClusterCost:
-    """Seconds of the jobs on a number of workers.
+    """How long each of the three jobs takes on a cluster of some number of workers.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def comfortable_budget(job: Job, threads: int) -> int:
         if passes == 1:
             return budget
     raise InvalidInput(
-        f"no worker of {_BUDGETS[-1] // (1024 * MEBIBYTE)} GiB holds a row block of this store on "
-        f"{threads} threads; ask for a smaller --vocabulary-size, --core or --max-topics"
+        f"a worker with {_BUDGETS[-1] // (1024 * MEBIBYTE)} GiB and {threads} threads cannot hold "
+        "row blocks of this store; ask for a smaller --vocabulary-size, --core or --max-topics"
     )
 
 
@@ -159,7 +159,7 @@ def recommended(
     within: float,
     network: float = NETWORK_BYTES,
 ) -> ClusterCost:
-    """Return the cost on the fewest workers that need at most `within` seconds.
+    """Return the cost on the fewest workers that do all three jobs in at most `within` seconds.
 
     The number of workers is a power of two. If no number is enough, the search stops at the number
     whose doubling would save less than a quarter of the time. Raises BoundExceeded if a job does
@@ -201,7 +201,7 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     rounds = ceil(job.row_blocks / slots)
     if not job.of_documents:
         # Each block is read several times: for pairs, for slices, and for the special work of a
-        # model. Each time, the sums of all records are read, and those of each half.
+        # model. Each time, the sums of all records are read, and the sums of each half.
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
         tasks = 3 * _SWEEPS * job.row_blocks
@@ -236,9 +236,10 @@ def _refinement_seconds(
     network: float,
     task: float,
 ) -> float:
-    """Return the seconds of refinement; each sweep over the blocks takes `rounds` turns.
+    """Return the seconds of refinement, including the sweeps over halves.
 
-    Includes the sweeps over halves. A sweep over halves takes as long as one over all documents.
+    In each sweep, a thread works on up to `rounds` blocks, one after another. A sweep over halves
+    takes as long as one over all documents.
     """
     blocks = costs.blocks
     reading = 0.0 if plan.keep_blocks else segments * blocks.load

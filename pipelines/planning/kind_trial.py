@@ -1,4 +1,4 @@
-"""Trial of a kind other than documents: count and fit some shards, and measure the time."""
+"""Trial for stores that do not count documents: count some shards, fit a model, and time both."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from streaming_moments.storage.files.arrays import decode, encode_metadata
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_STATES = 10  # default number of states of the refit, if the store is not of documents
+_STATES = 10  # default number of states of the refit, if the store does not count documents
 
 
 def try_out_any(
@@ -106,7 +106,7 @@ def try_out_kind(
 
 
 def _model_of(kind: str) -> Any:
-    """Return the first model of the kind, preferably one with comparable numbers of states."""
+    """Return the first model of the kind; prefer one whose numbers of states can be compared."""
     own = models_of(kind)
     return next(filter(compares_states, own), own[0])
 
@@ -116,7 +116,7 @@ def _block_costs(
 ) -> BlockCosts:
     layout, foundation = store.layout, store.foundation
     indices = range(min(threads, store.row_blocks))
-    foundation.of(batches[:1])  # compile the kernels that add, so that compiling is not timed
+    foundation.of(batches[:1])  # this compiles the kernels, so that compiling is not timed
     zeroing, _ = timed_on_all(pool, lambda index: foundation.of([], layout.block(index)), indices)
     adding, statistics = timed_on_all(
         pool, lambda index: foundation.of(batches, layout.block(index)), indices

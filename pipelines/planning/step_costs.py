@@ -39,7 +39,7 @@ class ReadCosts:
 
 @dataclass(frozen=True)
 class BlockCosts:
-    """Seconds for one row block on each thread, and for steps of a refit that are not by row block.
+    """Seconds of steps for a row block while all threads work, and of other steps of a refit.
 
     add : seconds to add up a byte of projected counts
     write, load : seconds to zero, pack and write a row block, and seconds to read one

@@ -24,7 +24,7 @@ class Timed:
     lengths : lengths of the documents that each row counts
     blocks : the first row blocks, one for each thread
     pool : threads that work on the blocks in parallel
-    known : results for all blocks of steps whose first blocks cannot represent the others
+    known : for steps in which the first blocks do not represent the rest, the results of all blocks
     seconds : seconds of each step that has run: of its slowest block, or of the whole step
     """
 

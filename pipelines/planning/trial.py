@@ -284,7 +284,7 @@ def _block_costs(
 ) -> BlockCosts:
     """Measure the costs of one row block on each thread.
 
-    The corpus is `factor` times as large as the pieces.
+    The corpus is `factor` times as large as `pieces`, the parts of shards that were read.
     """
     layout = store.layout
     blocks = range(min(threads, store.row_blocks))
@@ -397,8 +397,8 @@ def _refined(rows: Timed, model: TopicModel) -> float:
 def _grown(statistics: MomentStatistics, factor: float, seed: int) -> MomentStatistics:
     """Simulate the statistics of `factor` times as many documents as the sample has.
 
-    Draws the further counts around those of the sample. The share of them that falls into new cells
-    is the share of the sample's counts in cells that were seen once (Good and Turing).
+    Draws further counts around those of the sample. Some of them fall into new cells. Their share
+    is the share of the sample's counts in cells with a single count (Good and Turing).
     """
     rng = np.random.default_rng(seed)
     together, even = statistics.codocuments, statistics.even_pair_counts
@@ -441,7 +441,7 @@ def _core_moments(
 
 
 def copying(store: MomentStore, writer: SegmentWriter, records: Sequence[FileRecord]) -> float:
-    """Return the seconds to copy files of a segment within a store's folder and hash them."""
+    """Copy files of a segment within a store's folder and hash them; return the seconds."""
     known, place = {one.path: one for one in records}, f"segments/{writer.id}"
 
     def copy() -> None:

@@ -1,8 +1,8 @@
-"""Cost of an update: reading and adding on workers, and the exchange at a close.
+"""Cost of an update: reading and adding on workers, and the exchange of sums between workers.
 
-Each worker adds counts to sums of its own. At the close of a group, one worker adds up each row
-block: it receives the sums of all other workers, and writes the total. Row blocks that do not
-divide evenly among the workers are added up in pieces, each by one worker.
+Each worker adds counts to sums of its own. At the close of a group of shards, one worker adds up
+each row block: it receives the sums of all other workers, and writes the total. Row blocks that do
+not divide evenly among the workers are added up in pieces, each by one worker.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TASK_SHARDS = 10_000
 
 @dataclass(frozen=True)
 class UpdateCost:
-    """An update on a number of workers.
+    """Cost of an update on some number of workers.
 
     workers : processes
     seconds : seconds for the whole corpus
@@ -123,7 +123,7 @@ def update_cost(
 
 @dataclass(frozen=True)
 class _Close:
-    """Cost of the close of a group: bytes that one worker receives, and seconds by cause."""
+    """Cost of closing a group of shards: bytes that one worker receives, and seconds by cause."""
 
     received: float
     parts: dict[str, float]
@@ -131,8 +131,8 @@ class _Close:
     @classmethod
     def of(cls, job: Job, costs: StepCosts, workers: int, network: float) -> _Close:
         layout = job.layout
-        # each worker adds up `whole` blocks; several workers add up pieces of each of the `rest`,
-        # and the worker that writes the block collects its pieces
+        # Each worker adds up `whole` blocks. The `rest` of the blocks are cut into pieces, which
+        # several workers add up; the worker that writes such a block collects its pieces.
         whole, rest = divmod(job.row_blocks, workers)
         pieces = pieces_of(job.row_blocks - 1, job.row_blocks, workers)
         most = ceil(rest * pieces / workers)  # largest number of pieces that a worker adds up

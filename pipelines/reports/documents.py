@@ -1,4 +1,4 @@
-"""Table of documents that were read with a model."""
+"""Table of the documents of a transform that show each topic most clearly."""
 
 from __future__ import annotations
 

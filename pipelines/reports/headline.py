@@ -111,7 +111,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _moved(kept: Sequence[TopicChange]) -> str:
-    """Describe the largest move of the mean of a cluster beyond its error bar."""
+    """Describe the cluster whose mean has moved furthest, among those beyond their error bars."""
     known = [one for one in kept if one.spreads is not None and one.note]
     moved = [(one.spreads or 0.0, one.name) for one in known if one.note == "moved"]
     if not moved:

@@ -78,14 +78,14 @@ def _run(run: RunPoint) -> dict[str, Any]:
 
 
 def _run_charts(page: ReportPage) -> list[dict[str, Any]]:
-    """Return the charts that show numbers of runs over time, each with the key of its number."""
+    """Return the charts over time, one point for each run, each with the key of its measure."""
     charts = {one.key: one.chart(page.counted) for one in DRIFT_MEASURES}
     charts["documents"] = RunChart(f"{sentence_case(page.counted[0])} counted", "in all")
     return [{"key": key, **asdict(chart)} for key, chart in charts.items()]
 
 
 def measured_as_json(page: ReportPage) -> dict[str, Any]:
-    """Return clusters or factors of a page with their numbers, as JSON; empty for other models."""
+    """Return clusters or factors of a page with their measures, as JSON; empty for other models."""
     if not page.measures:
         return {}
     kept = ("topic", "label", "weight", "bar", "told", "coordinates", "nearest")

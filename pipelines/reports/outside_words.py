@@ -15,7 +15,7 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.counting_options import PilotOptions
 
-MANY = 0.05  # give no remedy below this share of outside words: it is not worth another pass
+MANY = 0.05  # below this share of outside tokens, give no remedy: it is not worth another pass
 SLOW = 0.1  # a message names the tokeniser if it takes at least this share of the reading time
 
 
@@ -57,8 +57,8 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[Remedy, ...]:
 
     Returns nothing if the share is only a few percent. Too common words do not add to this share,
     because they are left out on purpose. Also returns nothing if another tokeniser would find the
-    words. A store that counts Python collections, which no command can read again, needs a new
-    store.
+    words. No command can read Python collections again, so the remedy for a store that counts them
+    is a new store.
     """
     drawn = drawn_of(store)
     wanted = 0.0 if share is None else share - drawn.get("common_share", 0.0)
@@ -166,7 +166,7 @@ def _tokeniser_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | N
 
 
 def slow_tokeniser(store: MomentStore, share: float | None, read: str) -> Remedy | None:
-    """Return a sentence if the tokeniser took much of the time to read the data `read`, or None."""
+    """Return a remark if the tokeniser took much of the reading time; `read` names the data."""
     if share is None or share < SLOW or store.policy is None:  # only documents have a tokeniser
         return None
     return remedy(

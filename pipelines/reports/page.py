@@ -106,7 +106,7 @@ class SampleDocument:
 class TopicReport:
     """One topic of a model.
 
-    topic : its number, the same on every night
+    topic : its number, the same in every nightly run
     weight : share of the corpus
     npmi : coherence
     relevant : most relevant words, with lambda 0.7
@@ -116,7 +116,7 @@ class TopicReport:
     word_bars : standard errors of the probabilities of `words`; empty if unknown
     told : other numbers of the topic, by name
     sample, further : a document about the topic, and further ones if they were searched
-    coordinates : the largest numbers of a cluster or a factor, each with its name
+    coordinates : for a cluster or a factor, the columns with its largest numbers, and these numbers
     nearest : rows nearest to the mean of a cluster
     coherences : other computed coherences by key
     """
@@ -187,7 +187,9 @@ class ClusterPlane:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of each cluster or factor for a bar chart; arrays are in the order of these.
+    """A measure of each cluster or factor, for a bar chart.
+
+    Arrays are in the order of the clusters or factors.
 
     bars : standard errors; empty if they are unknown
     noise : standard errors of the values of pure noise, which scatter about 0; empty if these have
@@ -240,7 +242,8 @@ class ShareOverTime:
 class RunPoint:
     """One run, with the drift of the corpus at that time, if it was measured.
 
-    `until` is the last day of the documents that were counted until then, if they have days.
+    `until` is the last day of the documents that were counted before the run ended, if they have
+    days.
     """
 
     date: str
@@ -282,13 +285,14 @@ class ReportPage:
     notes : what happened to topics, by number: "new", "split from 3"
     distances : (k, k) distances between the topics, see `topic_map.topic_distances`
     correlations : (k, k) correlations of the topics' shares over documents, for a refined model
-    shares : shares of the topics, night by night
+    shares : shares of the topics in the models of the nightly runs
     periods : shares of the topics in the documents of each day, week or month
     origins : shares of the topics at each origin of a hub
     origin_changes : what has changed most over time at each of these origins
     tried : candidates for the chart of coherence
     chosen : (int, float), optional, number of topics and alpha0 of the shown candidate
-    spectrum, exact_spectrum : eigenvalues as the basis preserves them, and exact eigenvalues
+    spectrum, exact_spectrum : eigenvalues of the second moment: as the basis preserves them, and
+        exact ones
     runs : the last runs, this one last
     gates : bounds for publishing
     ledger : shards, the latest first
@@ -301,7 +305,7 @@ class ReportPage:
     picture : picture of a model without topics, in lines of text
     changes : changes since the model that was published before
     since : time of that model, ISO 8601
-    diff : command that shows what the store has gained since that model
+    diff : command that shows which documents the store has gained since that model
     links : names and relative URLs of other pages
     at : the URL among `links` that leads to this page; empty if there is none
     each : URL prefix of the pages of topics by number; empty without such pages

@@ -26,7 +26,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 _SHARDS = 8
 _LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
-_TOKENS = 20  # with this many known words, the score of a document is half of its share
+_TOKENS = 20  # with this many known words, a document's score is half of its share of the topic
 _SHOWN = 280  # show at most this many characters of a passage
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
 _BEGINS = 4  # find a passage in its document by this many of its first words
@@ -122,7 +122,7 @@ def _called(
 
 
 def _from(text: str, begins: list[str]) -> str:
-    """Return a few lines of a text, from the first place where `begins` follow each other."""
+    """Return a few lines of a text, from the first place where the words `begins` occur in turn."""
     found = re.search(r"[\W\d_]*".join(map(re.escape, begins)), text, re.IGNORECASE)
     start = found.start() if found and begins else 0
     shown = " ".join(text[start : start + 2 * _SHOWN].split())

@@ -337,7 +337,10 @@ def stale_as_json(stale: Staleness) -> dict[str, object]:
 
 
 def _counting(store: MomentStore) -> str:
-    """Describe the weights of documents, the halves, and the command that sets today's defaults."""
+    """Describe how the store weights documents and divides them into two halves.
+
+    If new stores have other defaults for this, also name the command that changes the store.
+    """
     if store.basis.table is not None:
         return f"rows of {store.basis.table.number} categorical columns"
     pooled = store.basis.weights.is_pooled
@@ -362,7 +365,7 @@ def _radius_text(radius: float | None) -> str:
 
 
 def spelled(status: Status, store: MomentStore, spell: Spell) -> Status:
-    """Return the status with remedies that are written for commands, for Python or for a night.
+    """Return the status with remedies for users of commands, of Python or of the nightly run.
 
     `spell` writes the commands and options.
     """

@@ -81,7 +81,7 @@ def store_page(
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
     found = found_of(store, called, model, documents, top_documents, storage_options)
-    # check documents only if they come from this folder; others come from counted shards
+    # check only documents from the folder `top_documents`; others come from counted shards
     if top_documents is not None:
         found, _ = still_counted(store, called, found, storage_options)
     page = ReportPage(

@@ -238,9 +238,11 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection, detailed: bool = False) -> None:
-    """Print a table of candidates; mark the most coherent, the separable and the best number.
+    """Print a table of candidates; its last column marks some of them.
 
-    With `detailed`, the table also has further coherences, the captured spectrum and the seconds.
+    The marks are "chosen" for the best held-out score, "noise" for scores within its noise,
+    "separable", and "best" for the highest mean NPMI. With `detailed`, the table also has further
+    coherences, the captured spectrum and the seconds.
     """
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent

@@ -1,4 +1,4 @@
-"""Topics of a model in the form in which reports and pages store them."""
+"""Make the topics of a model into plain values that reports and pages store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def topics_of(
     samples: Mapping[int, SampleDocument] = MappingProxyType({}),
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> tuple[TopicReport, ...]:
-    """Return the topics of a model in the form in which reports store them.
+    """Return the topics of a model as reports store them.
 
     The keys of `samples` and `labels` are numbers of topics.
 

@@ -237,7 +237,7 @@ def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
 
 
 def require_first_night(config: ServiceConfig) -> None:
-    """Raise InvalidInput if the store is missing and a nightly run creates it; name the command."""
+    """Raise InvalidInput that names the command, if a nightly run must first create the store."""
     night, folder = night_of(config), Folder.at(config.store, config.storage_options or None)
     if night is None or night.create is None or CommitLog(folder).latest_version() is not None:
         return
@@ -263,5 +263,5 @@ def night_of(config: ServiceConfig) -> NightlyConfig | None:
             f"{path} names the store {others}, but the service uses {mine}; give both the same "
             "store"
         )
-    # do not let the night wait for the lock, because the service tries again later
+    # do not let the nightly run wait for the lock, because the service tries again later
     return replace(night, wait=timedelta(0))

@@ -18,7 +18,7 @@ _COUNTING = (START, "look", "count")  # if one of these steps fails, no document
 class Counting:
     """State of counting at some time.
 
-    lag : number of uncounted seals
+    lag : number of seals whose documents are not counted yet
     failing : why the accumulator's last cycle failed; None if it did not fail
     set_aside : shards that the store cannot count now
     reached : number of a seal; it and all earlier seals are counted

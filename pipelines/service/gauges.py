@@ -28,7 +28,7 @@ _REFUSED, _FAILED = 400, 500
 
 @dataclass(frozen=True)
 class Live:
-    """Number of the store or the inbox that every call of `/metrics` reads again."""
+    """A number that describes the store or the inbox; every call of `/metrics` reads it again."""
 
     name: str
     says: str

@@ -39,9 +39,9 @@ def write_whole(path: str, content: bytes) -> None:
 
 
 def copy_whole(source: str, path: str) -> None:
-    """Copy a local file to another name atomically; raises as `write_whole`.
+    """Copy a local file to another name atomically; raises the errors of `write_whole`.
 
-    A killed process may leave a hidden file beside it, which readers of folders skip.
+    A killed process may leave a hidden file beside the copy, which readers of folders skip.
     """
     aside = _aside(path)
     try:
@@ -54,10 +54,10 @@ def copy_whole(source: str, path: str) -> None:
 
 
 def link_whole(source: str, path: str) -> bool:
-    """Try to give an unchanging file a second name, and return whether that was possible.
+    """Make a hard link to a file, which must never change; return whether that was possible.
 
-    It is impossible for a missing file and for a file on another disk. It is also impossible if a
-    new file at `path` would have another user, group or permissions. The name is durable after a
+    A link is impossible for a missing file and for a file on another disk. It is also impossible if
+    a new file at `path` would have another user, group or permissions. The name is durable after a
     `sync` of its folder. Creates missing folders.
 
     Examples
@@ -103,13 +103,13 @@ def create_whole(path: str, content: bytes) -> None:
 def sync(path: str) -> None:
     """Make the names of all files and folders in, below and above a folder survive a power cut.
 
-    The files must come from `write_whole` or `create_whole`. After an OSError a power cut may lose
-    written files: sync again.
+    The files must come from `write_whole` or `create_whole`. If this raises OSError, a power cut
+    may still lose written files: sync again.
     """
     for folder, _, _ in os.walk(path, onerror=_raise):
         _sync_folder(folder)
-    # Also sync the folders above, as a killed writer may have created any of them. Only writable
-    # folders can be new.
+    # Also sync the folders above: a writer may have created some of them and then been killed. Stop
+    # at the first folder that this process cannot write to, as no writer can have added to it.
     while not os.path.ismount(path) and os.access(os.path.dirname(path), os.W_OK):
         path = os.path.dirname(path)
         _sync_folder(path)
@@ -118,8 +118,8 @@ def sync(path: str) -> None:
 def files_below(path: str) -> dict[str, dict[str, float]]:
     """Map the path of every file below a folder to its size in bytes and its time of last change.
 
-    A file with several names may have received a name after its content. Then the later of the two
-    times counts. Missing folders and files deleted meanwhile are skipped.
+    The time of a file with several names is at least the time at which its newest name was added.
+    Missing folders and files deleted meanwhile are skipped.
     """
     found = {}
     for folder, _, names in os.walk(path, onerror=_raise_unless_missing):

@@ -1,4 +1,4 @@
-"""Options of fsspec that have no effect, because all paths of a command are local."""
+"""Noted options: find out whether a command used its fsspec options; local paths do not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streaming_moments.storage.files.backends import is_local
 
 
 class NotedOptions(dict[str, Any]):
-    """Options of fsspec that record whether a client of this process received them.
+    """Options of fsspec, with a record of whether a client of this process received them.
 
     The paths of a command do not show this, because a store on a local disk may name shards on
     other storage.

@@ -20,7 +20,7 @@ NOTE = ".provenance.json"  # a hidden name, so that readers of the folder, and `
 TOP_DOCUMENTS = "_top_documents.json"
 MEMBERSHIPS = "memberships.parquet"
 _OF_SHARD = re.compile(r".+-[0-9a-f]{8}\.parquet")
-# Temporary files of `local_files`, and of earlier versions of the package, which had other names.
+# Names of temporary files: those that `local_files` writes, and those that earlier versions wrote.
 _UNFINISHED = re.compile(rf"\.(.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}|(.+)\.[0-9a-f]{{32}}\.tmp")
 
 
@@ -132,7 +132,7 @@ def read_note(folder: Folder) -> OutputNote | None:
 
 
 def create_note(folder: Folder, note: OutputNote) -> OutputNote:
-    """Create a note unless there is one, and return the stored note; raises as `read_note`."""
+    """Create a note unless one exists; return the stored note. Raises the errors of `read_note`."""
     there = create_once(folder, NOTE, note.sealed())
     return note if there is None else _note_in(there, folder)
 

@@ -37,7 +37,7 @@ def parquet_output(
 def put_whole(local: str, folder: OutputFolder, name: str) -> None:
     """Copy a local file into a folder under a name, atomically.
 
-    Raises as `parquet_output`.
+    Raises the errors of `parquet_output`.
     """
     folder.require_own()
     storage_options = folder.folder.storage_options

@@ -71,7 +71,7 @@ class PartOfFile:
         return io.BufferedReader(_Part(self.fs.open(path, mode), self.first, self.size))
 
     def info(self, path: str) -> dict[str, Any]:
-        """Return information with the present size of the part, without ETag and time of the file.
+        """Return the file's information, with the part's present size, and without ETag and time.
 
         Additions to the file change its ETag and time, but not the part.
         """

@@ -87,10 +87,10 @@ def names_among(
 ) -> tuple[str, ...]:
     """Return the names among `known` that a URL or pattern selects, even those of deleted shards.
 
-    A known name comes before a pattern, and a pattern before a folder that contains known shards.
-    If none matches, the result is the name that a file of that URL would have. The name of a file
-    also selects the parts of this file. Raises ShardError for an unknown protocol, and
-    InvalidInput for a user name or password in the URL.
+    A URL is first read as a known name, then as a pattern, then as a folder with known shards; the
+    first reading that matches counts. If none matches, the result is the name that a file of that
+    URL would have. A file's name also selects its parts. Raises ShardError for an unknown protocol,
+    and InvalidInput for a user name or password in the URL.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def names_among(
     >>> [names_among(url, known) for url in ("file:///corpus//a.txt", "/corpus/[ab]*", "/corpus/c")]
     [('/corpus/a.txt',), ('/corpus/a.txt', '/corpus/b.txt'), ('/corpus/c/',)]
     """
-    # take the name of an origin's shard as it is, because its file may not exist here
+    # take the name of an origin's shard as it is, because its file may not exist at this site
     is_name = url in known or is_of_origin(url)
     name = url if is_name else shard_name(url_of(*open_file_system(url, storage_options)))
     spelled = (name, f"{name.rstrip('/')}/", single_slashed(name), f"{name}{DOCUMENT}")
@@ -116,7 +116,7 @@ def _hidden(path: str) -> bool:
 
 
 def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """Escape the wildcards in a pattern's leading folders that exist by exactly these names."""
+    """Escape wildcards in the first folders of a pattern if folders with just these names exist."""
     parts = path.split("/")
     for depth, part in enumerate(parts[:-1]):
         if any(sign in part for sign in "*?["):

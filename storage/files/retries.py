@@ -17,7 +17,7 @@ CREATE_ATTEMPTS = 4  # attempts to create a file
 COMMIT_ATTEMPTS = 6  # attempts to create the file of a version
 # a writer gives up after this many conflicts; in each conflict another writer succeeded
 CONFLICT_ATTEMPTS = 200
-DELAY = 0.05  # scale of the waits in seconds
+DELAY = 0.05  # upper bound, in seconds, on the first random wait; the bound doubles at each attempt
 _LONGEST = 2.0
 _HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -25,7 +25,7 @@ _HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, er
 def retrying(
     again: Callable[[Any], bool], attempts: int = CREATE_ATTEMPTS, delay: float = DELAY
 ) -> tenacity.Retrying:
-    """Make a caller that repeats a function while `again` accepts its outcome.
+    """Return an object that calls a function until `again` returns False for the outcome.
 
     The outcome is the value that the function returns, or the error that it raises. The outcome of
     the last attempt is passed on. Waits are random and grow, up to 2 seconds.

@@ -50,8 +50,8 @@ def unseal(data: bytes, where: str) -> dict[str, Any]:
 def json_object(data: bytes, where: str) -> dict[str, Any]:
     """Decode the object in a JSON file, sealed or not.
 
-    Raises StoreError if the file does not hold an object. An object must have at most 200 levels,
-    and only finite numbers.
+    Raises StoreError if the file does not hold an object, or if the object is nested more than 200
+    levels deep or has a number that is not finite.
     """
     try:
         content = from_json(data, allow_inf_nan=False)

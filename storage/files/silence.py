@@ -13,7 +13,7 @@ from typing import Any
 
 import fsspec
 
-SILENCE = "streaming_moments.storage.silence"  # name of the logger of warnings of silent storage
+SILENCE = "streaming_moments.storage.silence"  # name of the logger that warns of silent storage
 SAID_AFTER = 2.0  # seconds without an answer after which a line is logged
 FIRST_ANSWER = 6.0  # seconds to wait for a first answer; later the client decides how long it waits
 _ATTEMPTS = 5  # attempts of botocore to connect, unless the user sets another number
@@ -39,7 +39,7 @@ class UntrustedCertificate(NoAnswer):
 class _Watch:
     """Record of an endpoint's answers to one client of S3; used only by the client's event loop.
 
-    endpoint : URL of the endpoint, or what to call it
+    endpoint : URL of the endpoint, or another name for it
     attempts : how often the client tries to connect
     limit : seconds to wait for a first answer; None if options or the environment set other limits
     """
@@ -53,7 +53,7 @@ class _Watch:
     due: asyncio.TimerHandle | None = None
 
     def sent(self, **_: Any) -> None:
-        """Start the wait for a first answer; later do nothing, as an upload may take long."""
+        """Start the wait for a first answer; after one, set no limit, as uploads may take long."""
         if not self.answered:
             self._wait()
 
@@ -70,7 +70,7 @@ class _Watch:
 
         None if the client decides how long to wait.
 
-        Raises NoAnswer if the first answer takes too long, or cannot come.
+        Raises NoAnswer if the first answer takes too long, or can never come.
         """
         if not isinstance(caught_exception, _unreachable()):
             return None

@@ -8,10 +8,10 @@ from streaming_moments.errors import InvalidInput
 
 OF_ORIGIN = "origin://"  # beginning of the names of shards that other stores counted
 
-# Parameters of signed requests, for each method of signing. A key is a parameter that every request
-# signed by the method has. Its value matches all parameters of the method.
+# Parameters of signed requests, for each method of signing. A key of this dict is a parameter that
+# every request signed by the method has. The value is a pattern of all parameters of the method.
 _SIGNATURES = {
-    # Azure's shared access signatures, of an account, a container or a user
+    # Azure's shared access signatures for an account, a container or a user
     "sig": re.compile(
         "sig|se|sp|sv|sr|st|ss|srt|spr|sip|ses|sdd|si|skoid|sktid|skt|ske|sks|skv|saoid|suoid|scid"
     ),
@@ -149,7 +149,7 @@ def is_of_origin(url: str) -> bool:
 
 
 def is_signed(url: str) -> bool:
-    """Whether a URL contains a signature, which is not part of its name.
+    """Whether a URL contains a signature, which is not part of the name of a shard.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Formats: how shards store documents. Each format has a file here and a line in `registry`.
 
-`base` defines a format. `compressions` lists the files that are decompressed while they are read.
+`base` defines a format. `compressions` lists compressions of files, and decompresses files while
+they are read.
 """
 
 from typing import TYPE_CHECKING

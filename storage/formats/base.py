@@ -34,9 +34,9 @@ class Position(NamedTuple):
     Parameters
     ----------
     passed : int
-        Number of lines, rows or files before it.
+        Number of lines, rows or files before the place.
     offset : int
-        Its byte in the file; 0 if the file must be read from its beginning.
+        Byte of the file at the place; 0 if the file must be read from its beginning.
     """
 
     passed: int = 0
@@ -60,9 +60,9 @@ class ReadLimits:
     batch_documents : int
         Number of documents of a chunk.
     row_group_bytes : int, optional
-        Size of the largest row group of Parquet in decompressed bytes, with 8 for each token id or
-        count. A larger row group of texts must have pages below the bound, which are decoded one
-        by one. By default 64 MiB; pipelines use the bound of their memory plan.
+        Size of the largest row group of Parquet in decompressed bytes; a token id or a count takes
+        8. A larger row group of texts must have pages below the bound, which are decoded one by
+        one. By default 64 MiB; pipelines use the bound of their memory plan.
     pilot_bytes : int
         Size of the documents or rows of a shard's sample in bytes; a sample holds at least one.
 
@@ -178,9 +178,9 @@ class Format(Protocol):
     ) -> Iterator[tuple[Any, Position]]:
         """Read documents from a position on, in chunks, each with the position after it.
 
-        A chunk of texts is an array for `count_column`, one of token ids an `IdChunk`, and one of
-        categories a table. Which documents a chunk holds depends only on the limits and on the
-        documents after `start`.
+        A chunk is an array for `count_column` if it holds texts, an `IdChunk` if it holds token
+        ids, and a table if it holds categories. Which documents a chunk holds depends only on the
+        limits and on the documents after `start`.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class Format(Protocol):
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
-        """Read some columns from a position on, in chunks as `chunks` does; in CSV all are strings.
+        """Read some columns from a position on, in chunks as `chunks` does; CSV gives only strings.
 
         Raises
         ------
@@ -219,7 +219,8 @@ class Format(Protocol):
     def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
         """Yield some days of a column of dates, at least the earliest and the latest.
 
-        A text with a zone belongs to its day in UTC; `zones=False` uses the rule of version 0.2.0.
+        A text with a time zone belongs to its day in UTC. With `zones=False`, as in version 0.2.0,
+        it belongs to the day that it names.
 
         Raises
         ------
@@ -235,10 +236,10 @@ class Format(Protocol):
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
     ) -> Iterator[pa.Array] | None:
-        """Return names of documents as arrays of texts, in the order of `chunks`; null is no name.
+        """Return names of documents as arrays of texts, in the order of `chunks`; null if unnamed.
 
-        Names are the values of a column. Without a column they are the format's own names, or the
-        function returns None.
+        Names are the values of a column. Without a column, they are the names that the format
+        itself gives to documents; the method returns None if the format gives no names.
 
         Raises
         ------
@@ -315,7 +316,7 @@ def decoded(content: bytes, place: str, url: str) -> str:
 def table_chunks(
     tables: Iterator[tuple[pa.Table, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.Table, Position]]:
-    """Join consecutive tables to chunks within the limits; a larger table stays whole."""
+    """Join consecutive tables into chunks within the limits; a table above them stays whole."""
     from pyarrow import concat_tables
 
     held: list[pa.Table] = []

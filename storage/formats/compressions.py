@@ -26,8 +26,8 @@ _XZ_BYTES = 66 << 20
 class Compression:
     """A compression of whole files, recognised by the suffix of their names.
 
-    `decompressed` wraps a stored stream in the stream of its content. `begins` matches its first
-    bytes.
+    `decompressed` wraps a stored stream in the stream of its content. `begins` matches the first
+    bytes of a compressed file.
     """
 
     suffix: str
@@ -50,7 +50,7 @@ class _XzContent(io.RawIOBase):
         while not content:
             more = b""
             if self._decoder.eof:
-                # skip zeros after a stream; another stream may follow
+                # skip zero bytes after a stream; another stream may follow
                 more = self._decoder.unused_data.lstrip(b"\0")
                 while not more and (block := self._stored.read(_BLOCK_BYTES)):
                     more = block.lstrip(b"\0")
@@ -85,7 +85,7 @@ def _by_arrow(codec: str, stored: IO[bytes]) -> IO[bytes]:
 
 COMPRESSIONS = (
     Compression(".gz", re.compile(rb"\x1f\x8b"), partial(_by_arrow, "gzip")),
-    # pzstd begins with a skippable frame
+    # files that pzstd writes begin with a skippable frame
     Compression(
         ".zst",
         re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),

@@ -211,7 +211,7 @@ class Csv(Format):
 
 @dataclass(frozen=True, eq=False)
 class _Records:
-    """Consecutive records of a content, at the places that `find_records` found.
+    """Consecutive records of some content, at the places that `find_records` found.
 
     `before` is the position of the start of the content. In a compressed file, positions have no
     offset.

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Columns of `found`: first byte of a record, its end, first line, lines up to its end, and number
-# of fields.
+# Columns of `found`: the byte at which a record begins, the byte after it, the number of lines
+# before it, the number of lines up to its end, and its number of fields.
 BEGIN, END, LINE, LINES, FIELDS = range(5)
 _QUOTE, _LF, _CR = ord('"'), ord("\n"), ord("\r")
 
@@ -17,15 +17,16 @@ _QUOTE, _LF, _CR = ord('"'), ord("\n"), ord("\r")
 def find_records(
     content: NDArray[np.uint8], delimiter: int, found: NDArray[np.int64]
 ) -> tuple[int, int, int, bool]:
-    """Find the complete records in content that begins with a record, as Arrow's parser does.
+    """Find the complete records in `content`, by the same rules as Arrow's parser.
 
+    The content begins with a record.
     A field is quoted if it begins with a quote. A doubled quote in it means one quote. A record
     ends with CR, LF or both outside of quotes. If the content ends with a CR, an LF may follow, so
     the last record is not complete. A blank line is not a record.
 
     `content` is (bytes,) uint8 of UTF-8. Fills `found`, (most, 5) int64, with the records in order.
-    Returns the number of records, the bytes and lines up to their end, and whether the content
-    ends within quotes.
+    Returns the number of records, the numbers of bytes and lines up to the end of the last one, and
+    whether the content ends within quotes.
     """
     records = lines = line = begin = place = 0
     fields, quoted, at_start = 1, False, True

@@ -1,4 +1,4 @@
-"""Cutting: joins and cuts documents to the largest chunks within bounds."""
+"""Cutting: joins and cuts documents into the largest chunks within bounds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cut(
 def bounded(
     documents: Iterable[tuple[_Document, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[list[_Document], Position]]:
-    """Join documents to chunks; each document comes with its bytes and the position after it.
+    """Join documents into chunks; each comes with its size in bytes and the position after it.
 
     Examples
     --------

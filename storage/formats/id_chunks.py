@@ -19,7 +19,7 @@ _LARGEST_COUNT = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False)
 class IdChunk:
-    """Documents given as token ids and optional counts, which share three arrays.
+    """Documents as token ids and optional counts, in three arrays that all documents share.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class IdChunk:
 
 
 def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
-    """Join documents to one chunk; a document is given by its ids, and their counts or None.
+    """Join documents into one chunk; a document is given by its ids, and their counts or None.
 
     Examples
     --------
@@ -91,7 +91,9 @@ def require_counts(
         )
     if counts.sum() > _LARGEST_COUNT:
         raise ShardError(
-            url, f"{place} has {counts.sum()} tokens; split it to at most {_LARGEST_COUNT}"
+            url,
+            f"{place} has {counts.sum()} tokens; split it into documents of at most "
+            f"{_LARGEST_COUNT} tokens",
         )
 
 
@@ -129,7 +131,7 @@ def without_zeros(chunk: IdChunk) -> IdChunk:
 def in_chunks(
     pieces: Iterable[tuple[IdChunk, NDArray[np.int64], Position]], limits: ReadLimits
 ) -> Iterator[tuple[IdChunk, Position]]:
-    """Join and cut pieces to the largest chunks within limits; yield each with the position after.
+    """Join and cut pieces into the largest chunks within limits, each with the position after it.
 
     A piece consists of documents, their (documents,) int64 stored sizes in bytes, and the position
     before the first. A document above the bound on bytes is a chunk of its own.
@@ -156,7 +158,7 @@ def _joined(chunks: Sequence[IdChunk]) -> IdChunk:
 
 
 def _concatenated(lengths: ArrayLike, entries: Sequence[IdDocument]) -> IdChunk:
-    """Make a chunk of documents with `lengths` entries each."""
+    """Make a chunk of documents; `lengths` holds the number of entries of each document."""
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     counted = [counts for _, counts in entries if counts is not None]
     counts = np.concatenate(counted) if counted else None

@@ -239,7 +239,7 @@ def _table(held: list[list[Any]], columns: Sequence[str]) -> pa.Table:
     arrays = []
     for own in held:
         kinds = {type(value) for value in own if value is not None}
-        # leave a column of nulls without a type; it gets the one it has in other tables
+        # leave a column of nulls without a type; it later gets its type from other tables
         kind = pa.large_string() if kinds else pa.null()
         arrays.append(pa.array(own, pa.list_(kind) if kinds == {list} else kind))
     return pa.table(arrays, list(columns))

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import pyarrow.parquet as pq
 
-# Bytes read for a header: it has some tens of bytes, or more with statistics of long texts.
+# Bytes to read first for a header, which has some tens of bytes, or more with statistics of texts.
 _HEADER_BYTES = 1 << 12
 _LONGEST_HEADER = 1 << 24
 _DICTIONARY_PAGE = 2

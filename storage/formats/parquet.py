@@ -45,8 +45,9 @@ _NUMBERS = frozenset({"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"})
 _LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
 _TAIL_BYTES = 8  # bytes after the footer: its length, and the magic number
-# Measured: a parsed footer takes 16 times its size in memory. A row group takes up to 3 times the
-# bytes that its limit bounds. So the size of a footer counts 16 / 3 times, rounded up.
+# A footer takes 16 times its size in memory once it is parsed, and a row group takes up to 3 times
+# the size that its limit allows (measured). So 16 / 3 times the size of a footer, rounded up, is
+# compared with the limit of a row group.
 _FOOTER_FACTOR = 6
 _LEAST_FOOTER = 4 << 20
 _DATE_ROWS = 65_536
@@ -314,7 +315,7 @@ def _rows_at_a_time(
 def _require_even(
     batch: pa.RecordBatch, columns: Sequence[ParquetColumn], limit: int, place: str, url: str
 ) -> None:
-    """Refuse lists much longer than the mean of their row group, which sets the size of batches."""
+    """Refuse lists much longer than the mean in their row group, as the mean sets batch sizes."""
     for column in columns:
         if column.even:
             rows = f"{place}, column {column.name!r} has rows that take"
@@ -341,8 +342,8 @@ def _fitting_texts(
     fitting = _BATCH_BYTES // max(1, *means)
     if chunk.physical_type in _NUMBERS:
         return _NUMBER_ROWS
-    # Each text may repeat the largest entry of a dictionary, or the text before it. It then takes
-    # no bytes of a page, but is decoded again.
+    # Each text may repeat the largest entry of a dictionary, or the text before it. Such a text
+    # takes almost no bytes of its page, but is decoded to its full size.
     repeated = max((page.nbytes for page in pages if page.is_dictionary), default=0)
     if "DELTA_BYTE_ARRAY" in chunk.encodings:
         repeated = largest

@@ -1,4 +1,4 @@
-"""Registry of all formats of shards, one line each."""
+"""Registry of all formats of shards, one line for each."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def format_of(url: str) -> Format | None:
     """
     name, folder = uncompressed_name(url.rstrip("/")), url.endswith("/")
     known = (form for form in _ALL if form.of_folder == folder)
-    # the format without suffixes fits every name: a folder of no other format holds texts
+    # the format without suffixes matches every name, so other folders are read as folders of texts
     return next((form for form in known if name.endswith(form.suffixes or "")), None)

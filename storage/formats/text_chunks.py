@@ -33,7 +33,7 @@ class TextPiece:
 def in_chunks(
     pieces: Iterable[TextPiece], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeStringArray, Position]]:
-    """Join and cut pieces to the largest chunks within limits; yield each with the position after.
+    """Join and cut pieces into the largest chunks within limits, each with the position after it.
 
     A text above the bound on bytes is a chunk of its own. Raises ShardError for a text that is not
     UTF-8, or above the bound on a document.
@@ -56,7 +56,7 @@ def in_chunks(
 def encoded_in_chunks(
     texts: Iterable[tuple[str, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeBinaryArray, Position]]:
-    """Join texts to encoded chunks; each text comes with its bytes and the position after it."""
+    """Join texts into encoded chunks; each comes with its size in bytes and the next position."""
     return ((encoded(chunk), after) for chunk, after in bounded(texts, limits))
 
 
@@ -82,7 +82,7 @@ def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
-    """Check all texts of a piece, and return their sizes in bytes; raises as `in_chunks`."""
+    """Check the texts of a piece, and return their byte sizes; raises the errors of `in_chunks`."""
     sizes = np.asarray(pc.binary_length(piece.texts), dtype=np.int64)
     try:
         piece.texts.validate(full=True)

@@ -88,7 +88,9 @@ def _listed(archive: ZipFile, url: str) -> list[ZipInfo]:
                 url, f"holds {name}, which is not a text; unpack the archive and give its files"
             )
         if one.flag_bits & _ENCRYPTED:
-            raise ShardError(url, f"holds {name}, which is encrypted; unpack it and give its files")
+            raise ShardError(
+                url, f"holds {name}, which is encrypted; unpack the archive and give its files"
+            )
     return sorted(kept, key=lambda one: one.filename)
 
 

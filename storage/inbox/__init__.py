@@ -1,4 +1,4 @@
-"""Inbox: stores documents that arrive one by one, and joins them to shards."""
+"""Inbox: stores documents that arrive one by one, and joins them into shards."""
 
 from streaming_moments.storage.old_exports import old_exports
 

@@ -23,7 +23,7 @@ _LINES = 2  # number of lines in a header, including its checksum
 class Piece:
     """Documents of one day in a submission.
 
-    day : day of the documents, or of their arrival
+    day : date of the documents; if they have none, the day of their arrival
     documents : number of documents
     nbytes : size of their lines in bytes
     """
@@ -38,8 +38,8 @@ class Submission:
     """Documents of one request.
 
     receipt : identity of the submission
-    digest : SHA-256 of the request in hexadecimal. Another request with the same receipt has
-        another digest.
+    digest : SHA-256 of the request in hexadecimal. A different request with the same receipt
+        has a different digest.
     keyed : whether the request had an idempotency key, so that it may arrive again
     pieces : documents by day
     content : JSON Lines of the documents, in the order of `pieces`

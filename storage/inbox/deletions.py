@@ -90,7 +90,8 @@ class Plan:
 class Deleted:
     """Result of a deletion: the number of deleted documents.
 
-    `version` is the first version of the store without them; None if nothing had to be deleted.
+    `version` is the first version of the store without these documents; None if nothing had to be
+    deleted.
     """
 
     documents: Count
@@ -134,7 +135,7 @@ class Deletions:
         identity = uuid.uuid4().hex
         content = seal(_DELETION.dump_python(deletion, mode="json"))
         create_once(self._inbox.folder, f"{ASKED}/{identity}.json", content)
-        self._inbox.folder.sync(ASKED)  # sync it, as it may be new
+        self._inbox.folder.sync(ASKED)  # sync the folder, as it may be new
         return identity
 
     def waiting(self) -> dict[str, Deletion]:
@@ -172,7 +173,7 @@ class Deletions:
         """Plan a deletion. A repeated call returns the same plan.
 
         Seal all pending batches first, as a plan only covers shards. `identity` and `deletion` are
-        from `waiting`. `beat` is called after each shard searched for ids, with the number of its
+        from `waiting`. `beat` is called after each shard searched for ids, with the numbers of its
         seal and of the last seal. If the search is interrupted, the next call resumes it. Raises
         StoreError if an unfinished deletion changes one of the shards.
         """
@@ -182,13 +183,13 @@ class Deletions:
             self._require_free(plan)
             content = seal(_PLAN.dump_python(plan, mode="json"))
             create_once(self._inbox.folder, f"{PLANS}/{identity}.json", content)
-            # make the plan durable, as a new plan after changes of shards would miss deleted lines
+            # make the plan durable before shards change, as a later plan would miss deleted lines
             self._inbox.folder.sync(PLANS)
             plan = self._planned(identity) or plan  # another process may have planned it first
         return Plan(tuple(one for one in plan.shards if not self._is_purged(one.path)))
 
     def begun(self) -> dict[str, str]:
-        """Map the path of each shard that a pending deletion plans to change to this deletion."""
+        """Return which pending deletion changes which shard: its identity, by the shard's path."""
         plans = {identity: self._planned(identity) for identity in self.waiting()}
         return {
             one.path: identity
@@ -222,10 +223,10 @@ class Deletions:
     def set_aside(self, one: ShardDeletion) -> tuple[str, str | None]:
         """Copy the old content of a shard aside, and replace it by the remaining lines.
 
-        Returns the path of the copy, and the path of the shard. If no line remains,
-        the second path is missing (None): the shard is unchanged, and the caller forgets it.
-        Content that does not match the plan raises a StoreError. After a crash, a caller can
-        repeat the call.
+        Returns the path of the copy, and the path of the shard. If no line remains, it returns None
+        for the shard: the shard is unchanged, and the caller removes it from the store. Content
+        that does not match the plan raises a StoreError. After a crash, a caller can repeat the
+        call.
         """
         folder = self._inbox.folder
         old = f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"
@@ -303,7 +304,7 @@ class Deletions:
         self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
     def left_of(self, receipt: str, sealed: Seal) -> dict[SealedShard, int]:
-        """Map each shard of a seal that holds documents of a receipt to the number of these."""
+        """Count the documents of a receipt in each shard of a seal; omit shards without any."""
         left = {
             shard: len(_lines_of([receipt], sealed, shard.path, self._gone(shard.path)))
             for shard in sealed.shards_of(receipt)
@@ -350,7 +351,7 @@ class Deletions:
         last = self.seals.latest()
         found = {name: seal_before(name) for name in deletion.names}
         claims = self._inbox.claims_of([name for name, after in found.items() if after is None])
-        # without a claim search all seals: a key may expire while its documents are still stored
+        # without a claim, search all seals: a key may expire while its documents are still stored
         found |= {name: claim.after if claim else 0 for name, claim in claims.items()}
         behind = {name: after for name, after in found.items() if after is not None}
         sealed = {one.number: one for one in self.seals.find_all(behind, last).values()}
@@ -361,7 +362,7 @@ class Deletions:
 
 
 def _lines_of(names: Sequence[str], sealed: Seal, path: str, gone: Sequence[int]) -> list[int]:
-    """Return the numbers of the lines of some receipts, in the shard without the lines `gone`."""
+    """Return the line numbers of some receipts, counted after the lines `gone` were removed."""
     wanted, at, found = set(names), 0, set[int]()
     for batch in sealed.batches:
         for kept in batch.kept:
@@ -401,7 +402,7 @@ def note_gone(
     """Record which lines a deletion removed from a shard; repeating a call changes nothing.
 
     lines : numbers of the removed lines in the shard as it was before this deletion
-    left : SHA-256 of the lines that remain after it
+    left : SHA-256 of the lines that remain after this deletion
     identity : identity of the deletion
     """
     noted = read_gone(folder, path)
@@ -414,7 +415,7 @@ def note_gone(
 
 
 def documents_left(folder: Folder, shard: SealedShard) -> int:
-    """Return the number of documents that remain in a shard; raises as `read_gone`."""
+    """Return the number of documents that remain in a shard; raises the errors of `read_gone`."""
     return shard.documents - len(read_gone(folder, shard.path).lines)
 
 
@@ -436,7 +437,7 @@ def cut_shards(folder: Folder) -> list[str]:
 
 
 def as_sealed(line: int, gone: Sequence[int]) -> int:
-    """Convert the number of a line in a shard without the lines `gone` to its number when sealed.
+    """Return a line's number when sealed, given its number after the lines `gone` were removed.
 
     Examples
     --------

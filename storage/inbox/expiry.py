@@ -29,7 +29,7 @@ class Retention:
     """How long counted data is stored; None means without limit.
 
     keys : time for idempotency keys and receipts. After it, a repeated request with the same key
-        counts again. A seal is stored as long as any of its shards
+        is counted again. A seal is stored as long as any of its shards is
     documents : time for shards. After it, their documents cannot be deleted by receipt or id, nor
         recounted
     """

@@ -23,8 +23,8 @@ class RecordField:
     """A field of a document. The reader of the store counts the written values.
 
     name, column : the name of the field as clients send it, and as the store reads it
-    written : converts a JSON value to the written value. An InvalidInput describes a refused value
-        and the expected one
+    written : converts a JSON value to the written value. For a refused value it raises
+        InvalidInput, which describes this value and the expected one
     schema : JSON Schema of the values
     counts_of : for a field of counts, the field of ids; it has one count for each id, or is left
         out if all counts are 1
@@ -68,7 +68,7 @@ def value_field(column: str) -> RecordField:
 
 
 def values_field(column: str) -> RecordField:
-    """Return the field of one or several values, which are words; they are written as a list.
+    """Return the field of one or more values, each counted as a word; it is written as a list.
 
     Examples
     --------

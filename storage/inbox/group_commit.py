@@ -1,4 +1,4 @@
-"""Group commit: joins requests that arrive within some milliseconds to one batch."""
+"""Group commit: joins requests that arrive within some milliseconds into one batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Waiting:
 
 
 class GroupCommit:
-    r"""Joins submissions to batches, which a separate thread writes one after the other.
+    r"""Joins submissions into batches, which a separate thread writes one after the other.
 
     inbox : inbox for the batches
     window : seconds that the first submission of a batch waits for others

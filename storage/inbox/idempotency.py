@@ -89,7 +89,7 @@ class Claims:
         return mine if found is None else Claim.unsealed(found, f"{self.folder.url}/{name}")
 
     def renew(self, receipt: str, claim: Claim) -> None:
-        """Replace an existing claim by one with a later `after`; raises as `claim`."""
+        """Replace an existing claim by one with a later `after`; raises the errors of `claim`."""
         self.folder.write(claim_file(receipt), claim.sealed())
 
     def claims_of(self, receipts: Sequence[str]) -> dict[str, Claim | None]:

@@ -146,7 +146,7 @@ class Inbox(Claims):
         return sorted(found, key=lambda batch: (batch.arrived, batch.name))
 
     def backlog(self) -> Backlog:
-        """Measure the pending documents; raises as `pending`."""
+        """Measure the pending documents; raises the errors of `pending`."""
         found = self.pending()
         if not found:
             return Backlog()

@@ -35,8 +35,8 @@ def purge_inboxes(
     """Purge documents of some shards from their inboxes, and return URLs of the deleted files.
 
     `names` are names in the ledger; names of shards outside of inboxes are ignored. Pending
-    documents are sealed first, as they may be the same documents sent again. An inbox of another
-    store than `owner` is not changed. If a process dies during a purge, a second call finishes it.
+    documents are sealed first, as they may be the same documents sent again. An inbox of a store
+    other than `owner` is not changed. If a process dies during a purge, a second call finishes it.
     """
     erased = []
     for log, paths in _inboxes(names, storage_options):
@@ -72,7 +72,7 @@ def require_no_deletion(
 ) -> None:
     """Refuse a purge (InvalidInput) while documents of the same inbox are being deleted.
 
-    Inboxes of another store than `owner` are skipped.
+    Inboxes of stores other than `owner` are skipped.
     """
     for log, _ in _inboxes(names, storage_options):
         if not _is_of_another(log, owner) and Deletions(log).waiting():

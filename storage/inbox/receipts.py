@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 from streaming_moments.errors import InvalidInput
 
-LONGEST_KEY = 255  # most characters
+LONGEST_KEY = 255  # a key has at most this many characters
 KEY_FORM = "^[ -~]+$"  # printable characters of ASCII
 _OF_KEY = "k[0-9a-f]{32}"
 _WITHOUT_KEY = "b[0-9a-f]{32}-[0-9]{1,19}"
@@ -28,7 +28,7 @@ ReceiptId = Annotated[str, AfterValidator(_receipt)]
 
 
 def require_receipt(text: str) -> str:
-    """Return a receipt; an InvalidInput refuses a text of another form."""
+    """Return a receipt unchanged; InvalidInput if the text does not have the form of one."""
     return _receipt(text)
 
 

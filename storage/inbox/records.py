@@ -162,7 +162,7 @@ class RecordShape:
     ) -> tuple[Submission, tuple[RecordRefused, ...]]:
         """Return the submission of a request, and the documents that were rejected.
 
-        Raises RecordRefused as `line`. Raises InvalidInput if there are no valid documents, or
+        Raises RecordRefused as `line` does. Raises InvalidInput if there are no valid documents, or
         their dates span more than 31 days.
 
         records : documents as decoded JSON
@@ -208,8 +208,8 @@ class RecordShape:
             raise RecordRefused(
                 place,
                 _DATE,
-                f"it is {day}, in the future: today is {today} (UTC), and a document may be of the "
-                "next day at most; correct it",
+                f"it is {day}, in the future: today is {today} (UTC), and a document may be dated "
+                "at most one day later; correct it",
             )
         if (today - day).days > self.days:
             raise RecordRefused(
@@ -237,7 +237,7 @@ class RecordShape:
     def _require_fields(self, record: Mapping[str, object], place: int) -> None:
         for name in record:
             if name not in self.fields:
-                told = guess(str(name), self.fields, f"only {', '.join(self.fields)}")
+                told = guess(str(name), self.fields, f"the fields are {', '.join(self.fields)}")
                 raise RecordRefused(place, str(name)[:_SHOWN], f"there is no such field; {told}")
         for name in self.required:
             if name not in record:

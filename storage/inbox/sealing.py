@@ -44,7 +44,7 @@ MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
 # file with the number of an existing seal, where the search for the latest seal begins
 _REACHED = "reached.json"
-_HELD, _HELD_SUBMISSIONS = 256, 50_000  # limits of the seals in memory, and of their submissions
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # limits in memory: seals, and submissions in them
 # this many of the latest seals stay in memory; they have nearly all receipts that are looked up
 _NEAR = 256
 _AT_ONCE = 32  # number of seals that are read at the same time
@@ -88,7 +88,7 @@ class SealLog:
         folder = self.inbox.folder
         number = self._noted(_REACHED)
         if number not in self._held and not folder.exists(seal_file(number)):
-            # list all seals: the note is lost, or a slow process wrote an expired seal's number
+            # list all seals: the note is lost, or a slow process noted the number of an expired one
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
         number = max([number, *self._held])
@@ -97,7 +97,7 @@ class SealLog:
         return number
 
     def expired(self) -> int:
-        """Return the number of the last expired seal; raises as `latest`."""
+        """Return the number of the last expired seal; raises the errors of `latest`."""
         return self._noted(EXPIRED)
 
     def read(self, number: int) -> Seal:
@@ -109,16 +109,16 @@ class SealLog:
         return self.read_anew(number) if held is None else held
 
     def read_anew(self, number: int) -> Seal:
-        """Read a seal from its file, as a purge may have changed it; raises as `read`."""
+        """Read a seal as `read` does, but from its file, as a purge may have changed it."""
         return self._remembered(*self._read_several([number]))
 
     def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
-        """Yield some seals in turn, with few of them in memory; raises as `read`."""
+        """Yield some seals in turn, with few of them in memory; raises the errors of `read`."""
         for start in range(0, len(numbers), _AT_ONCE):
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 
     def holds(self, path: str) -> bool:
-        """Whether the stored seal of a shard still lists the shard; raises as `read`."""
+        """Whether the stored seal of a shard still lists the shard; raises the errors of `read`."""
         return path in self._shards_now(seal_of_shard(path))
 
     def _shards_now(self, number: int) -> set[str]:
@@ -134,7 +134,7 @@ class SealLog:
         return self.find_all({receipt: after}, last).get(receipt)
 
     def find_all(self, receipts: Mapping[str, int], last: int) -> dict[str, Seal]:
-        """Find the seals with some receipts, in one pass; raises as `read`.
+        """Find the seals with some receipts, in one pass; raises the errors of `read`.
 
         receipts : for each receipt the number of a seal; the search begins after it
         last : number of the last seal to search
@@ -186,7 +186,7 @@ class SealLog:
                 f"another process made seal {sealed.number} of {self.inbox.folder.url}; try again"
             )
         if sealed.number <= self.expired():
-            # this process was slow, and has made a seal again that had expired
+            # this process was slow: it has made a seal again that had expired before
             self.inbox.folder.delete([seal_file(sealed.number)])
             raise SealedByAnother(f"seal {sealed.number} has expired; try again")
         self._finish(sealed, contents)
@@ -214,7 +214,7 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal; without `contents`, its shards all exist, because a batch was deleted."""
+        """Finish a seal; without `contents`, batches were deleted, so all its shards exist."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # write no shards of a seal that is noted as complete: deleted lines must not reappear
@@ -225,7 +225,8 @@ class SealLog:
                 (written if found is None else others).append(shard)
             for day in sorted({shard.day for shard in sealed.shards}):
                 folder.sync(f"{SEALED}/{day.isoformat()}")
-            # delete what this process has restored, if it was slow: purged shards, or deleted lines
+            # if this process was slow, it may have restored purged shards or deleted lines: delete
+            # these files
             there = self._shards_now(sealed.number)
             folder.delete(
                 [one.path for one in written if one.path not in there or self._lacks_lines(one)]
@@ -240,7 +241,7 @@ class SealLog:
             folder.write(_REACHED, seal({"seal": sealed.number}))
 
     def _lacks_lines(self, shard: SealedShard) -> bool:
-        """Whether a deletion removed lines from a shard that its file still (or again) has."""
+        """Whether the file of a shard still (or again) has lines that a deletion removed."""
         folder = self.inbox.folder
         # look for the note first, as a deletion writes it after the remaining lines
         noted = folder.exists(gone_file(shard.path))
@@ -248,7 +249,7 @@ class SealLog:
         return content is not None and hashlib.sha256(content).hexdigest() == shard.sha256
 
     def _noted(self, name: str) -> int:
-        """Return the number of a seal in a note; 0 without a note."""
+        """Return the number of the seal that a note names; 0 without a note."""
         data, where = self.inbox.folder.find(name), f"{self.inbox.folder.url}/{name}"
         content = {"seal": 0} if data is None else unseal(data, where)
         return checked(_NUMBER, content.get("seal"), f"{where} has no valid number of a seal")
@@ -298,7 +299,7 @@ class SealLog:
             self.inbox.renew(receipt, claim.forgotten())
 
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:
-        """Read the claims of keyed submissions, and write those that dead processes did not."""
+        """Read the claims of keyed submissions, and write claims that dead processes left out."""
         keyed = {one.receipt: one for one in reversed(submissions) if one.keyed}
         return {
             receipt: found or self.inbox.claim(receipt, keyed[receipt].digest, number)

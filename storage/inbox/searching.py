@@ -24,7 +24,7 @@ SEARCHES = "deletion-searches.json"
 _ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
 # up to this many ids, a search for each of them is faster than reading the id of each line
 _FEW = 16
-_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # limits of the bytes of shards, and of seals, in memory
+_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # limits in memory: bytes of shards, and number of seals
 _NOTED = 64 << 20  # bytes searched between two saves
 
 
@@ -49,7 +49,7 @@ def search(
     """Find the shards that hold documents with some ids, for several deletions at once.
 
     `wanted` maps the identity of a deletion to ids. `beat` is called after each shard, with the
-    number of its seal and of the last seal. The inbox stores the progress.
+    numbers of its seal and of the last seal. The inbox stores the progress.
     """
     folder, last = log.inbox.folder, log.latest()
     noted = read_searches(folder)
@@ -81,7 +81,7 @@ def search(
 
 
 def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
-    r"""Find the lines of a shard whose document has one of some ids; returns their numbers.
+    r"""Return the numbers of those lines of a shard whose documents have one of some ids.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Set aside: notes about sealed shards that the store cannot count yet.
 
 Their documents are acknowledged and stay in their shards. A note says why a shard is not counted.
-It is counted again on request, or after documents of it were deleted.
+It is counted again on request, or after some of its documents were deleted.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def find_set_aside(folder: Folder, path: str) -> SetAside | None:
 
 
 def all_set_aside(folder: Folder) -> tuple[SetAside, ...]:
-    """Read the notes of all shards set aside, in order of seals; raises as `find_set_aside`."""
+    """Read the notes of all shards set aside, in order of seals; StoreError if one is damaged."""
     found = []
     for name in sorted(folder.names(SET_ASIDE)):
         place = f"{SET_ASIDE}/{name}"

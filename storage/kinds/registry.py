@@ -1,4 +1,4 @@
-"""Stored kinds: the reader and the sent fields of each kind of statistics, one line each."""
+"""Stored kinds: the reader and the sent fields for each kind of statistics, one kind per line."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def _fields(store: Snapshot) -> tuple[RecordField, ...]:
 def _may_grow(store: Snapshot) -> bool:
     """Whether records may be appended to a counted file of a store.
 
-    Appended records can continue the last sequence of a long table. Stores join such pieces, except
-    old stores, which do not join sequences.
+    If several rows make one sequence, appended rows can continue the last sequence. Stores join
+    such pieces, except old stores, which do not join sequences.
     """
     return bool(store.foundation.joins) or len(SequencesForm.from_json(store.reading).columns) < 3
 

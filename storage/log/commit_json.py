@@ -57,7 +57,8 @@ def lineage_from_json(content: object, where: str) -> Lineage:
 def expired_to_json(commit: Commit) -> dict[str, Any]:
     """Return the content that replaces an expired commit.
 
-    It keeps the number of the version in use, and lets the writer of the commit recognise its own.
+    As long as a file has this content, no other commit can take the number of the version. The
+    writer of the commit can still recognise it as its own.
     """
     return {
         "version": commit.version,

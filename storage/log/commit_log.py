@@ -41,8 +41,9 @@ class CommitLog:
 
     single_writer : whether the user guarantees that there is a single writer. Required if the
         storage lets two writers create the same file.
-    attempts : number of attempts for a put that wrote nothing
-    delay : scale of the growing random waits between attempts, in seconds
+    attempts : how many times `put` tries to write a commit, as long as nothing was written
+    delay : upper bound, in seconds, on the first random wait between attempts; the bound doubles
+        at each attempt
     """
 
     folder: Folder
@@ -53,7 +54,7 @@ class CommitLog:
     def latest_version(self) -> int | None:
         """Return the latest version; None without a commit.
 
-        Raises StoreError if the file of a later version has disappeared.
+        Raises StoreError if the file of a version that existed before is missing.
         """
         # read the note before the listing, or a commit made in between would seem lost
         reached = version = self._reached()
@@ -89,7 +90,7 @@ class CommitLog:
         return self.has(commit.version, commit.transaction)
 
     def has(self, version: int, transaction: str) -> bool:
-        """Whether this transaction made the commit of a version; raises as `holds`."""
+        """Whether this transaction made the commit of a version; raises the errors of `holds`."""
         name = commit_file(version)
         data = self.folder.find(name)
         if data is None:
@@ -182,7 +183,7 @@ class CommitLog:
             self.folder.write(reached_file(), seal({"version": commit.version}))
 
     def extend(self, head: Commit, change: Callable[[Commit], Commit]) -> Commit:
-        """Commit the result of `change` on the latest version; repeats it after a conflict.
+        """Apply `change` to the latest commit, and commit the result; repeat both after a conflict.
 
         Raises CommitConflict if too many other writers committed first. Raises StoreError if `put`
         or `change` does.

@@ -1,4 +1,4 @@
-"""Commits: the state of a store that one commit describes."""
+"""Commits: each describes one version of a store."""
 
 from __future__ import annotations
 
@@ -55,12 +55,13 @@ class Lineage(Extensible):
     row_blocks : number of row blocks B
     codocuments : whether co-document counts are stored
     form : JSON of the shard format
-    dates : JSON of where the dates of documents are found
-    pilot : JSON of how the vocabulary and basis were made
+    dates : JSON that says where the dates of documents are found
+    pilot : JSON that says how the vocabulary and basis were made
     eras : earlier, smaller vocabularies of the same core and basis matrix, the oldest first
     kind : kind of the statistics; None, also in old stores, means counts
     halves : whether the pair counts of half of the documents are stored separately
-    halves_by_content : whether the half of a record depends on its content; otherwise on its place
+    halves_by_content : whether a record's content decides to which half it belongs; otherwise its
+        place does
     like : whether the store was created on the foundation of another store, so that both can be
         merged
     unknown : keys of later versions, preserved
@@ -129,7 +130,7 @@ class SegmentReference(Extensible):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def is_of(self, origin: str) -> bool:
-        """Whether the documents of the segment came from an origin, directly or through it."""
+        """Whether the documents came from an origin, which may have pulled them from elsewhere."""
         return self.origin is not None and self.origin.partition("/")[0] == origin
 
 
@@ -138,7 +139,7 @@ class Origin(Extensible):
     """Another store whose documents a version holds, too.
 
     id : transaction of its first commit, which no other store has
-    url : where it was read
+    url : URL at which it was read
     version, time : its version that was pulled, and the time of that commit, ISO 8601 in UTC
     purged : SHA-256 of the list of shards that were purged in that store; empty without any
     within : identifiers of the stores whose documents that store holds in turn, sorted
@@ -199,7 +200,7 @@ class ModelSource(Extensible):
     """Another store from which a model was copied.
 
     id : transaction of its first commit, which no other store has
-    url : where it was read
+    url : URL at which it was read
     name : name of the model in that store
     version : the version of that store to whose statistics it was fitted
     unknown : keys of later versions, preserved
@@ -246,7 +247,7 @@ class Commit(Extensible):
     lineage : definition of the statistics
     segments : segments whose signed sum is the state
     models : models by name, the latest last
-    tags : name of the model of each tag
+    tags : for each tag, the name of its model
     skipped : URLs of shards that this commit skipped, each with the reason
     staged : a lineage that will replace this one
     fence : highest fence of the locks under which this and earlier versions were committed; 0 if

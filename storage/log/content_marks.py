@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # Pattern of marks that identify content: a SHA-256, or an MD5 as S3 and Google write it, also for
-# multipart uploads. Other ETags can only compare versions of one URL: web servers derive them from
+# multipart uploads. Other ETags only show whether one URL has changed: web servers derive them from
 # size and time, and Azure from the time.
 _OF_CONTENT = re.compile(
     r"sha256:[0-9a-f]{64}|etag:(?:[0-9a-f]{32}(?:-[0-9]+)?|[A-Za-z0-9+/]{22}==)"

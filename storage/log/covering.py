@@ -53,7 +53,7 @@ def added(part: Part) -> Part:
 
 
 def summed_reference(identity: str, manifest: str, parts: tuple[Part, ...]) -> SegmentReference:
-    """Return the reference of a sum of parts; all parts have one sign and one vocabulary."""
+    """Return the reference of a sum of parts, which must all have the same sign and vocabulary."""
     held = [reference_of(part) for part in parts]
     return SegmentReference(
         identity,
@@ -114,7 +114,7 @@ def sums_among(
     """Return all sums of some segments, including sums that are parts of other sums."""
     segments, sums = tuple(segments), tuple(sums)
     found: dict[tuple[str, int], Summed] = {}
-    # search again without sums of all days, as such a sum covers segments of later sums
+    # search again without sums of all days, as they hide other sums of the same segments
     waiting = [*covered(segments, sums), *covered(segments, without_whole(sums))]
     while waiting:
         part = waiting.pop()
@@ -125,7 +125,7 @@ def sums_among(
 
 
 def without_whole(sums: Iterable[SegmentSum]) -> tuple[SegmentSum, ...]:
-    """Return the sums of levels, without the sums of all days."""
+    """Return all sums except those of all days but the latest (`whole`)."""
     return tuple(one for one in sums if not one.whole)
 
 

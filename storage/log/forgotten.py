@@ -51,9 +51,9 @@ class Forgotten(Extensible):
     """Shards that must not be counted again.
 
     shards : forgotten shards, sorted
-    key : key of the hashes in hexadecimal digits, drawn once for each store
+    key : key of the hashes in hexadecimal digits, drawn at random once for each store
     purged : maps the keyed hash of each purged name to hashes of its contents
-    withdrawn : keyed hashes of purged origins, by the identifier of their store and by name
+    withdrawn : keyed hashes of the names of purged origins, and of their stores' identifiers
     unknown : keys of later versions, preserved
 
     Examples
@@ -121,7 +121,7 @@ class Forgotten(Extensible):
         return replace(self, shards=tuple(sorted({*self.shards, *shards})))
 
     def with_purged(self, names: Iterable[str], shards: Iterable[ForgottenShard] = ()) -> Forgotten:
-        """Return a list in which keyed hashes replace some names, and the contents of these."""
+        """Return the list with some names, and the contents listed for them, as keyed hashes."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         wholes = {name: whole_of(name) for name in names}
         hashes = {keyed._hash(name): set[str]() for name in wholes}
@@ -150,7 +150,7 @@ class Forgotten(Extensible):
         return replace(self, withdrawn=tuple(one for one in self.withdrawn if one not in gone))
 
     def without(self, names: Iterable[str]) -> Forgotten:
-        """Return the list without all entries that forbid shards of some names."""
+        """Return the list without any entry that forbids a shard with one of some names."""
         if not self:
             return self
         spelled = {name for url in names for name in _names_of(url)}
@@ -264,7 +264,7 @@ def _is_compared(url: str, mark: str) -> bool:
 
 
 def _names_of(url: str) -> Iterator[str]:
-    """Yield the names that forbid a shard if they are listed.
+    """Yield the names that must not be in the list if a shard is to be counted.
 
     These are the names of the shard, of its file, and of the folders above it.
     """

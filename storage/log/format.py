@@ -22,12 +22,12 @@ WRITES = 6
 # A store gets the lowest format that it needs. Each format has features that earlier versions of
 # the package lack (in brackets: what these versions would do):
 # 2: length weights
-# 3: halves
+# 3: separate counts of half of the documents
 # 4: tables of categorical columns
 # 5: forgotten shards (they would count these again), dates with time zones (they would use other
 #    days), origins (they would merge segments of several), and copied models (a purge would not
 #    delete these)
-# 6: halves by content (they would assign halves by place)
+# 6: the content of a document decides to which half it belongs (they would use its place)
 # Earlier versions may read stores of formats 5 and 6, but must not write to them.
 _NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
 # first version of the package that reads and writes each format
@@ -86,7 +86,7 @@ class StoreFormat(Extensible):
     def for_careful_writers(self) -> StoreFormat:
         """Return this format, raised so that it excludes writers that ignore some features.
 
-        These are forgotten shards, time zones of dates, origins and copied models.
+        The features are forgotten shards, time zones of dates, origins and copied models.
         """
         return self._for_writers(_CAREFUL)
 
@@ -126,7 +126,7 @@ def write_format(folder: Folder, form: StoreFormat) -> None:
 
 
 def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
-    """Raise the format of a store as a foundation needs it, which excludes older versions."""
+    """Raise the format of a store to what a foundation needs, so that older versions refuse it."""
     before = read_format(folder)
     raised = before.raised(foundation)
     if raised != before:
@@ -140,7 +140,7 @@ def raise_writer(folder: Folder) -> None:
 
     They would count forgotten shards again, mix up origins, or keep copied models in a purge.
 
-    Raises as `raise_format`.
+    Raises the errors of `raise_format`.
     """
     before = read_format(folder)
     raised = before.for_careful_writers()

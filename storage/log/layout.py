@@ -19,7 +19,7 @@ FEWEST_BLOCKS = 8  # a store has at least this many row blocks, so that several 
 COMMITS = "commits"
 SEGMENTS = "segments"
 MODELS = "models"
-POLISHING = "polishing"  # folder of sums that passes add up for a model that is not committed yet
+POLISHING = "polishing"  # folder of sums over documents, for a polished model not yet committed
 SHARDS = "shards.parquet"
 FORMAT_FILE = "format.json"
 _LABEL = 100  # a label has at most this many characters
@@ -38,7 +38,7 @@ def commit_file(version: int) -> str:
 
 
 def reached_file() -> str:
-    """Return the name of the note that holds an existing version, normally the latest."""
+    """Return the name of the note with the number of an existing version, normally the latest."""
     return "reached.json"
 
 
@@ -68,7 +68,7 @@ def basis_folder(fingerprint: str) -> str:
 
 
 def require_name(name: str, what: str = "a model or tag") -> str:
-    """Raise InvalidInput for a name that is not a plain file name or begins with a dot."""
+    """Raise InvalidInput unless a name is a plain file name that does not begin with a dot."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"{what} cannot be named {name[:100]!r}; use up to 100 of the characters "
@@ -162,6 +162,6 @@ class SegmentLayout:
 
 
 def _dimensions(name: str, shape: tuple[int, ...], longest: int) -> tuple[str, ...]:
-    """Return names of the axes of an array. As in xarray, a name has one size within a segment."""
+    """Return names of the axes of an array; axes of a segment share a name only if equally long."""
     rows = "row" if shape[0] == longest else f"{name}_row"
     return ("block", rows, *(f"{name}_{axis}" for axis in range(2, len(shape) + 1)))

@@ -82,7 +82,7 @@ def copy_of(other: str) -> Remedy:
 class ShardRecord:
     """A counted shard.
 
-    Raises InvalidInput if the fingerprint has none of the two forms below, a number is negative, or
+    Raises InvalidInput if the fingerprint has neither of the forms below, a number is negative, or
     the URL holds a password.
 
     size : stored size in bytes
@@ -114,7 +114,7 @@ class ShardRecord:
 
     @property
     def unnamed(self) -> ShardRecord:
-        """Record without the name, which is all that a renaming changes."""
+        """The record without the name; a renaming changes only the name."""
         return replace(self, url="")
 
 
@@ -155,7 +155,7 @@ class Ledger:
         return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
 
     def of_segments(self, references: Iterable[SegmentReference]) -> Ledger:
-        """Return the ledger of some segments; each is added or subtracted by its sign."""
+        """Return the ledger of some segments; each is added or subtracted, as its sign says."""
         chosen = list(references)
         removed = frozenset(part.id for part in chosen if part.sign < 0)
         return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
@@ -226,7 +226,7 @@ class Ledger:
     def copies(
         self, records: Sequence[ShardRecord], away: Set[str] = frozenset()
     ) -> tuple[tuple[str, str], ...]:
-        """Pair the URLs of records whose content is counted under another name with that name.
+        """Return pairs: the URL of a record, and another name under which its content is counted.
 
         Compares sizes, and fingerprints that identify content. Among several records of the same
         content, all but the first are copies. Counted shards in `away` are ignored.
@@ -336,7 +336,7 @@ class Ledger:
 
     @property
     def _net(self) -> pa.Table:
-        """Distinct records with the sum of their signs."""
+        """Distinct records, each with the sum of the signs of its segments."""
         signed = [
             table.append_column(
                 "sign", pa.repeat(-1 if name in self.removed else 1, table.num_rows)
@@ -454,5 +454,5 @@ def _ledger_files(
 
 
 def outside_of(records: Sequence[ShardRecord]) -> float | None:
-    """Return the share of the tokens of some shards outside the vocabulary; None without tokens."""
+    """Return what share of the tokens of shards is outside the vocabulary; None without tokens."""
     return outside_share(sum(one.tokens for one in records), sum(one.outside for one in records))

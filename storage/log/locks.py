@@ -24,9 +24,9 @@ LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
 # this many of the latest notes are not deleted; a run whose note is older has lost the lock
 _KEPT = 100
-_LOOKS = 0.1, 1.0  # seconds between two attempts to get a lock
+_LOOKS = 0.1, 1.0  # bounds, in seconds, of the random wait between two attempts to get a lock
 _BEATS = 8  # a thread renews a lock this many times before the lock would expire
-# differences up to this between the clocks of the storage's machines are accepted
+# clocks of the storage's machines may differ by up to this time
 _SKEW = timedelta(minutes=1)
 
 
@@ -94,7 +94,7 @@ class Lock:
 
     @classmethod
     def _acquired(cls, folder: Folder, expiry: timedelta) -> Lock:
-        """Acquire the lock as `acquire`, without waiting."""
+        """Acquire the lock as `acquire` does, but without waiting."""
         number, marks = _latest(folder), list[str]()
         if number:
             note, now = _read(folder, number), folder.clock()
@@ -141,7 +141,7 @@ class Lock:
         return self._next()
 
     def release(self) -> None:
-        """Release the lock; raises as `renewed`."""
+        """Release the lock; raises the errors of `renewed`."""
         self._next(released=True)
 
     def _next(self, released: bool = False) -> Lock:

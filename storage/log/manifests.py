@@ -84,7 +84,7 @@ def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
 
 
 def files_from_json(content: object, where: str) -> dict[str, FileRecord]:
-    """Decode records by path; StoreError also for a path that leaves the folder."""
+    """Decode records by path; StoreError also for a path that leads out of the folder."""
     return _records(checked(_FILES, content, f"{where} has no valid list of files"))
 
 
@@ -111,7 +111,7 @@ def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str,
 def segment_manifests(
     folder: Folder, references: Sequence[SegmentReference]
 ) -> list[SegmentManifest]:
-    """Read the manifests of segments, as `read_manifests`.
+    """Read the manifests of segments, as `read_manifests` does.
 
     Raises StoreError also for a manifest that names a file outside the segment.
     """

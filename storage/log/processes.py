@@ -28,7 +28,7 @@ def mark_of_process() -> str:
 
 
 def is_gone(mark: str) -> bool:
-    """Whether a process ran on this machine since boot, and has ended.
+    """Whether a process ran on this machine since its last boot, and has ended.
 
     False if unknown: for another machine, another container or an empty mark.
     """

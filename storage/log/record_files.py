@@ -44,7 +44,7 @@ def tables_to_parquet(tables: Mapping[str, pa.Table]) -> bytes:
 
 
 def tables_from_parquet(content: bytes, where: str) -> dict[str, pa.Table]:
-    """Decode the records of each segment from a file of `tables_to_parquet`."""
+    """Decode the records of each segment from a file that `tables_to_parquet` made."""
     table, segments = _read(content, where, _SEGMENT)
     encoded = segments.combine_chunks().dictionary_encode()
     places = encoded.indices.to_numpy()
@@ -63,7 +63,7 @@ def table_from_parquet(content: bytes, where: str) -> pa.Table:
 
 
 def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
-    """Decode as `table_from_parquet`, and also return further columns."""
+    """Decode as `table_from_parquet` does, and also return further columns."""
     try:
         found = pq.ParquetFile(pa.BufferReader(content)).read().select([*COLUMNS, *more])
         table = found.select([*COLUMNS])
@@ -72,8 +72,8 @@ def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
         raise StoreError(
             f"{where} is not a table of shard records ({error}); restore it"
         ) from error
-    # convert names, as earlier versions of the package stored signatures, and hosts as they were
-    # given
+    # convert names, as earlier versions of the package did not remove signatures, or write hosts in
+    # lower case
     if _any_of_web(table["url"]):
         names = [shard_name(url) for url in table["url"].to_pylist()]
         table = table.set_column(0, record_schema().field("url"), pa.array(names, pa.string()))

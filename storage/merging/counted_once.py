@@ -46,7 +46,7 @@ class ShardsRefused(InvalidInput):
 def fresh_records(
     ledger: Ledger, news: Sequence[SegmentReference], theirs: Sequence[SegmentReference]
 ) -> pa.Table:
-    """Return the records of shards that an origin's segments `news` have, but `theirs` lack."""
+    """Return records of shards that are in segments `news` of an origin, but not in `theirs`."""
     before, after = ({part.id for part in parts} for parts in (theirs, news))
     added = [part for part in news if part.id not in before]
     gone = [replace(part, sign=-part.sign) for part in theirs if part.id not in after]

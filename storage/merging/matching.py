@@ -70,7 +70,9 @@ def followed(store: MomentStore, other: Snapshot) -> MomentStore:
 
 
 def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | None:
-    """Convert `words` of a segment of another store to `words` of a reference to it in this store.
+    """Return the `words` that a reference in this store needs for a segment of another store.
+
+    The argument `words` is that of the segment's reference in the other store.
 
     Raises ForeignStatistics if this store added words in larger steps than the other store.
     """
@@ -92,8 +94,8 @@ def _bases(lineage: Lineage) -> set[str]:
 def _nested(mine: Lineage, theirs: Lineage) -> bool:
     """Whether one store has all vocabularies of the other, so that their segments can be added.
 
-    If the stores have halves, the first vocabularies must be equal, because the half of a document
-    depends on them.
+    If the stores count half of the documents separately, the first vocabularies must be equal,
+    because they decide to which half a document belongs.
     """
     firsts = {(one.eras[0].basis if one.eras else one.basis) for one in (mine, theirs)}
     same = len(firsts) == 1 or not mine.halves

@@ -49,7 +49,7 @@ def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShare
 
 
 def only_of(store: MomentStore, origin: str) -> MomentStore:
-    """Return a version with only the documents of one origin, for reading; "" is the store itself.
+    """Return a version with only the documents of one origin, to read; "" means the store itself.
 
     Raises InvalidInput for a store without origins, or without this one.
 

@@ -1,4 +1,4 @@
-"""Pulling: copies the segments of other stores, each as an origin.
+"""Pulling: copies the segments of other stores, which become origins of this store.
 
 Segments are copied unchanged, each with its sign and its days, so the sum of all segments equals
 that of one store that counted everything. A later pull copies new segments, and drops segments that
@@ -263,7 +263,7 @@ def _taken_over(
         known = _records(store, incoming)
     for one in incoming:
         require_large(head, one.source, one.copies.values())
-    # make the commit once before anything is copied, because this may refuse the pull
+    # make the commit before anything is copied, because the pull may be refused while it is made
     purged = _merged(store, head, incoming, known, message)[1]
     if purged:
         # Erase traces of purged shards before anything is copied. Later, this would also delete the
@@ -307,7 +307,7 @@ def _taken_over(
 
 
 def _new_in(head: Commit, source: Source) -> _Incoming:
-    """Choose the segments of a source to copy, and draw their identifiers in this store."""
+    """Choose the segments of a source to copy, and draw random identifiers for them."""
     held = {_copied(part) for part in _held(head, source)}
     news = [part for part in source.wanted if _copied(part) not in held]
     return _Incoming.at(head, source, {uuid.uuid4().hex: part for part in news})
@@ -387,7 +387,7 @@ def _require_counted_once(
     parts: Sequence[SegmentReference],
     ledger: Ledger,
 ) -> None:
-    """Raise ShardsRefused for new shards that are counted elsewhere, or that `head` forgets."""
+    """Raise ShardsRefused for new shards that are counted elsewhere, or forgotten in `head`."""
     refused = dict[str, tuple[str, str]]()
     for one, table in zip(incoming, fresh, strict=True):
         source = one.source
@@ -435,7 +435,7 @@ def _require_no_rebase(store: MomentStore, head: Commit) -> None:
 
 
 def _swept(store: MomentStore) -> None:
-    """Delete the remaining files of a purge that died after its commit."""
+    """Delete files left over from a purge that was killed after its commit."""
     if store.commit.expired and unswept(store.folder, store.commit):
         sweep(store.folder)
 

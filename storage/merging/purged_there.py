@@ -23,7 +23,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Purged:
-    """What origins have purged since the last pull, and how its purge changes this store.
+    """What origins have purged since the last pull, and how to purge it from this store.
 
     shards : names that the purged shards have in this store
     stores : identifiers of the stores that origins have purged as origins of their own
@@ -112,7 +112,7 @@ def _gone(
 
 
 def _withdrawn(log: Sequence[Commit], source: Source) -> dict[str, set[int]]:
-    """Map each origin that a source has purged to versions of this store with its documents."""
+    """For each origin that a source has purged, return the versions in `log` that hold it."""
     forgotten, found = source.other.commit.forgotten, defaultdict[str, set[int]](set)
     for commit in log:
         for one in commit.origins.values():

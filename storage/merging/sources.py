@@ -26,11 +26,11 @@ class OriginChanged(StoreError):
 class Source:
     """Version of another store that is pulled into this one, and its name in this one.
 
-    wanted : its segments without those that count nothing new, with the names that their origins
-        have in this store
+    wanted : its segments, except those that count nothing new; they name their origins as this
+        store does
     least : segments with fewer documents than this are refused
     again : whether to count shards that this store has forgotten or purged
-    left_out : shards that other segments count
+    left_out : names of shards that are not pulled, because other segments count them
     """
 
     other: MomentStore
@@ -188,7 +188,7 @@ def _require_enough(other: MomentStore, least: int) -> None:
 
 
 def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]) -> None:
-    """Refuse new segments of few documents, unless the source has purged since the last pull."""
+    """Refuse new segments of few documents, unless the source purged shards since the last pull."""
     before = head.origins.get(source.name)
     if before is not None and source.origin.purged != before.purged:
         return  # what the source has purged must be purged from this store in any case
@@ -203,7 +203,7 @@ def require_large(head: Commit, source: Source, news: Iterable[SegmentReference]
 
 
 def require_later(head: Commit, source: Source) -> None:
-    """Refuse a version that is earlier than the one pulled before, or of a copy of that store."""
+    """Refuse a version of a copy of the origin, or one earlier than that of the last pull."""
     before = head.origins.get(source.name)
     if before is None:
         return
@@ -216,7 +216,7 @@ def require_later(head: Commit, source: Source) -> None:
             )
         raise InvalidInput(
             f"{source.url} is at version {source.origin.version}, but its version "
-            f"{before.version} was already merged: it was restored from a copy, or it is a copy",
+            f"{before.version} was already merged: the store was restored from a copy, or is one",
             "remove the origin by {forget.origin}, then merge it again; make the store of each "
             "site by {create.like}",
         )

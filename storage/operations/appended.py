@@ -20,7 +20,7 @@ from streaming_moments.storage.formats.compressions import compression_of
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint, open_shard
 
-# Pattern of the last counted byte, and of the line end after it if that was appended later.
+# Pattern of the last counted byte: a line end, or another byte and the line end appended after it.
 _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 
 
@@ -42,7 +42,7 @@ class Longer:
 class Appended:
     """Complete records that were appended to a file.
 
-    part : the part of the file with these records; None without any
+    part : the part of the file with these records; None if there are none
     waiting : number of bytes of the incomplete record after them
     """
 
@@ -51,7 +51,7 @@ class Appended:
 
 
 def counted_part(shard: Shard, record: ShardRecord) -> Shard:
-    """Return the counted part of a file as a shard that is read from the present file.
+    """Return a shard that reads only the counted part of a file, which may have grown since.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def appended_to(
 ) -> Appended | None:
     """Find the part appended to a counted file; None if the counted part has changed.
 
-    Reads the whole counted part once and compares its fingerprints. If the last counted record had
+    Reads the whole counted part once and compares its fingerprint. If the last counted record had
     no line end, the appended bytes must begin with one. Raises ShardError if an incomplete record
     is longer than the allowed `document_bytes`.
     """
@@ -102,7 +102,7 @@ def appended_to(
     if not kind.grows or shard.size < end or compression_of(shard.source) is not None:
         return None
     if shard.url.startswith(("http://", "https://")):
-        return None  # a # cannot mark a part of such a URL, because it begins a fragment
+        return None  # names of parts contain a #, which begins a fragment in such a URL
     for record in asked.records:
         if fingerprint(counted_part(shard, record), storage_options) != record.fingerprint:
             return None

@@ -28,7 +28,7 @@ def write_sum(writer: SegmentWriter, sources: Sequence[Part], index: int) -> tup
 def write_sums(
     writer: SegmentWriter, sources: Sequence[Part], indices: Sequence[int]
 ) -> tuple[FileRecord, ...]:
-    """Write row blocks of the sum of segments, and return the records that `seal_sum` needs.
+    """Write row blocks of the sum of segments; return their file records, which `seal_sum` needs.
 
     Negative counts raise InvalidInput: the store is inconsistent, and `rollback` repairs it.
     """
@@ -45,10 +45,10 @@ def compaction_groups(
 
     Groups of one segment are left out.
 
-    Segments of the same day, month or year form a group. Segments without dates form another.
-    A segment that subtracts shards joins the groups that hold these shards, whatever its days.
-    Segments of different vocabularies are never added up. Segments of origins stay unchanged, so
-    that a later pull can replace them.
+    Segments of the same day, month or year form a group. All segments without dates form one group.
+    A segment that subtracts shards joins the groups that hold these shards, also those of other
+    days. Segments of different vocabularies are never added up. Segments of origins stay unchanged,
+    so that a later pull can replace them.
 
     references : segments of a version
     by : {"day", "month", "year", "all"}, period of a group; "all" makes one segment of all
@@ -118,7 +118,7 @@ def seal_sum(
     sources: Sequence[SegmentReference] | None = None,
     ledger: Ledger | None = None,
 ) -> Segment:
-    """Seal the sum of `sources`, by default of all segments of the version, with their ledger.
+    """Seal the sum of `sources`, with their ledger; by default the sum of all segments.
 
     Pass `ledger`, the ledger of the segments, if the version does not hold all of them. Raises
     StoreError if a row block is missing.
@@ -136,7 +136,7 @@ def commit_compaction(
     segment: Segment | None,
     message: str = "",
 ) -> MomentStore:
-    """Replace segments by their sum in the latest version, which other writers may have made.
+    """Replace segments by their sum in the latest version, even if another writer made it.
 
     Raises SegmentsChanged if the latest version lacks some of the segments. Raises StoreError if
     the store cannot be written.

@@ -119,7 +119,8 @@ def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
     for version in sorted(written, reverse=True):
         if successor is not None and now - successor >= older_than:
             past.add(version)
-        # take the earliest time, because `expire` rewrites the files of expired commits later
+        # Take the earliest time of all later versions: a file may be newer than its successor's,
+        # because `expire` rewrites the files of expired commits.
         successor = min(written[version], successor or written[version])
     return past
 

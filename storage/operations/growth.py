@@ -18,9 +18,9 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class AddedWords:
-    """Words that one commit added to a store: `words` rows from row `first` on.
+    """Words that one commit added to a store. They have `words` rows, beginning with row `first`.
 
-    The words are counted in documents that were counted after `version`. `time` is the time of
+    Only documents that were counted after `version` include these words. `time` is the time of
     this version, in ISO 8601 and UTC.
     """
 

@@ -62,9 +62,9 @@ def segments_to_replace(
     """Return the next segments to replace by their sum; empty if there is nothing to merge.
 
     The returned segments have the same vocabulary and the same day. On the latest day, `after`
-    segments of the same level are merged at once. On earlier days, two are, and levels have base 2.
-    A segment that subtracts shards is merged with the segments that hold these shards. If these are
-    of several days, they are not merged.
+    segments of the same level are merged at once. On each earlier day, two segments are merged at
+    once, so levels have base 2. A segment that subtracts shards is merged with the segments that
+    hold these shards, unless this group contains segments of several days.
 
     references : segments of a version. Segments of origins are never merged. If there are fewer
         than `after` other segments, nothing is merged.
@@ -118,9 +118,9 @@ def parts_of_whole(
 ) -> tuple[Part, ...]:
     """Return the parts of the next sum of all days; empty while a fit reads few parts.
 
-    These are all parts of the same vocabulary and sign, except those of the latest day, as in
+    These are all parts of one vocabulary and sign, except those of the latest day, as in
     `parts_to_sum`. The result is empty unless a fit now reads more than `after` / 2 (and more than
-    two) segments and sums for them.
+    two) segments and sums in their place.
     """
     read = Counter(map(_era, _days_gone_by(commit, _kept(commit.sums, gone), by)))
     for era, number in read.items():
@@ -142,7 +142,7 @@ def read_for(
 
 
 def sums_gone(store: MomentStore) -> frozenset[str]:
-    """Return the sums of a version whose files are missing, because `gc` of 0.2.0 deletes them."""
+    """Return the sums of a version whose files are missing: `gc` of release 0.2.0 deletes them."""
     live = {one.id for one in store.commit.live_sums}
     return frozenset(live.difference(store.folder.names(SEGMENTS)) if live else ())
 

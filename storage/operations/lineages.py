@@ -87,7 +87,8 @@ def stage(
     vocabulary, policy, basis : Vocabulary, TokenPolicy or None, and Basis, which define the new
         lineage
     pilot : JSON that describes how vocabulary, policy and basis were made
-    halves : whether to store halves of the documents; by default as in the store
+    halves : whether to store the sums of one half of the documents separately; by default as in the
+        store
     """
     require_matching(vocabulary, policy, basis)
     write_vocabulary(store.folder, vocabulary, policy)
@@ -169,7 +170,7 @@ def require_no_origins(commit: Commit) -> None:
     """Raise InvalidInput if a version includes documents of other stores."""
     if commit.origins:
         raise InvalidInput(
-            f"the store holds documents that {', '.join(commit.origins)} counted, and only these "
+            f"the store holds documents of its origins {', '.join(commit.origins)}, and only these "
             "origins can count them again",
             "create a new store by {create} and one for each origin by {create.like}, count the "
             "documents there, and add these stores by {merge}",
@@ -327,7 +328,10 @@ def states_compared(
 def _on_same_words(
     before: tuple[MomentStore, Model], after: tuple[MomentStore, Model], one: States, two: States
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return (n, k) and (n, m) columns over the same words; None if their lengths differ."""
+    """Return the (n, k) and (n, m) columns of two models, whose rows stand for the same words.
+
+    Returns None if the models have the same vocabulary, but columns of different lengths.
+    """
     if before[1].vocabulary != after[1].vocabulary:
         words = vocabulary_of(*before), vocabulary_of(*after)
         return on_all_words(one.columns, words[0], two.columns, words[1])

@@ -1,4 +1,4 @@
-"""Polishing: stores the sums of passes over documents until their model is committed.
+"""Polishing: stores the sums of passes over documents until the polished model is committed.
 
 Sums depend only on the documents and the model, so two writers of a file write the same bytes.
 """
@@ -114,6 +114,6 @@ class PolishingFolder:
         return total
 
     def delete(self) -> None:
-        """Delete the sums, after the model that they gave was committed."""
+        """Delete the sums. Call this after the commit of the model that was fitted to them."""
         place = f"{POLISHING}/{self.polishing}"
         self.folder.delete([f"{place}/{file.path}" for file in self.folder.files(place)])

@@ -1,4 +1,4 @@
-"""Renaming: gives counted shards that were moved their new names, so that none counts twice."""
+"""Renaming: gives moved shards their new names, so that an update does not count them again."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def segments_to_rename(
     away = set(names)
     if twice := [url for url in ledger.counted(after) if url not in away]:
         raise InvalidInput(
-            f"{twice[0]} is already counted under this new name, so its documents are counted "
-            "twice",
+            f"a shard to be renamed {twice[0]} is already counted under this new name, so its "
+            "documents are counted twice",
             "first subtract the shard under one of the two names, by {forget.allow_again}",
         )
     require_apart(ledger, after, away)

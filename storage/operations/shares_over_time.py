@@ -123,12 +123,12 @@ def shares_in(
 def _added_up(
     parts: Mapping[int, NDArray[np.int64]], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Add up counts of words; return also the share of documents in which each was counted.
+    """Add up counts of words; also return for each word the share of documents that count it.
 
-    Words may have been added to the vocabulary after some documents were counted. `parts` maps each
-    size of the vocabulary to the counts of the documents that were counted with it. A share of
-    documents is a share of the tokens of the first words, which were counted in all documents. If
-    all words were counted in all documents, the result has None instead of shares.
+    A word that was added to the vocabulary is not counted in earlier documents. `parts` maps each
+    size of the vocabulary to the counts of the documents that were counted with it. The share of
+    documents is measured in tokens of the first words, which were counted in all documents. If all
+    words were counted in all documents, the result has None instead of shares.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)

@@ -80,7 +80,7 @@ def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | Non
 
 def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]:
     """Return the numbers of documents that commits add and subtract, summed over the commits."""
-    # a rollback restores the segments of an earlier version: go back to its totals
+    # if a rollback restored the segments of an earlier version, go back to its totals
     tallies = {frozenset(_segments(commits[-1])): (0, 0)}
     counted = forgotten = 0
     for after, before in reversed([*pairwise(commits)]):

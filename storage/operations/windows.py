@@ -67,7 +67,7 @@ class Window:
 
     @property
     def attributes(self) -> dict[str, str | float | None]:
-        """Attributes of a stored model for the window: days in ISO 8601, and the half-life.
+        """Attributes that a stored model has for its window: days in ISO 8601, and the half-life.
 
         Examples
         --------
@@ -87,7 +87,7 @@ class Window:
 
     @property
     def suffix(self) -> str:
-        """Suffix for names of models of this window; empty without days and half-life.
+        """Suffix for names of models of this window; empty if it has no days and no half-life.
 
         Examples
         --------
@@ -178,7 +178,7 @@ class WindowedStore:
 
     @property
     def halves(self) -> bool:
-        """Whether sums of half of the documents are stored separately."""
+        """Whether sums of one half of the documents are stored separately."""
         return self.store.halves
 
     @property
@@ -236,7 +236,7 @@ class WindowedStore:
         if self.window.half_life is None:
             [(_, own)] = self._parts
             return read_blocks(folder, own, layout, indices, kept)
-        # read one block at a time, because the sums of all weights are in memory for each block
+        # read one block at a time, because each block needs memory for one sum per weight
         return [
             WeightedStatistics.of(
                 (weight, read_blocks(folder, own, layout, [index], kept)[0])

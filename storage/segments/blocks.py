@@ -29,8 +29,8 @@ from streaming_moments.storage.log.manifests import (
 from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
-# At most `_TOGETHER` segments are read at the same time. Their files may always have `_SMALL` bytes
-# in total, even if the row blocks are smaller.
+# At most `_TOGETHER` segments are read at the same time. Their files have at most the total size of
+# the row blocks, or `_SMALL` bytes if this is more.
 _TOGETHER, _SMALL = 8, 1 << 20
 
 
@@ -75,7 +75,7 @@ def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayo
 
 
 def sum_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Sum the totals of segments, each with its sign; raise the errors of `sum_blocks`."""
+    """Sum the totals of segments, subtract those of sign -1; raise the errors of `sum_blocks`."""
     total: Any = layout.foundation.totals({})
     for reference, (own, _) in _read(folder, parts, _Wanted(layout)):
         total = total + own if reference.sign > 0 else total - own
@@ -89,7 +89,7 @@ def sum_blocks(
     indices: Sequence[int],
     kept: Foundation | None = None,
 ) -> list[Any]:
-    """Sum the statistics of row blocks over segments in place, each with its sign.
+    """Sum the statistics of row blocks over segments, in place; subtract segments of sign -1.
 
     A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
     arrays, other arrays are not read. All row blocks in `indices` are read together and are in
@@ -214,7 +214,7 @@ def _accumulated(
     The sum cannot overflow, because commits refuse sums of 2^62 or more.
     """
     if total is None and sign > 0 and part.shape == shape:
-        return part  # avoids a copy, because most sums have one segment
+        return part  # the first segment needs no copy, and most sums have only one
     if total is None:
         total = np.zeros(shape, dtype=np.int64)
     leading = total[: len(part)]

@@ -88,7 +88,8 @@ def read_vocabulary(folder: Folder, fingerprint: str) -> tuple[Vocabulary, Token
     vocabulary = Vocabulary(found.terms, found.core, found.policy_fingerprint, found.token_ids)
     if vocabulary.fingerprint != fingerprint:
         raise StoreError(
-            f"{where} holds vocabulary {short(vocabulary.fingerprint)}; restore it from a copy"
+            f"{where} holds another vocabulary, {short(vocabulary.fingerprint)}; restore it from a "
+            "copy"
         )
     return vocabulary, None if found.policy is None else TokenPolicy.from_json(found.policy)
 
@@ -143,7 +144,7 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
         ) from error
     if foundation.fingerprint != fingerprint:
         raise StoreError(
-            f"{where} holds basis {short(foundation.fingerprint)}; restore it from a copy"
+            f"{where} holds another basis, {short(foundation.fingerprint)}; restore it from a copy"
         )
     return foundation
 
@@ -160,7 +161,7 @@ def files_of_lineage(folder: Folder, lineage: Lineage) -> dict[str, bytes]:
 
 
 def _place(kind: Foundation | type[Foundation], fingerprint: str) -> tuple[str, str]:
-    """Return the folder of a foundation, and the name of the file in it with the description.
+    """Return the folder of a foundation, and the name of the file that describes the foundation.
 
     Foundations with length weights are in another folder, as in the first format of stores.
     """

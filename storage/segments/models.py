@@ -99,8 +99,9 @@ def write_model(
     Raises StoreError if a file cannot be written.
 
     name : name of the model
-    model : each array is stored as a Zarr array of one chunk. Attributes are stored as those of the
-        Zarr group. Models other than topics also store the name of their class in the registry.
+    model : each array is stored as a Zarr array of one chunk. The attributes of the model become
+        those of the Zarr group. Unless the model is a topic model, the registered name of its class
+        is stored, too.
     version : version of the store that the model was fitted to
     """
     identity, begun = uuid.uuid4().hex, folder.clock()

@@ -153,7 +153,7 @@ def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...
     if len(kept) + len(dropped) != len(head.segments):
         raise StoreError(
             f"version {head.version} lacks some of the {len(dropped)} segments that hold only "
-            "the old content: another writer has compacted or rolled back the store",
+            "the old content of the shards: another writer has compacted or rolled back the store",
             "give copies of the old content by {update.old}",
         )
     return kept
@@ -217,7 +217,7 @@ def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> N
         )
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InvalidInput(
-            f"{lines}{more}: its documents would be counted twice",
+            f"{lines}{more}: the documents in both would be counted twice",
             "leave out the new shard, or first remove the counted one by {forget.allow_again}",
         )
 
@@ -272,15 +272,15 @@ def require_halves(segment: Segment, lineage: Lineage) -> None:
     """
     if segment.halves != lineage.halves:
         raise ForeignStatistics(
-            f"the segment was counted with{'' if segment.halves else 'out'} halves of the "
-            f"documents, but after a rebase the store has {'' if lineage.halves else 'no '}halves; "
-            "run this again"
+            f"the segment was counted with{'' if segment.halves else 'out'} separate sums of one "
+            "half of the documents, but after a rebase the store has "
+            f"{'' if lineage.halves else 'no '}such sums; run this again"
         )
     if segment.halves_by_content != lineage.halves_by_content:
         raise ForeignStatistics(
-            "the segment was counted with halves of the records by "
-            f"{'content' if segment.halves_by_content else 'place'}, but a rebase has changed the "
-            "halves of the store; run this again"
+            "the segment splits the records into halves by "
+            f"{'content' if segment.halves_by_content else 'place'}, but a rebase has changed how "
+            "the store splits them; run this again"
         )
 
 

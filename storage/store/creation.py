@@ -20,8 +20,8 @@ def create_files(
     """Write the files of an empty store, and then its first commit.
 
     `write` writes the foundation of the store. Files of an interrupted creation are written again.
-    If the creation fails before the first file, no new folder remains. Raises StoreError if there
-    is a store already, or the storage does not refuse a second writer.
+    If the creation fails before it writes a file, no new folder remains. Raises StoreError if there
+    is a store already, or if the storage cannot refuse a second writer.
     """
     require_absent(folder)
     log = CommitLog(folder, store_format.single_writer)

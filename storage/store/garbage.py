@@ -106,11 +106,11 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
 def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     """Delete garbage that `find_garbage` found.
 
-    Before complete garbage is deleted, `collect` makes a commit. A slow writer of these files then
-    finds its version number in use. It checks its files again, and cannot commit them because they
-    are too old. Raises GarbageCommitted if another writer has committed the garbage. Raises
-    StoreError if a file cannot be deleted, or if only a later version of the package may write the
-    store.
+    Before garbage with all its files (see `is_sealed`) is deleted, `collect` makes a commit. A slow
+    writer of these files then finds its version number in use. It checks its files again, and
+    cannot commit them because they are too old. Raises GarbageCommitted if another writer has
+    committed the garbage. Raises StoreError if a file cannot be deleted, or if only a later version
+    of the package may write the store.
     """
     form = read_format(folder)
     form.require_writable(folder.url)
@@ -196,8 +196,8 @@ def unswept(folder: Folder, head: Commit) -> list[str]:
 def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
     """Raise StoreError for segments and models that garbage collection may have deleted.
 
-    `written` are the new segments and models of a commit. One is refused if its first file was
-    written more than half the grace period ago, or if its files have changed since.
+    `written` are the new segments and models of a commit. Each of them is refused if its first file
+    was written more than half the grace period ago, or if its files have changed since.
     """
     for part in written:
         now = folder.clock()
@@ -243,7 +243,10 @@ def _wholes(commits: Iterable[Commit]) -> set[str]:
 
 
 def _heap(file: StoredFile) -> str:
-    """Return the folder or file to delete with a file; empty if it is never deleted."""
+    """Return the folder or file that is deleted as a whole if `file` is garbage.
+
+    Returns an empty string if the file is never deleted.
+    """
     if file.is_partial:
         return file.path
     parts = file.path.split("/")

@@ -91,7 +91,7 @@ class Snapshot:
 
     @property
     def halves(self) -> bool:
-        """Whether sums of half of the documents are stored separately."""
+        """Whether sums of one half of the documents are stored separately."""
         return bool(self.foundation.halves)
 
     @property
@@ -118,7 +118,7 @@ class Snapshot:
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """Options for reading the shards of a kind other than counts, as JSON."""
+        """Options for reading the shards, as JSON, for a store of another kind than counts."""
         return dict(self.commit.lineage.form[READING])
 
     @property
@@ -248,7 +248,7 @@ class Snapshot:
         return read_ledger(self.folder, self.commit.segments, known, self.commit.sums)
 
     def knowing(self, records: Ledger) -> Self:
-        """Return the same version, which need not read the shard records in `records` again."""
+        """Return the same version with known shard records, so that it does not read them again."""
         same = replace(self)
         vars(same)["_known"] = records
         return same
@@ -268,7 +268,7 @@ class Snapshot:
 
 
 def lacks_vocabulary(store: Snapshot) -> str:
-    """Return the error for a store without the requested vocabulary or basis."""
+    """Return the message of the error for a store without the requested vocabulary or basis."""
     return (
         f"{store.url} holds statistics of kind {store.kind!r}, without a vocabulary or basis that "
         "can be changed or compared; for other words, symbols or nodes, create another store with "

@@ -173,7 +173,7 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
     foundation = read_foundation(folder, lineage)
     layouts: dict[int | None, SegmentLayout] = {None: SegmentLayout(foundation, lineage.row_blocks)}
     if not lineage.vocabulary:
-        return layouts  # words can only be added to a vocabulary, so there are no other eras
+        return layouts  # no words can be added without a vocabulary, so there are no other eras
     vocabulary, _ = read_vocabulary(folder, lineage.vocabulary)
     for era in lineage.eras:
         earlier, _ = read_vocabulary(folder, era.vocabulary)

@@ -15,9 +15,9 @@ from streaming_moments.numerics.packing import unpack
 
 @dataclass(frozen=True, eq=False)
 class GapEvidence:
-    """Slice with the widest gap between singular values (Ruffini et al. 2018, Remark 7).
+    """Slice of the third moment with the widest gap between its singular values.
 
-    `a + b` is the one with the wider gap.
+    See Ruffini et al. 2018, Remark 7. A sum `a + b` is the slice with the wider gap of the two.
 
     method : decomposition that needs the slice
     gap : smallest distance between two singular values of the slice; -1 if there is no slice
@@ -34,7 +34,7 @@ class GapEvidence:
     def of(cls, method: str, n_topics: int, slices: Iterable[NDArray[np.float64]]) -> GapEvidence:
         """Return the slice with the widest gap among packed slices, which are given in parts.
 
-        If several slices have the same gap, it is the first.
+        If several slices have the same gap, the first of them is returned.
 
         Examples
         --------
@@ -64,8 +64,8 @@ class GapEvidence:
     def leading(self, n_topics: int) -> GapEvidence:
         """Raise InvalidInput, because the slice was chosen for one number of topics."""
         raise InvalidInput(
-            f"the slice of the widest gap was chosen for {self.n_topics} topics, and other numbers "
-            f"need another slice; gather the evidence for {n_topics} topics"
+            f"the slice of the widest gap was chosen for {self.n_topics} topics, and every number "
+            f"of topics needs its own slice; gather the evidence for {n_topics} topics"
         )
 
 
@@ -86,7 +86,7 @@ class Directions:
 
     vectors : (k, k) float64, a unit column for each topic; columns need not be orthogonal
     values : (k,) float64, weight of each component of the whitened tensor, which is needed to
-        compute word distributions. None for SVTD, which reads these off the slices.
+        compute word distributions. None for SVTD, which computes the distributions from slices.
     """
 
     vectors: NDArray[np.float64]

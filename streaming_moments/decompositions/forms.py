@@ -50,7 +50,10 @@ class Form:
         return 0.0
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """Return divisors of sums of words, pairs and triples (Ruffini et al. 2018, Theorem 1)."""
+        """Return the divisors of the sums over words, over pairs and over triples of words.
+
+        See Ruffini et al. 2018, Theorem 1.
+        """
         return lengths.C1, lengths.C2, lengths.C3
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
@@ -78,7 +81,7 @@ class PerDocument(Form):
     """Mixture of independent Poisson counts. Its columns are rates, not distributions."""
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """Return the number of documents three times, whatever their lengths.
+        """Return the number of documents as each of the three divisors, whatever the lengths.
 
         The reason is that `E[x_i x_l | topic] = m_ij m_lj` for different words. Raises
         NotIdentifiable if documents are weighted by their lengths.
@@ -106,7 +109,7 @@ class Dirichlet(Form):
     Raises
     ------
     InvalidInput
-        alpha0 outside 0 to 1e6.
+        alpha0 is not in 0 to 1e6.
     """
 
     alpha0: float = field()

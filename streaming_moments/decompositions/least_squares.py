@@ -11,7 +11,7 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 # A fit stops when a sweep changes the explained share by less than the first value in the best
 # restart, and by less than the second value in all restarts.
 _TOLERANCE, _TOLERANCE_OF_ALL = 1e-12, 1e-8
-_NEARLY_EQUAL = 1e-6  # two components coincide if the smallest singular value is below this
+_NEARLY_EQUAL = 1e-6  # components coincide if their matrix has a singular value below this
 
 
 def by_alternating_least_squares(
@@ -37,7 +37,7 @@ def by_alternating_least_squares(
     made orthogonal before the next one is solved (Sharan and Valiant 2017, Hybrid-ALS). With
     `orthogonal_sweeps=0`, this is plain alternating least squares. But for ten or more components,
     two components then coincide in each restart. This was measured in 8 models of 12 and 20
-    components: without these sweeps, none of 10 restarts was right. With 10 of them, all were.
+    components: without these sweeps, none of 10 restarts was right. With 10 such sweeps, all were.
 
     Raises NotIdentifiable if two components of the best fit have the same direction, or one
     vanishes.

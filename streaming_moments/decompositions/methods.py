@@ -31,8 +31,8 @@ OwnRotation: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class Decomposition(Protocol):
     """Method that computes the columns of a mixture from its moments.
 
-    From statistics it needs the whitened tensor. If `needs_slices` is True, it needs the
-    `GapEvidence` of all rows instead. `copies` is the number of copies of the tensor that it holds
+    If it is applied to statistics, it needs the whitened tensor, or the `GapEvidence` of all rows
+    if `needs_slices` is True. `copies` is the number of copies of the tensor that it holds
     in memory at the same time.
     """
 
@@ -67,7 +67,7 @@ class Svtd:
     def directions(self, seen: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
         if self.needs_slices:
             return Directions(by_feature_gap(seen), None)
-        # W = U L^-1/2: scaling the rows of W by the roots of the spectrum gives U
+        # slices along the first index are weighted by W = U L^-1/2: scale them, so that U is left
         turned = np.sqrt(spectrum)[:, None, None] * seen
         return Directions(by_joint_diagonalization(turned), None)
 
@@ -84,7 +84,7 @@ class OfTensor:
     def of_moments(self, moments: Moments, k: int, rng: np.random.Generator) -> Recovered:
         whitened, W = whiten_moments(moments, k)
         found = self.solve(whitened, rng)
-        # equals U L^1/2, the pseudo-inverse of W'
+        # `back` is U L^1/2, the pseudo-inverse of W'
         back = W * whitened.spectrum
         shares = (found.vectors.T @ (W.T @ moments.M1)) ** 2
         return recover(back @ found.vectors * found.values, shares)
@@ -217,7 +217,7 @@ def _along_own(
 
 
 def _explained(tensor: NDArray[np.float64], unit: NDArray[np.float64]) -> float:
-    """Return the share of the squared norm of a tensor in the span of `v_j^(x)3`."""
+    """Return the share of a tensor's squared norm that lies in the span of the `v_j^(x)3`."""
     along = Components.along(tensor, unit).values
     fitted = np.linalg.lstsq((unit.T @ unit) ** 3, along, rcond=None)[0]
     return float(along @ fitted / (tensor**2).sum())

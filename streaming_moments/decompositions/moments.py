@@ -95,7 +95,7 @@ class Moments:
         return int(self.M1.size)
 
     def symmetrized(self) -> Moments:
-        """Return the mean over all orders of the indices; `self` if the moments are symmetric.
+        """Return the moments averaged over all orders of their indices; `self` if symmetric.
 
         True moments are symmetric, but estimates from ordered words are not. The mean has a smaller
         variance.
@@ -151,7 +151,7 @@ def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     Raises
     ------
     InvalidInput
-        alpha0 outside 0 to 1e6.
+        alpha0 is not in 0 to 1e6.
 
     Examples
     --------

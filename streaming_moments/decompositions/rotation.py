@@ -41,7 +41,7 @@ def by_joint_diagonalization(
     sums are `sum_i u_i H_i`, where u_i is row i of the k leading eigenvectors of M2. For exact
     moments, all slices are combinations of k matrices `o_j o_j'`, so the sums contain the same
     information. They also restrict the noise to the span of the topics. In measurements, the error
-    of the topics agrees to three digits with that of all slices.
+    of the topics agrees to three digits with the error of a rotation from all slices.
 
     Examples
     --------

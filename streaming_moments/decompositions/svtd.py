@@ -1,4 +1,4 @@
-"""SVTD: singular value based tensor decomposition of given moments; canonical order of topics."""
+"""SVTD: decomposes given moments by singular values, and puts topics in a canonical order."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered
         )
     topics = nearest_distributions(raw)
     total = shares.sum()
-    # all shares can be 0 for documents that repeat a few texts: their mean is orthogonal to topics
+    # all shares are 0 if the mean is orthogonal to all topics, as when documents repeat a few texts
     weights = shares / total if total else np.full_like(shares, 1 / shares.size)
-    # equal weights can differ by rounding, so round them, and order equal ones by their top words
+    # equal weights can differ by rounding, so round them; order topics of equal weight by top words
     order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
     return Recovered(
         np.ascontiguousarray(topics[:, order]),

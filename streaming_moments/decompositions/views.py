@@ -1,4 +1,4 @@
-"""Three views: columns and weights, from products of one view with sketches of the other two.
+"""Three views: computes columns and weights from one view and sketches of the other two.
 
 The method is that of Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning
 latent variable models" (JMLR 15, 2014), section 3.3. It makes moments symmetric on the rows view:
@@ -34,7 +34,7 @@ class SideWhitening:
     sums : (1 + s_l, 1 + s_r) float64 `sum_i T_i / C`, where T_i is the slice of row i
     left, right : (1 + s_l, k), (1 + s_r, k) float64, by which slices are multiplied to get rows of
         the pairs: `E = T[:, :, 0] left / C`, `F = T[:, 0] right / C`
-    spectrum : (k,) float64, singular values of the pair of the left and right views
+    spectrum : (k,) float64, singular values of the pair moments of the left and right views
     """
 
     alpha0: float
@@ -89,8 +89,8 @@ def whiten_sides(
     sums : sum of all slices
     left, right : results of `frame` for the two views
 
-    Raises NotIdentifiable if there are no triples, fewer columns than states, or fewer than k
-    singular values above rounding.
+    Raises NotIdentifiable if there are no triples, if a sketch has fewer columns than there are
+    states, or if fewer than k singular values exceed rounding.
     """
     most = min(len(left), len(right))
     if k > most:

@@ -42,7 +42,7 @@ class WhitenedMoments:
         return int(self.spectrum.size)
 
     def symmetrized(self) -> WhitenedMoments:
-        """Return the mean over all orders of the indices."""
+        """Return the moments averaged over all orders of their indices."""
         return WhitenedMoments(
             symmetrized(self.tensor), (self.second + self.second.T) / 2, self.spectrum
         )

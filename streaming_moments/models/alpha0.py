@@ -61,8 +61,8 @@ TRIAL_ROUNDS = 2
 # Trials use only the pairs of this many frequent words. They determine alpha0 as well as all words,
 # and cost less.
 LEADING_WORDS = 500
-# Jacobi rotations of a trial stop at angles below this, in radians. With 50 topics, stopping this
-# early changes likelihoods by a tenth of their noise.
+# Jacobi rotations of a trial stop at angles below this, in radians. With 50 topics, this early stop
+# changes likelihoods by a tenth of their noise.
 _TOLERANCE = 1e-3
 _BETWEEN = 2001  # number of points at which the likelihood curve over alpha0 is evaluated
 
@@ -74,8 +74,8 @@ class Alpha0Search:
     tried : values of alpha0 that were tried, in increasing order; empty if the statistics have no
         halves
     held_out : mean log-likelihood of a held-out pair, for each value
-    noise : uncertainty of the gain of the best value over each value. It is half the difference
-        between the gains in the two halves.
+    noise : for each value, the uncertainty of the gain of the best value over it. This is half the
+        difference between the gains in the two halves.
     """
 
     tried: tuple[float, ...] = ()
@@ -105,8 +105,8 @@ class Alpha0Search:
     def alpha0(self) -> float:
         """Best alpha0, rounded to two digits.
 
-        It is the maximum of a cubic spline of the likelihood over the logarithm of alpha0. If 0 is
-        the best value tried, it is 0.
+        It is the maximum of a cubic spline of the likelihood over the logarithm of alpha0. But if 0
+        is the best value tried, the result is 0.
 
         Examples
         --------
@@ -171,10 +171,10 @@ def search_alpha0(
     """Find alpha0 by trial fits.
 
     Returns the search, and a tuple of trials: the best trial first, then those within its noise.
-    `seen` is the handle of `seen_by`, which the fit with the best value also needs. All trials
-    share the `SharedMoments`. A trial fits only the most frequent words. Its score is that with the
-    best alpha_sum for reading documents. Raises NotIdentifiable if no value of alpha0 gives
-    separable topics.
+    `seen` is the handle of the result of `seen_by`, which the fit with the best value also needs.
+    All trials share the `SharedMoments`. A trial fits only the most frequent words. It is scored
+    with the alpha_sum that is best for reading documents. Raises NotIdentifiable if no value of
+    alpha0 gives separable topics.
     """
     words = min(rows.basis.core, LEADING_WORDS)
     three = rows.brought("pair counts", partial(PairRows.with_halves, leading=words), halves=True)
@@ -217,8 +217,8 @@ def search_alpha0(
         return Alpha0Search(), ()
     search = _searched(trials)
     if search.alpha0 not in trials:
-        # the maximum of a curve through few values can be wrong by a tenth, so try this value, too,
-        # and compute the curve again
+        # the maximum of a curve through few values can be wrong by a tenth, so try the alpha0 at
+        # the maximum, too, and compute the curve again
         likelihood(search.alpha0)
         search = _searched(trials)
     near = [trials[search.tried[place]] for place in search.within_noise]
@@ -226,7 +226,7 @@ def search_alpha0(
 
 
 def _searched(trials: Mapping[float, Alpha0Trial]) -> Alpha0Search:
-    """Summarise trials, which are given by their alpha0."""
+    """Summarise the trials in a search; `trials` maps each alpha0 to its trial."""
     tried = sorted(trials)
     best = max(trials.values(), key=lambda trial: trial.held_out.mean)
     return Alpha0Search(
@@ -310,7 +310,7 @@ class SharedMoments:
 
 
 def widest(seen: SeenMoments, basis: Basis, n_topics: int) -> Whitening:
-    """Return the whitening of M2 by one direction more than topics, if M2 has that many."""
+    """Return the whitening of M2 by one direction more than topics, as far as M2 has directions."""
     found = positive(seen.eigenpairs(Mixture())[0])
     return seen.whitened(basis, max(n_topics, min(n_topics + 1, found)), Mixture())
 

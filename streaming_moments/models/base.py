@@ -216,7 +216,7 @@ class Model(Protocol):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score the number of states in `options` by halves; None if a half is empty.
+        """Score the number of states in `options` on halves of the data; None if a half is empty.
 
         Raises the errors of `fit`.
         """

@@ -73,9 +73,9 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
-_SMOOTHING = 1e-3  # by default, this share of M1 is mixed into topics that read documents
-# Only the rows of a batch's words are used if the batch has few entries: fewer than the number of
-# words of the model divided by this.
+_SMOOTHING = 1e-3  # default share of M1 in the topics with which documents are read
+# If a batch has fewer entries than the number of words of the model divided by this, only the rows
+# of its own words are smoothed.
 _FEW = 4
 # Fields that frames have as first columns, in this order, with the names that `Topics` gives them.
 _COLUMNS = MappingProxyType(
@@ -116,8 +116,8 @@ class TopicModel(StoredModel):
         Number of refinement rounds by the word pairs.
     pair_weights : (k, k) float64
         `Omega = E[theta theta']`, topic co-occurrence matrix: share of the word pairs of a document
-        that have these two topics. Rows sum to the weights, or to those before passes learned
-        alpha. Without refinement, it is the matrix of the Dirichlet distribution.
+        that have these two topics. Rows sum to the weights, or to the weights before passes
+        learned alpha. Without refinement, it is the matrix of the Dirichlet distribution.
     polishing : Polishing, optional
         Record of the passes over documents after the fit.
     topic_bars, word_bars : (k,) and (n, k) float64, optional
@@ -202,7 +202,7 @@ class TopicModel(StoredModel):
     def from_topics(
         cls, topics: NDArray[np.float64], weights: NDArray[np.float64], alpha0: float = 0.0
     ) -> TopicModel:
-        """Make a model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
+        """Make a model of known (n, k) topics and (k,) weights, such as those of synthetic data."""
         unknown = (np.full(weights.size, np.nan),) * 4
         return cls(
             topics.copy(),
@@ -271,7 +271,7 @@ class TopicModel(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
-        """Return the largest bytes of the (n, k) float64 arrays that a fit's last step holds."""
+        """Return the most bytes that (n, k) float64 arrays take in the last step of a fit."""
         # with refinement, the step holds arrays of a second start besides those of the first
         mean = options.rows == "mean"
         copies = 11 + mean if options.refine else 9 if mean else 6
@@ -396,7 +396,7 @@ class TopicModel(StoredModel):
 
     @property
     def alpha0(self) -> float:
-        """The parameter of the moments: found by `alpha0_search`, or given."""
+        """alpha0 of the moments to which topics are fitted: given, or found by `alpha0_search`."""
         if self.alpha0_search is not None:
             return self.alpha0_search.alpha0
         return self.alpha_sum if self.given_alpha0 is None else self.given_alpha0
@@ -648,7 +648,7 @@ class TopicModel(StoredModel):
     def read(
         self, batch: CountBatch, method: Any = "fixed-point", seed: int | None = None
     ) -> Columns:
-        """Return known words, topic and proportions of each document; see `transform`."""
+        """Return number of known words, topic and proportions of each document; see `transform`."""
         return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:

@@ -141,6 +141,25 @@ def test_shares_have_a_panel_each_with_bars_in_percent():
     assert panels[0].figure.get_supylabel() == "share of the tokens, %"
 
 
+def test_no_share_leaves_its_panel():
+    # the first panel has the smallest shares, and all panels have one axis
+    days = [date(2026, month, 1) for month in (1, 2, 3)]
+    shares = np.array([[0.1, 0.9], [0.2, 0.8], [0.05, 0.95]])
+    panels = plot_shares(days, shares, np.full((3, 2), 0.02), ["law", "sea"], Figure())
+    assert {panel.get_ylim() for panel in panels} == {(0, 100)}
+    panels = plot_shares(days, shares / 10, np.full((3, 2), 0.001), ["law", "sea"], Figure())
+    assert 9.6 < panels[1].get_ylim()[1] < 11
+
+
+def test_many_periods_have_a_band_in_place_of_bars():
+    days = [date(2000 + month // 12, 1 + month % 12, 1) for month in range(100)]
+    shares = np.full((100, 2), 0.5)
+    [first, _] = plot_shares(days, shares, np.full((100, 2), 0.2), ["law", "sea"], Figure())
+    [band] = first.collections
+    low, high = band.get_paths()[0].vertices[:, 1].min(), band.get_paths()[0].vertices[:, 1].max()
+    assert (round(low), round(high)) == (30, 70)
+
+
 def test_a_search_is_a_table():
     assert SEARCH.to_frame()["topics"].tolist() == [*CURVE]
     assert SEARCH.to_table().column_names == ["topics", "held_out"]

@@ -51,7 +51,9 @@ from streaming_moments.storage.store.store import MomentStore
 )
 @click.option("--alpha", is_flag=True, help="Also learn alpha, by one fixed-point step per pass.")
 @click.option(
-    "--name", type=StoreName(), help="Name of the new model [made from its parent and passes]."
+    "--name",
+    type=StoreName(),
+    help="Name of the new model [such as k20-polished2, for 2 passes from the model k20].",
 )
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
 @click.option(

@@ -69,7 +69,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
 @window_options
 @click.option(
-    "--plot", "plot_file", metavar="FILE", help="Draw coherence and spectrum to this PNG file."
+    "--plot", "plot_file", metavar="FILE", help="Draw the scores of all numbers to this PNG file."
 )
 @cluster_options
 @storage_option

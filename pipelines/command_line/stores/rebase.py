@@ -36,7 +36,8 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--halves/--no-halves",
     default=None,
-    help="Store half of the documents separately, for error bars and held-out scores [unchanged].",
+    help="Also count half of the documents separately, for error bars and held-out scores "
+    "[unchanged].",
 )
 @declared_options(PilotOptions, "changes", changes=True)
 @job_options

@@ -1,1 +1,1 @@
-"""Jobs that write files outside a store: outputs of models for shards, and lists of neighbours."""
+"""Jobs that write files outside a store: what models infer from shards, and neighbours of nodes."""

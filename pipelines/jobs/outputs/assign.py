@@ -1,4 +1,4 @@
-"""Assign: write the state of each record of three views as Parquet."""
+"""Assign: write as Parquet the state of each record, from up to three views of the record."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from streaming_moments.printing.plural import of_number
 
 
 def assign(job: OutputJob) -> Written:
-    """Write one Parquet file for each shard, with a row for each record; `topic` is its state.
+    """Write one Parquet file for each shard; each row has the state of a record, named `topic`.
 
-    Options are `method`, `seed` and `views`, the columns by which records are read. Methods and
-    seeds are as in `MultiViewMixture.transform`; the seed and the place of a shard determine its
-    random numbers. Raises InvalidInput if "gibbs" has no seed, a column is not a view, or two
-    shards would write the same file. Raises ShardError, StoreError, BoundExceeded as `transform`
-    does.
+    Options are `method`, `seed` and `views`, the columns from which the model infers the state.
+    Methods and seeds are as in `MultiViewMixture.transform`; the seed and the place of a shard
+    determine its random numbers. Raises InvalidInput if "gibbs" has no seed, a column is not a
+    view, or two shards would write the same file. Raises ShardError, StoreError, BoundExceeded as
+    `transform` does.
     """
     options, model = job.options, job.model
     require_seed(options.method, options.seed)

@@ -1,4 +1,4 @@
-"""Complete: fill in missing values of tables by a latent tree, as Parquet."""
+"""Complete: fill in missing values of tables by a latent tree model, and write Parquet."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from streaming_moments.storage.shards import Shard
 SCORES = ("log_probability", "chow_liu_log_probability")
 # Complete this many rows of a table at a time: each node of the tree holds states for all of them.
 _ROWS = 2048
-# Arrays that a worker holds for each node: its beliefs, messages and distributions, and one that
-# is sent.
+# A worker holds this many arrays for each node of the tree: beliefs, messages, distributions, and
+# the message that it sends at the moment.
 _NODE_ARRAYS = 4
 
 

@@ -21,8 +21,9 @@ from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.shards import Shard
 
 DECODINGS = ("viterbi", "posterior")
-# Arrays with a row for each symbol of a piece: posteriors, back pointers of Viterbi, and start
-# distributions. The last have a row for each sequence, which may have only one symbol.
+# A task holds this many arrays for a piece of a shard: posteriors, back pointers of the Viterbi
+# algorithm, and start distributions. Each can have as many rows as the piece has symbols. Start
+# distributions need one row for each sequence, but every sequence may have only one symbol.
 _PIECE_ARRAYS = 3
 
 

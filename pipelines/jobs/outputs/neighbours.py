@@ -24,9 +24,9 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.garbage import GRACE
 
-# One task makes the lists of edges that take about this many bytes in the shards. An edge takes
-# some 5 bytes there, compressed, and 32 in the intermediate files. Sorting holds three copies of
-# these.
+# Each task sorts the edges of one part of the nodes. The number of parts is chosen so that these
+# edges take about this many bytes in the compressed shards. An edge takes about 5 bytes in a shard,
+# 32 bytes in an intermediate file, and three times 32 bytes of memory while it is sorted.
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
 _ASIDE = ".edges"
@@ -62,8 +62,8 @@ def neighbours(
 ) -> NeighbourLists:
     """Write the list of neighbours of every node, each neighbour once, as Parquet.
 
-    Writes edges by node to intermediate files beside the output, and deletes these at the end. One
-    task gathers each part of the nodes, so memory does not grow with the graph. If a call is
+    Writes the edges of each node to intermediate files beside the output, and deletes these at the
+    end. Each task gathers a part of the nodes, so memory does not grow with the graph. If a call is
     killed, the next call deletes its intermediate files: at once on the same machine, after a week
     on another one. A lock allows one call at a time for each folder. To create a store from the
     lists, read them as token ids with `--ids-column neighbours`. Raises LockHeld if another call
@@ -87,7 +87,7 @@ def neighbours(
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     stored = sum(shard.size for shard in shards)
     parts = parts or min(_MOST_PARTS, 1 + stored // _PART_BYTES)
-    # the name contains the identity of this process, so that others can see whether it is alive
+    # the name identifies this process, so that a later call can check whether it still runs
     name = "-".join([_ASIDE, *mark_of_process().split(), uuid.uuid4().hex])
     aside = f"{output.rstrip('/')}/{name}"
     options = run.storage_options

@@ -1,4 +1,4 @@
-"""Give the rows of a result the index of the caller's own documents, with its types."""
+"""Index the rows of a result as the caller indexed the documents, with labels of the same types."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Typed:
-    """Type of an index whose labels are on workers.
+    """Type and name of the caller's index, if only the workers have its labels.
 
     Files store the labels as texts, and this type converts them back.
 

@@ -1,4 +1,4 @@
-"""Proportions: topics of the documents of one shard, written by a task."""
+"""Proportions: a task that writes the topic proportions of the documents of one shard."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LOOKED_AT = 4096  # read at most this many characters to show the beginning of 
 
 
 def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[str, Summary, bool]:
-    """Write the proportions of one shard.
+    """Write the topic proportions of the documents of one shard.
 
     Returns the URL of the file, its summary, and whether it existed already.
     """
@@ -110,11 +110,11 @@ def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> S
 def _clearest(
     read: NamedDocuments, whole: Columns, url: str, best: Representatives
 ) -> Representatives:
-    """Select the documents of a batch that may be among the best of each topic."""
+    """Select documents of a batch that may show a topic more clearly than those of `best`."""
     shares, lengths = whole["proportions"].array, whole["length"].array
     bounds = share_bounds(shares, np.where(whole["foreign"].array, 0, lengths))
     if best.topics:
-        # a document must exceed the last of the best, because earlier ones win among equals
+        # drop documents that only equal the last of the best, because the earlier document wins
         least = [one[-1].bound if len(one) == best.number else 0.0 for one in best.topics]
         bounds = np.where(bounds > np.array(least), bounds, 0.0)
 

@@ -1,4 +1,4 @@
-"""Read sets: write the components of all rows of features as Parquet."""
+"""Read sets: write as Parquet the mixture component of each record, a set of features."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streaming_moments.printing.plural import of_number
 
 
 def read_sets(job: OutputJob) -> Written:
-    """Write one Parquet file for each shard, with a row for each record and its component.
+    """Write one Parquet file for each shard, with the component of each record in a row.
 
     Option `id_column` names the records; errors as in `transform`.
     """

@@ -1,4 +1,4 @@
-"""Read vectors: write the components or factors of all rows of numbers as Parquet."""
+"""Read vectors: write as Parquet the component or the factor values of each numeric record."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def read_components(job: OutputJob) -> Written:
     """Write one Parquet file for each shard, with a row for each record.
 
     The row of a record that is not numeric is null. If option `top_documents` is above 0, a
-    separate file lists this many rows that are nearest to each mean. `id_column` names the rows.
-    Errors as in `transform`.
+    separate file lists, for each component, this many rows nearest to its mean. `id_column` names
+    the rows. Errors as in `transform`.
     """
     options, number = job.options, job.options.top_documents
     rows, k = shape_of(job.model)
@@ -76,7 +76,7 @@ def read_factors(job: OutputJob) -> Written:
 
 
 def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = ()) -> Written:
-    """Make the result for rows of numbers, with their mean log-likelihood if the model has one."""
+    """Make the result for numeric records; add their mean log-likelihood if the model gives it."""
     documents, without = found.added("documents"), found.added("outside")
     left_out = f" ({without:,} of them not numeric)" if without else ""
     likely, told = None, tuple[str, ...]()
@@ -124,8 +124,8 @@ def _nearest(
     with np.errstate(over="ignore"):
         distances = np.linalg.norm(away, axis=1)
         far = np.isinf(distances)
-        # Compute overflowed distances again by `hypot`, which is slower but squares no number.
-        # Clip them, because JSON cannot hold infinity.
+        # Where squares overflowed, compute the distance again by `hypot`, which is slower but
+        # squares no number. Clip the result, because JSON cannot hold infinity.
         distances[far] = np.minimum(np.hypot.reduce(away[far], axis=1), _LARGEST)
     chosen = np.argsort(distances, kind="stable")[:number]
     return chosen, distances[chosen].tolist()

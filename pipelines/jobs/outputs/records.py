@@ -34,14 +34,14 @@ ReadShard = Callable[[Shard, int, OutputContext], Iterator[Part]]
 
 @dataclass(frozen=True, eq=False)
 class ShardFiles:
-    """Files of shards in a claimed folder, in the order of the shards, with the totals of each."""
+    """Files of a model's output, one for each shard in order, with the totals of each shard."""
 
     folder: OutputFolder
     urls: tuple[str, ...]
     totals: list[Mapping[str, Any]]
 
     def added(self, name: str) -> Any:
-        """Return the sum of a total over all shards."""
+        """Add up the total `name` over all shards."""
         return sum(one[name] for one in self.totals)
 
 
@@ -94,7 +94,7 @@ def read_records(shard: Shard, place: int, context: OutputContext) -> Iterator[P
 def each_record(
     shard: Shard, place: int, context: OutputContext
 ) -> Iterator[tuple[Any, Mapping[str, Any], dict[str, Any]]]:
-    """Yield each batch of a shard with its columns and totals; left-out records have null rows."""
+    """Yield each batch of a shard with its output and totals; left-out records get null rows."""
     model, asked, first = context.model, context.asked, 0
     seeds = () if asked.seed is None else (asked.seed, place)
     for number, (read, ids) in enumerate(_named(shard, context)):

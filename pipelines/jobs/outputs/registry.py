@@ -44,7 +44,7 @@ class Output:
     """How the models of one family write their output for shards.
 
     made : function that writes a file for each shard, on a cluster
-    methods : names of its methods, the default first; empty if there is only one way
+    methods : names of the methods to choose from, the default first; empty if there is only one way
     takes : options that have an effect, besides the method
     """
 

@@ -95,7 +95,7 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class OutputJob:
-    """A model that reads shards, its options and its folder; fields as in `transform`."""
+    """A job in which a model reads shards and writes files; fields are arguments of `transform`."""
 
     store: MomentStore
     model: Any
@@ -106,13 +106,13 @@ class OutputJob:
 
     @property
     def room(self) -> tuple[int, int, ReadLimits]:
-        """Threads and memory of a worker, and how much is read at a time."""
+        """Threads of a worker, memory of a worker, and limits on how much it reads at a time."""
         return self.run.cluster.threads, self.run.cluster.memory, self.run.limits
 
     def plan(self, job: str, made: str, nbytes: int) -> ReadingPlan:
         """Plan the memory of workers.
 
-        In addition to its input, each task holds `nbytes` bytes, which `made` names in messages.
+        Each task holds `nbytes` bytes besides its input. `made` says in messages what they are.
         """
         held = {"the model": _COPIES * held_bytes(self.model)}
         return plan_reading(*self.room, job, held=held, beside={made: nbytes})

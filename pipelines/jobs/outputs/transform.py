@@ -53,11 +53,12 @@ class TransformResult:
     weights : (shards, k) tuple of tuples of float
         Token-weighted mean proportions of each shard.
     tokens, unknown : int
-        Words of the documents in the vocabulary, and other words.
+        Number of words that are in the vocabulary, and of other words.
     foreign, empty : int
-        Documents with too few known words, and documents without any; they have no topic.
+        Number of documents with too few known words, and of documents without any. Both have no
+        topic.
     kept : int
-        Files that existed already with the same content.
+        Number of files that existed already with the same content.
     representatives : Representatives
         Documents that show each topic most clearly.
     storage_options : mapping, optional

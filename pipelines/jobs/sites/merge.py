@@ -1,4 +1,4 @@
-"""Merge: add the counts of other stores, each as an origin, without their documents."""
+"""Merge: add the counts of other stores, record each as an origin, and read no documents."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def merge(
 ) -> MergeResult:
     """Add the statistics of other stores on the same foundation.
 
-    Each changed store gets one commit, but stores between which shards have moved in both
-    directions share one. The sum is bit for bit that of one store that counted all shards of these
-    stores. Documents are not read. A later call adds only later changes, and can also continue an
-    interrupted call.
+    Each other store that has changed is added in a commit of its own. But if shards have moved
+    between several stores in both directions, one commit adds these stores. The sum is bit for bit
+    that of one store that counted all shards of these stores. Documents are not read. A later call
+    adds only later changes, and can also continue an interrupted call.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def merge(
     Raises
     ------
     ForeignStatistics, InvalidInput
-        As in `storage.merging.pull`. The other stores are merged.
+        As in `storage.merging.pull`. Stores without such an error are merged nevertheless.
     StoreError
         As in `storage.merging.pull`. The stores before the failed one are merged.
     """

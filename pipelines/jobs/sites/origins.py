@@ -20,7 +20,7 @@ _AT_ONCE = 8  # read this many stores at the same time
 
 @dataclass(frozen=True)
 class OriginState:
-    """An origin of a version of a store.
+    """An origin: another store whose counts were merged into this store.
 
     name : name of the origin in this store
     url : URL at which the origin was read

@@ -1,1 +1,1 @@
-"""Steps of a night that need a module each, such as the merge, the vocabulary and the model."""
+"""Larger steps of the nightly run, such as the merge, the vocabulary and the choice of a model."""

@@ -1,4 +1,4 @@
-"""Choose the model of a night among candidates."""
+"""Choose the model of a nightly run among candidates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The model of a night.
+    """The model of a nightly run, and how it was chosen.
 
     model : topics with their coherence, or states with their held-out log-likelihood
     tried : all candidates that were compared

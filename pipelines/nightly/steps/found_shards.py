@@ -1,4 +1,4 @@
-"""The step of a night that finds its shards, and names patterns that match nothing."""
+"""The step of the nightly run that finds its shards, and names patterns that match nothing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class FoundShards:
-    """Shards of a night, and what is wrong with its patterns.
+    """Shards that a nightly run found, and problems with the patterns of its configuration.
 
-    told : notes on names that exist as files, but as patterns would match other files
+    told : notes on names of existing files that, read as patterns, would also match other files
     unmatched : patterns that match nothing, except those of an inbox
     inbox_is_empty : whether a pattern names the inbox of a service that has no documents yet
     """
@@ -41,9 +41,10 @@ class FoundShards:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the patterns, if the night can continue nevertheless.
+        """Warnings about the patterns, if the run can continue nevertheless.
 
-        It can if its store exists, or if its service has no documents yet.
+        A run can continue if the store exists, or if its shards are in an inbox that is still
+        empty.
         """
         if self.nothing:
             return (*self.told, f"{self.nothing}; check the patterns")
@@ -54,12 +55,12 @@ class FoundShards:
         if config.create is not None and self.nothing:
             raise InvalidInput(
                 f"there is no store at {folder.url}, and {self.nothing}; correct shards, or run "
-                "the night in its own folder"
+                "the command in the folder to which relative patterns refer"
             )
 
 
 def found_shards(config: NightlyConfig, store: MomentStore | None) -> FoundShards:
-    """List the shards of a night; `store` may be missing before the first night."""
+    """List the shards for a nightly run; `store` may be missing before the first run."""
     if not config.shards:
         return FoundShards(())  # the store only merges other stores
     kind = None if config.create is None else config.create.format

@@ -1,4 +1,4 @@
-"""The step of a night that adds the statistics of other sites."""
+"""The step of the nightly run that adds the statistics of other sites."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from streaming_moments.storage.store.store import MomentStore
 def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal) -> MomentStore:
     """Add the statistics of every store of the section, in the order of `in_turn`.
 
-    If a store cannot be read, the night goes on with the version that it merged before. Raises
-    StoreError if it has merged none, or if a store is older than the section allows. If a store is
-    refused, a user must decide, so the error stops the night after the other stores are merged.
+    If a store cannot be read, the nightly run goes on with the version that was merged before.
+    Raises StoreError if there is no such version, or if a store is older than the section allows.
+    If a store is refused, a user must decide. So the error stops the run, but only after the other
+    stores are merged.
     """
     with journal.step("merge") as found:
         told: list[str] = []
@@ -37,7 +38,7 @@ def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal
                 ]
                 done = pull_together(hub, opened, section.unique, section.least_documents)
             except LockHeld:
-                raise  # this night has lost its lock, which is not an error of another store
+                raise  # this run has lost its lock, which is not an error of another store
             except StoreError as error:
                 hub = hub.latest()
                 for url in urls:

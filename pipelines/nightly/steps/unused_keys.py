@@ -1,4 +1,4 @@
-"""Keys of a night's configuration that have no effect, or another effect than intended."""
+"""Find keys of the nightly configuration without effect, or with another effect than intended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REDRAWN = _PILOT | {"halves"}  # keys that a `rebase` can change, by options of
 
 
 def unused_options(config: NightlyConfig) -> Iterator[str]:
-    """Yield a warning if [storage_options] has keys, but all paths of the night are local."""
+    """Yield a warning if [storage_options] has keys, but all configured paths are local."""
     merged = () if config.merge is None else config.merge.from_
     places = (config.store, config.output, *config.shards, *merged)
     if line := without_effect("[storage_options]", config.storage_options, places):
@@ -65,9 +65,10 @@ def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterato
 
 
 def changed_keys(section: CreateSection | None, store: MomentStore) -> Iterator[str]:
-    """Yield a warning if the store was created with other values than those of [create].
+    """Yield a warning if the store was created with other values than [create] has.
 
-    It names the keys. Compares only keys that the file contains and whose values the store records.
+    The warning names the keys. Compares only keys that the file contains and whose values the store
+    records.
     """
     if section is None or section.kind != store.kind:
         return
@@ -108,8 +109,9 @@ def _flag(key: str, value: Any) -> list[str]:
 def _recorded(section: CreateSection, store: MomentStore) -> dict[str, Any]:
     """Return the values that the store records, by key of [create].
 
-    Leaves out languages and phrases if the sample decides them. Also leaves out stop words if the
-    store has them all, because it records those of the user and of the language together.
+    Leaves out languages and phrases if the sample decides them. The store records stop words of the
+    user together with those of the language. So stop words are left out if the store has all those
+    of the section.
     """
     lineage = store.commit.lineage
     found = {key: one for key, one in (lineage.pilot or {}).items() if key in _PILOT}

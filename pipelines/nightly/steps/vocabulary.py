@@ -1,4 +1,4 @@
-"""Changes of the vocabulary in a night: a rebase, if one is due, or new words."""
+"""Changes of the vocabulary in a nightly run: a rebase, if one is due, or new words."""
 
 from __future__ import annotations
 
@@ -85,12 +85,13 @@ def grown(
     run: Run,
     journal: Journal,
 ) -> Growth:
-    """Add the words of new shards to the store, if enough of their tokens are outside.
+    """Add words of new shards to the store, if enough of their tokens are outside the vocabulary.
 
-    New shards are those that were counted after the last night fitted its model, or all shards of
-    this night if there is no such model. `before` and `store` are the store before and after this
-    night counted shards; `listed` are all shards. The next night counts the added words. If an
-    interrupted night or a user has added words, these are reported, and no more are added.
+    New shards are those that were counted after the last nightly run fitted its model. If there is
+    no such model, they are the shards that this run counted. `before` and `store` are the store
+    before and after this run counted shards; `listed` are all shards. The next run counts the added
+    words. If an interrupted run or a user has added words, these are reported, and no more are
+    added.
     """
     base, section = last_night(store) or before, config.growing
     lineage, n_words = store.commit.lineage, store.foundation.rows
@@ -147,7 +148,7 @@ def grown(
 
 
 def last_night(store: MomentStore) -> MomentStore | None:
-    """Return the version of the store to which the last night fitted its model, or None."""
+    """Return the version of the store to which the last nightly run fitted its model, or None."""
     nights = [name for name in store.models if name.startswith(PREFIX)]
     version = store.models[nights[-1]].version if nights else -1
     return store.at(version) if store.commit.keeps(version) else None

@@ -1,4 +1,4 @@
-"""KindReports: reports on stores of a kind, and parts for several kinds that count triples."""
+"""KindReports: reports on stores of a kind, and parts shared by the kinds that count triples."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def told_by_commit(store: MomentStore) -> Facts:
 
 
 def planned(foundation: Any) -> dict[str, Any]:
-    """Return the kind and the number of its words."""
+    """Return the kind of a foundation, and the number of words of each view."""
     return {"kind": foundation.kind, **words_of(foundation)}
 
 
@@ -73,7 +73,7 @@ def common_details(facts: Facts) -> Rows:
 
 
 def details_of_triples(facts: Facts) -> Rows:
-    """Return the rows of `common_details`, and a row with the columns of the sketch."""
+    """Return the rows of `common_details`, and a row with the number of columns of the sketch."""
     columns = facts["sketch_columns"]
     sketch = "none: all pairs and triples" if columns is None else of_number(columns, "column")
     return [*common_details(facts), ("sketch", sketch)]
@@ -158,7 +158,10 @@ def last_facts(store: MomentStore) -> dict[str, Any]:
 def facts_of_triples(
     store: MomentStore, more: Callable[[Any], Facts] = lambda totals: {}
 ) -> dict[str, Any]:
-    """Return the facts of a store of triples, by name; `more` computes further ones from totals."""
+    """Return the facts of a store that counts triples, by name.
+
+    `more` computes further facts from the totals of the store.
+    """
     totals = store.totals()
     return {
         **first_facts(store),
@@ -201,7 +204,7 @@ def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts
     def rows(facts: Facts) -> Rows:
         words, left = facts["words"], facts["without_a_triple"]
         listed = ", ".join(f"{name} {number:,}" for name, number in words.items())
-        # if there is only one view, its name is the name of the row
+        # if there is only one view, name the row after it
         sizes = [(name, f"{number:,}") for name, number in words.items() if len(words) == 1]
         share = facts["outside_share"]
         outside = f" in the vocabulary, {share:.1%} outside" if share else ""

@@ -39,7 +39,7 @@ KIND_REPORTS: Mapping[str, KindReports] = MappingProxyType(
 
 
 def status_of_any(store: MomentStore) -> Status | dict[str, Any]:
-    """Return the status of a store of documents, or the facts of another store by name."""
+    """Return the status of a store of documents, or for other kinds the facts of the store."""
     found: Status | dict[str, Any] = KIND_REPORTS[store.kind].facts(store)
     return found
 
@@ -165,6 +165,6 @@ def details_text(sizes: Mapping[str, Any]) -> str:
 def counted_facts(told: Mapping[str, Any]) -> dict[str, str | int | float]:
     """Return the counts of a store by the names that a page shows.
 
-    If the facts do not name their kind, they are those of documents.
+    Facts that do not name a kind are of a store of documents.
     """
     return KIND_REPORTS[told.get("kind", CountsFoundation.kind)].counted(told)

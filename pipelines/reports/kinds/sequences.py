@@ -15,7 +15,7 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.storage.store.store import MomentStore
 
 _LACKING = "of under three symbols"
-_GAPS = 3  # name at most this many gaps in a message
+_GAPS = 3  # name at most this many gaps in numbered sequences in a message
 
 
 def _facts(store: MomentStore) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def parts_of(
 ) -> tuple[TopicReport, ...]:
     """Return the components of a mixture, with the rows nearest to their means, if known.
 
-    If columns have names, each component lists those in which its mean differs most from that of
-    all rows, in standard deviations of all rows.
+    If columns have names, each component lists the columns in which its mean differs most from the
+    mean of all rows, in standard deviations of all rows.
     """
     labels, names = store.models[name].labels, column_names(store)
     centred = model.means - model.weights @ model.means

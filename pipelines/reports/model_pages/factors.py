@@ -20,7 +20,7 @@ _NOISE = "The band is what noise alone would have, one standard error to either 
 def parts_of(
     store: MomentStore, name: str, model: IndependentFactors, found: Mapping[int, Any]
 ) -> tuple[TopicReport, ...]:
-    """Return the factors, each with its share of the variance and its largest numbers."""
+    """Return the factors, each with its share of the variance and its largest loadings."""
     names = column_names(store)
     bars = [None] * model.n_topics if model.bars is None else model.bars.tolist()
     told = [{"skewness": one} for one in model.skewness.tolist()]

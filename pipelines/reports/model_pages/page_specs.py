@@ -76,10 +76,12 @@ class PageSpec:
     sample : finds examples of each part in the shards of a store
     periods : returns the shares of the parts in each day, week or month, or in the finest period;
         for all documents, or for those of an origin
-    view : makes the view of the parts for console and JSON; by default, of states called `what`
-    facts : describes a model, given its name, for the page of a night
-    weight_bars : returns standard errors of the weights of a model of all documents of a store
-    compared : whether the page of a night also draws the candidates
+    view : makes the view of the parts for console and JSON; by default, a view of states that are
+        called `what`
+    facts : describes a model, given its name, for the page of a nightly run
+    weight_bars : returns standard errors of the weights, for a model that was fitted to all
+        documents of a store
+    compared : whether the page of a nightly run also draws the candidates
     """
 
     what: str

@@ -60,7 +60,7 @@ class ModelView(ABC):
     @property
     @abstractmethod
     def parts(self) -> dict[str, Any]:
-        """Return the parts as JSON: topics as `topics`; other parts as `states`, without topics."""
+        """Return the parts as JSON, with key `topics`, or `states` if they are not topics."""
 
     @property
     @abstractmethod
@@ -215,7 +215,7 @@ def print_topics(
     starred: Container[str] = (),
     columns: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
 ) -> None:
-    """Print a table of topics, with asterisks at `starred` words and `columns` of more numbers."""
+    """Print a table of topics; `starred` words get an asterisk, and `columns` are added."""
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("topic" if lines else "state", justify="right")
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]

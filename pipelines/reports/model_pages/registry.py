@@ -91,9 +91,9 @@ def model_view(
 def reported(
     store: MomentStore, name: str, model: Model, found: Mapping[int, Any] = MappingProxyType({})
 ) -> tuple[TopicReport, ...]:
-    """Return the parts of a model in the form in which reports store them.
+    """Return the parts of a model as reports store them.
 
-    States contain only what is needed to name and follow them. States without words are left out.
-    `found` has the examples of each part, by number.
+    A state contains only what is needed to name it and to find it again in other models. States
+    without words are left out. `found` has the examples of each part, by number.
     """
     return shown_of(model).parts(store, name, model, found)

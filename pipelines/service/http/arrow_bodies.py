@@ -13,7 +13,7 @@ from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.formats.parquet import is_list
 
 STREAM = "application/vnd.apache.arrow.stream"
-# Numbers of fields and header types in the flatbuffers format of Arrow.
+# Numbers by which the flatbuffers format of Arrow identifies fields and types of headers.
 _HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3  # fields of the table Message
 _ENDIANNESS, _COMPRESSION = 0, 3  # fields of the tables Schema and RecordBatch
 _SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3  # types of the header of a Message
@@ -53,7 +53,7 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
                     f"several columns share a buffer, so they could exceed the memory; {_PLAIN}",
                     "Content-Type",
                 )
-            # convert few rows at a time, because one byte can become a Python object of hundreds
+            # convert few rows at a time: one byte can become a Python object of hundreds of bytes
             for start in range(0, batch.num_rows, _ROWS):
                 for row in batch.slice(start, _ROWS).to_pylist():
                     yield {name: _value(value) for name, value in row.items()}
@@ -67,7 +67,7 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
     ) as error:
         if isinstance(error, UnicodeDecodeError):
             raise Problem(400, "a text is not UTF-8; convert it") from error
-        # write an own reason, because the message of `struct` names one of its functions
+        # do not quote the error of `struct`, because it names a Python function, not the reason
         why = "it is cut off or damaged" if isinstance(error, struct.error) else str(error)[:200]
         raise Problem(
             400, f"the body is not an Arrow stream ({why}); write it by pyarrow.ipc.new_stream"

@@ -160,7 +160,7 @@ def _named_once(found: object, content: bytes) -> object:
     """
     several = found if isinstance(found, list) else [found]
     pairs = sum(len(one) for one in several if isinstance(one, dict))
-    # this may find more places than names, because a text may also contain a quote and a colon
+    # the search may find more places than names, because a text may contain a quote and a colon
     if len(_NAME_ENDS.findall(content)) == pairs:
         return found
     checked = json.loads(

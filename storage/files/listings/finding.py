@@ -17,8 +17,8 @@ from streaming_moments.storage.files.listings.pages import each_below, is_paged
 def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the files below a folder, each with its information as in `fs.find`, in any order.
 
-    For local folders and on S3 only one file is in memory at a time. Elsewhere fsspec lists all
-    files, and each is released when it is yielded.
+    For local folders and on S3 only one file is in memory at a time. Elsewhere fsspec first lists
+    all files, and the memory of each is freed when it is yielded.
     """
     if isinstance(fs, LocalFileSystem):
         return ((name, info) for name, info in _walk(fs, path) if info["type"] != "directory")

@@ -88,7 +88,7 @@ def _time_of(text: Any) -> datetime:
 
 
 def _above(name: str, told: set[str]) -> Iterator[str]:
-    """Yield the folders above `name` that are not in `told`, and add them to it."""
+    """Yield the folders above `name` that are not in `told`, and add them to `told`."""
     folder = name.rpartition("/")[0]
     while folder not in told and "/" in folder:
         told.add(folder)

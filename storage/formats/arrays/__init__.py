@@ -1,1 +1,1 @@
-"""Arrays and tables of numbers: the formats of vectors, one file each."""
+"""Arrays and tables of numbers: the formats of vectors, each in its own module."""

@@ -35,7 +35,7 @@ class Npy(OfNumbers):
         if name is None:
             raise ShardError(
                 source.url,
-                f"is a single array, so it has no columns {', '.join(columns)}; give one name",
+                f"is a single array, so it has no columns {', '.join(columns)}; give one column",
             )
         with opened(source.fs, source.path) as stream:
             rows, width, kind = _header(stream, source.url)

@@ -51,13 +51,13 @@ class ZarrArray(OfNumbers):
             ) from error
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Return the share of the rows of the array at the root that are before a place."""
+        """Return the share of rows before a place, for the array at the root of the folder."""
         rows = int(_Array(source, "").stored.shape[0])
         return min(place.passed / max(rows, 1), 1.0)
 
 
 class _Array:
-    """An array with the files of a few chunks in memory."""
+    """An array that holds the files of a few chunks in memory."""
 
     def __init__(self, source: Source, name: str) -> None:
         self._source = source
@@ -75,7 +75,7 @@ class _Array:
         return shape
 
     def rows(self, start: int, stop: int) -> Any:
-        """Read rows of one chunk, then drop its files; a missing chunk has the fill value."""
+        """Read rows of one chunk, then free its files; a missing chunk has the fill value."""
         row, width = start // self.chunk[0], self.stored.shape[1]
         places = [(row, column) for column in range(-(-width // self.chunk[1]))]
         keys = [f"{self._folder}{self.stored.metadata.encode_chunk_key(one)}" for one in places]

@@ -1,1 +1,1 @@
-"""Columns of tables other than texts: days, names, categories and numbers of documents."""
+"""Table columns that hold days, names, categories or numbers of documents, and no texts."""

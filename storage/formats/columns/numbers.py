@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 
 def whole_numbers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
-    """Convert floating numbers that are all whole to int64, with NaN as a null; else None.
+    """Convert floats to int64, with NaN as a null; None unless all other values are whole.
 
-    pandas writes whole numbers with missing values in this form. The result is also None if a
+    pandas writes whole numbers with missing values as floats. The result is also None if a
     number is 2^53 or more (2^24 for float32), as different whole numbers may have become equal.
 
     Examples

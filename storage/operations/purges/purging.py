@@ -37,7 +37,8 @@ class Holdings:
     models : folders of models that were fitted to one of these versions. Also folders of models
         whose documents are unknown: fitted to a missing version, or by another store.
     copies : (other name, name) of shards with the same content under other names
-    shards : the shards, one entry for each content that was counted or forgotten under a name
+    shards : the shards. A name has one entry for each content that was counted or forgotten under
+        it.
     """
 
     names: frozenset[str]
@@ -57,7 +58,7 @@ class Holdings:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Segments of a version (`sources`), and `segments` that replace them, without some shards.
+    """Segments of a version (`sources`), and the `segments` without some shards that replace them.
 
     `segments` is empty if no shard remains.
     """
@@ -98,8 +99,8 @@ def holdings_of(
     """Find all data about some shards in the versions of a store.
 
     `log` has all versions, and `ledger` is `ledger_of_all` of them. `names` are names of shards in
-    this ledger. `marks` has the fingerprint and size of other contents of the shards, which the
-    ledger lacks. `dropped` are versions that are dropped in any case.
+    this ledger. `marks` has the fingerprint and size of contents of these shards that the ledger
+    does not have. `dropped` are versions that are dropped in any case.
 
     Examples
     --------
@@ -271,7 +272,7 @@ def _models_of(commit: Commit) -> set[str]:
 
 
 def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """Return which of `names` a commit has as skipped or forgotten shards, or in its message."""
+    """Return those of `names` that are in a commit: as skipped, as forgotten, or in its message."""
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])
     words = set(re.split(r"[\s,;:'\"]+", text))

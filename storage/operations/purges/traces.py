@@ -41,7 +41,7 @@ _OWN = frozenset(
     {COMMITS, SEGMENTS, MODELS, POLISHING, PURGING, LOCKS, "vocabulary", "basis"}
     | {FORMAT_FILE, reached_file(), "clock"}
 )
-_AT_ONCE = 8  # number of files that the search holds in memory
+_AT_ONCE = 8  # the search holds at most this many files in memory at once
 _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
 _OF_STORES = "the store of the origin, and stores that copied its counts or models fitted to them"
@@ -92,7 +92,7 @@ def traces_of(
 ) -> tuple[Trace, ...]:
     """Find the data of some shards in a store. A file with unknown content is included.
 
-    Reads every commit and the ledger of every segment, whether a version names it or not. Files
+    Reads every commit, and the ledger of every segment, even if no version names it. Files
     that do not belong to the store are searched for the names, and for the numbers of deleted
     versions. `marks` has the fingerprint and size of the content of each shard that can still be
     read.
@@ -117,9 +117,9 @@ def traces_of(
 def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
     """Delete files that no version names, and files beside the store with traces of shards.
 
-    Files that no version names are deleted at any age. So the commit of a writer that is active
-    meanwhile is refused, and its error says to run again. Returns the paths of the deleted files
-    beside the store.
+    Files that no version names are deleted at any age. They may belong to another writer that has
+    not committed yet. Its commit is then refused, with an error that says to run again. Returns the
+    paths of the deleted files beside the store.
     """
     # retry if another writer has committed meanwhile
     again = retrying(lambda found: isinstance(found, GarbageCommitted), attempts=20, delay=0.0)

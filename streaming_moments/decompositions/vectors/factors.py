@@ -30,8 +30,8 @@ _STANDS_OUT = 3.0  # cumulants below this many standard errors could be noise al
 _TURNS = 3
 # Weight of slices of the third cumulant, relative to slices of the fourth, which have more noise.
 # Measured on skewed, kurtotic and flat factors: with weight 5, the error is at most a fifth larger
-# than with the best single order. If factors of several kinds are mixed, it is smaller than with
-# either order.
+# than with the best single order. If factors of several kinds are mixed, the error is smaller than
+# with either order.
 _OF_THIRD = 5.0
 
 
@@ -101,7 +101,7 @@ def independent_factors(
 
 
 def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
-    """Return the factors whose separating cumulant is below three standard errors of noise."""
+    """Return the indices of factors whose separating cumulant is below three standard errors."""
     size, error = _separating(found, order)
     return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
 
@@ -209,7 +209,7 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     inside = B @ rotation
     lengths = np.sqrt((inside * (moments.sketch_covariance @ inside)).sum(axis=0))
     turned = rotation / lengths
-    # choose columns of `mixing` in the range of the basis, with the projections of the factors
+    # take the columns of `mixing` in the range of the basis that have the projections `columns`
     columns = np.abs(values) * vectors * np.sqrt(1 / np.abs(values)) @ rotation * lengths
     mixing = np.linalg.pinv(basis.T) @ columns
     return _ordered(
@@ -255,7 +255,7 @@ def _ordered(
     spectrum: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> Factors:
-    """Return factors with signs that make skewness positive, by decreasing cumulant."""
+    """Return factors ordered by decreasing cumulant, with signs that make skewness positive."""
     skewness = np.einsum("abc,aj,bj,cj->j", third, *(rotation,) * 3, optimize=True)
     if fourth is None:
         kurtosis = np.full(skewness.size, np.nan)

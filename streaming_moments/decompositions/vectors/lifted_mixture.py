@@ -25,10 +25,11 @@ _COMPLETIONS = 60
 _SETTLED = 1e-10
 _REMEMBERED = 6  # a round extrapolates from at most this many earlier rounds
 _SINGULAR = 1e-8
-_LEAST_ROOT = 1e-6  # a component has no weight if the square root of its weight is smaller
-_LEAST_VARIANCE = 1e-3  # smaller variances are raised to this share of the mean variance
-# Variances are at least this share of the mean variance of a coordinate of the rows. So even a
-# component of equal rows has a density.
+_LEAST_ROOT = 1e-6  # a component has no weight if the square root of its weight is below this
+# Smaller variances of components are raised to this share of the mean of all their variances.
+_LEAST_VARIANCE = 1e-3
+# Variances are also raised to this share of the mean variance of the coordinates of all rows, so
+# that even a component with equal rows has a density.
 _LEAST_SHARE = 1e-9
 
 
@@ -57,8 +58,8 @@ def mixture_components(
     """Fit a mixture of k Gaussians to the moments of rows.
 
     Rows are centred and get an extra coordinate 1. So the k means need only k - 1 independent
-    directions, whatever the origin. Covariance "diag" needs moments with `squares`. With "tied-",
-    all components have the same covariance.
+    directions, wherever the origin is. Covariance "diag" needs moments with `squares`. With
+    "tied-", all components have the same covariance.
 
     Raises NotIdentifiable like `Signal.of`. Also raises it if the third moment does not separate
     the components, or if the variances of each component and coordinate do not converge.
@@ -157,8 +158,8 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
     """Return the (r,) vector `W'b` with `b = sum_j w_j s_j (mu_j - m)`.
 
     It is computed from third moments along directions without signal. Theorem 2 of Hsu and Kakade
-    uses one of these directions. Subtracting from |x - m|^2 its part along the signal uses all
-    d - r of them.
+    uses one of these directions. This function uses all d - r of them: it subtracts from |x - m|^2
+    the part along the signal.
     """
     B, r = signal.inside, signal.spectrum.size
     along = B * np.sqrt(signal.spectrum)  # orthonormal columns
@@ -174,8 +175,8 @@ def _diagonal_spread(
 
     s_jh is the variance of component j in coordinate h. The statistic `squares` is the sum of two
     terms: the spread before whitening, and the third moment of the means. Each round computes O
-    from the spread, and the spread from O. Anderson acceleration (1965) extrapolates from the last
-    rounds. Raises NotIdentifiable if the rounds do not converge.
+    from the spread, and then the spread from O. Anderson acceleration (1965) extrapolates from the
+    latest rounds. Raises NotIdentifiable if the rounds do not converge.
     """
     if moments.squares is None:
         raise InvalidInput(

@@ -11,14 +11,14 @@ from streaming_moments.decompositions.vectors.central_moments import CentralMome
 from streaming_moments.errors import NotIdentifiable
 
 _ROUNDING = 1e-12  # values below this share of the largest value are rounding errors
-_LEAST_NOISE = 1e-9  # noise below this share of the mean variance of a coordinate is zero
-_LEAST_SHARE = 0.01  # noise is at least this share of the variance of a coordinate
+_LEAST_NOISE = 1e-9  # noise below this share of the mean variance of the coordinates is zero
+_LEAST_SHARE = 0.01  # the noise of a coordinate is at least this share of its variance
 _SETTLED = 1e-10
 _ROUNDS = 100
 _HALVINGS = 20
 _RIDGE = 1e-9
 _FEW_ROWS = 2  # with fewer rows per coordinate than this, count directions upwards from zero
-_TAIL = 2.02  # quantile of the Tracy-Widom law: noise exceeds it once in a hundred times
+_TAIL = 2.02  # quantile of the Tracy-Widom law that pure noise exceeds once in a hundred times
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,9 @@ class Signal:
         """Return the signal with the r leading directions in the range of the basis.
 
         With `diagonal`, each coordinate has its own noise. With `whole`, the signal can have as
-        many directions as there are dimensions, without noise. Raises NotIdentifiable if there are
-        too few dimensions for the signal or for separate noise, or if too few directions vary.
+        many directions as the rows have dimensions; there is then no noise. Raises
+        NotIdentifiable if there are too few dimensions for the signal or for separate noise, or if
+        too few directions vary.
         """
         C, basis, d = moments.covariance, moments.basis, moments.mean.size
         scale = np.trace(C) / d
@@ -134,7 +135,7 @@ def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float6
 def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
     upper = np.log(np.diag(C))
     lower = upper + np.log(_LEAST_SHARE)
-    # start near the residual variance given all other coordinates, an upper bound of the noise
+    # start near the residual variance of each coordinate given all others, which bounds its noise
     left = 1 / np.diag(np.linalg.pinv(C, hermitian=True))
     # if coordinates are dependent, rounding to the grid can make C indefinite
     left = np.where(left > 0, left, np.exp(lower))
@@ -252,8 +253,9 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
         while found < (more := told(found)):
             found = more
         return found
-    # Begin with all directions, and count down. The noise is then estimated from the smallest
-    # eigenvalues. Otherwise, directions of equal strength would not exceed it.
+    # Begin with all directions, and count down, so that noise is estimated from the smallest
+    # eigenvalues. If the count began at zero, the estimate would include the signal, and directions
+    # of equal strength would not exceed it.
     found = most
     while found > (less := told(found)):
         found = less
@@ -263,7 +265,7 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
 def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> int:
     """Return the number of eigenvalues of C above `edge`, in units of the noise.
 
-    Coordinates without noise are left out. If no coordinate has noise, it is the rank of C.
+    Coordinates without noise are left out. If no coordinate has noise, the result is the rank of C.
     """
     varying = noise > _LEAST_NOISE * np.trace(C) / len(C)
     if not varying.any():
@@ -288,7 +290,7 @@ def _identified(C: NDArray[np.float64]) -> int:
 def _pencil(
     A: NDArray[np.float64], G: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return decreasing values l and vectors of `A v = l G v` with `V'GV = I`.
+    """Return the eigenvalues l of `A v = l G v`, decreasing, and the vectors v, with `V'GV = I`.
 
     G may be singular.
     """

@@ -27,7 +27,8 @@ CLEAR = 0.01
 # An extrapolated probability may be at most this many times nearer to 0 or 1 than the probabilities
 # before and after the pass.
 _BORDER = 4.0
-RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)  # values that identify the rules
+# Passes reuse stored sums only if these values have not changed.
+RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)
 _AT_A_TIME = 4096  # number of rows drawn at a time; fewer if they have many features
 _CELLS = 1 << 22
 _LEAST = 1e-12
@@ -37,7 +38,8 @@ def accelerated(before: BernoulliMixture, after: BernoulliMixture) -> BernoulliM
     """Extrapolate from the mixtures before and after one pass to the limit of many passes.
 
     The step of the pass is multiplied by `(I - M)^-1`, where M is the missing information. Returns
-    `after` itself if components are well separated, or if there are too many components for MOST.
+    `after` itself if components are well separated, or if fewer features than components can be
+    accelerated (see `MOST`).
     """
     chosen = _distinctive(before)
     n, k = chosen.size, before.n_topics
@@ -82,9 +84,9 @@ def _missing_information(
 ) -> NDArray[np.float64] | None:
     """Compute the missing information from drawn rows; None if components are well separated.
 
-    Take the log-likelihood of a row and its component. The missing information is the covariance of
-    its derivatives, given the row. Its rows and columns are the features of each component, and
-    then the weights.
+    The missing information is the covariance, given a row, of the derivatives of the log-likelihood
+    of the row and its component. The matrix has a row and a column for each feature of each
+    component, and then for each weight.
     """
     P, (n, k) = model.smoothed, (chosen.size, model.n_topics)
     size = n * k + k

@@ -25,9 +25,8 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-_SMOOTHING = (
-    1e-3  # share of the mean of all rows that is mixed into the probabilities when rows are read
-)
+# When rows are read, this share of the mean of all rows is mixed into the probabilities.
+_SMOOTHING = 1e-3
 _LEAST = 1e-9
 _COPIES = 4  # a fit holds this many copies of pairs and slices, as floats
 
@@ -64,8 +63,8 @@ class BernoulliMixture(StoredModel):
         Variance between components, divided by the variance within components, along each
         direction. Values are decreasing.
     rounds : int
-        Number of rounds that estimated moments of equal features. 60 means that they did not
-        converge.
+        Number of rounds that estimated the moments of each feature with itself. 60 means that they
+        did not converge.
     bars, probability_bars : (k,) and (n, k) float64, optional
         Expected L1 error of the features of each component, as shares with sum 1, and standard
         errors of the probabilities. They need statistics with halves of the rows. A polished model
@@ -128,7 +127,7 @@ class BernoulliMixture(StoredModel):
         NotIdentifiable
             The statistics identify fewer components; the message says how many.
         """
-        # prepare blocks with halves for the next step, even if it must read them again
+        # prepare blocks with halves for the next step, even if that step must read them again
         read = rows.prepared("reading row blocks", _itself, halves=True)
         blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
@@ -172,7 +171,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: SetsFoundation, options: Any) -> int:
-        """Return the bytes of pairs and slices as floats, of probabilities and third moments."""
+        """Return the bytes of pairs and slices (as floats), probabilities, and third moments."""
         basis = foundation.basis
         row = _COPIES * (basis.core + basis.columns**2) + 12 * int(options.topics)
         return 8 * (foundation.rows * row + 6 * basis.columns**3)
@@ -199,7 +198,7 @@ class BernoulliMixture(StoredModel):
 
     @property
     def smoothed(self) -> NDArray[np.float64]:
-        """(n, k) probabilities for reading rows, with a thousandth of their mean mixed in."""
+        """(n, k) probabilities for reading rows: a thousandth is the mean over components."""
         mean = np.clip(self.probabilities @ self.weights, _LEAST, 1 - _LEAST)
         return (1 - _SMOOTHING) * self.probabilities + _SMOOTHING * mean[:, None]
 

@@ -41,7 +41,7 @@ class Components:
     weights : (k,) float64, with sum 1
     spectrum : (k - 1,) float64, variance between components, divided by the variance within
         components; decreasing
-    rounds : number of rounds that estimated moments of equal features
+    rounds : number of rounds that estimated the moments of each feature with itself
     """
 
     probabilities: NDArray[np.float64]
@@ -178,7 +178,7 @@ def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
 
 
 def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.float64]:
-    """Return the (core,) values `sum_h w_h p_ih^2` that make the covariances of rank `rank`.
+    """Return the (core,) values `sum_h w_h p_ih^2` with which the covariances have rank `rank`.
 
     Uses HeteroPCA (Zhang, Cai, Wu 2022) with features in units of their standard deviations. It
     alternates between the leading eigenpairs and the diagonal of the matrix that they give.
@@ -212,7 +212,7 @@ def _decomposed(
     k: int,
     rounds: int,
 ) -> Components:
-    """Find components with `squares` and `triples` as moments of equal features."""
+    """Find components, with `squares` and `triples` as the moments of each feature with itself."""
     Q, core = moments.Q, len(moments.Q)
     mean = moments.first[:core] @ Q
     covariances = moments.covariances(squares)
@@ -258,9 +258,9 @@ def by_pairs(
 ) -> NDArray[np.float64]:
     """Return the (n, k) probabilities of each feature, from its pairs with other core features.
 
-    For distinct features, `P_ij = sum_h w_h p_jh p_ih` is linear in row i of the probabilities. It
-    is solved by least squares. The weights are inverse to the variance of a pair, which is nearly
-    proportional to `E[x_j]`. Triples are used only to separate the components.
+    For distinct features, `P_ij = sum_h w_h p_jh p_ih` is linear in row i of the probabilities.
+    This row is found by least squares. The weights are inverse to the variance of a pair, which is
+    nearly proportional to `E[x_j]`. Triples are used only to separate the components.
 
     pairs : (n, core) float64, pair counts of all rows or of one half
     rows : number of rows counted

@@ -12,7 +12,8 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-RULES = (UNIT,)  # values that identify the rules by which passes read rows
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (UNIT,)
 
 
 @dataclass(frozen=True, eq=False)

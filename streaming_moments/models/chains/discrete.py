@@ -15,9 +15,8 @@ from streaming_moments.numerics.simplex import as_columns
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
-_SMOOTHING = (
-    1e-4  # share of a column that is spread over all symbols, so that no symbol is impossible
-)
+# This share of each column is spread over all symbols, so that no symbol is impossible.
+_SMOOTHING = 1e-4
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,8 +40,8 @@ BEGINNINGS = 10
 def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
     """Fit a `HiddenMarkovModel`; return its fields, with states that are not ordered yet.
 
-    They include error bars if `halves` is True and each half identifies the states. Raises the
-    errors of `chain_of`.
+    The fields include error bars if `halves` is True and each half identifies the states. Raises
+    the errors of `chain_of`.
     """
     foundation: SequencesFoundation = rows.foundation
     sketch, k = foundation.sketch, options.topics
@@ -51,7 +51,8 @@ def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
     if halves:
         found = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
     bars, word_bars = found or (None, None)
-    # a refined chain has the weights at the first place of a window: take those at the middle
+    # the weights of a refined chain are those at the first place of a window: compute those at the
+    # middle place
     weights = chain.transition @ chain.weights if refined else weights
     start, beginnings = first_states(rows, chain.emission)
     if beginnings < BEGINNINGS * k or not start.sum():
@@ -144,7 +145,7 @@ def _decomposed(
 def _of_sketch(
     foundation: SequencesFoundation, table: NDArray[np.int64], options: Any
 ) -> list[Chain]:
-    """Return a list with a chain from a sketch of the table of windows.
+    """Return a list of one chain, fitted to a sketch of the table of windows.
 
     A sketch has less noise than the table. The list is empty if the sketch is not smaller than the
     table, or identifies too few states.

@@ -64,7 +64,7 @@ class GaussianEmission:
             )
 
     def likelihoods(self, sequences: VectorSequences) -> Likelihoods:
-        """Return the likelihood of each row in each state, relative to its most likely state.
+        """Return the likelihood of each row in each state, divided by the row's largest likelihood.
 
         Differences of log-likelihood above 460 nats are treated as 460 nats.
 
@@ -101,7 +101,7 @@ class GaussianEmission:
     ) -> GaussianEmission:
         """Return an emission with mean and covariance of the rows in each state.
 
-        Too small variances are raised to a least value.
+        Variances that are too small are raised to a minimum.
         """
         values, shares = sequences.values[sequences.seen], posterior[sequences.seen]
         least = _FLOOR * values.var(axis=0).mean() if len(values) else 0.0

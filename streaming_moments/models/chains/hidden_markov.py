@@ -35,7 +35,7 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 # With fewer windows than this for each symbol, operators are mostly noise. In measurements, they
-# predict well with 2,000 windows, but worse than unigrams with 30.
+# predict well with 2,000 windows for each symbol, but with 30 windows worse than unigrams.
 _RARE = 1000
 _UNIGRAMS = 1e-3  # this share of unigrams is mixed into predictions by operators
 
@@ -155,7 +155,7 @@ class HiddenMarkovModel(TripleModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return a bound on the bytes of a fit: those for views, and operators of all symbols."""
+        """Return a bound on the bytes of a fit: those of a fit of views, and of all operators."""
         return 8 * int((10 + 2 * options.topics) * foundation.rows * options.topics)
 
     @property
@@ -246,10 +246,10 @@ class HiddenMarkovModel(TripleModel):
     def filtered(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
         """Predict each next symbol by the observable operators.
 
-        Returns the (t + 1, n) distributions, and a number of restarts. The symbol -1 is unobserved.
-        Predictions are clipped at 0, normalised, and mixed with a thousandth of the symbol shares.
-        If no prediction is positive, the state is set back to the initial one, which counts as a
-        restart.
+        Returns the (t + 1, n) distributions, and the number of restarts. The symbol -1 is
+        unobserved. Predictions are clipped at 0, normalised, and mixed with a thousandth of the
+        symbol shares. If no prediction is positive, the state is set back to the initial one, which
+        counts as a restart.
 
         Raises
         ------
@@ -317,7 +317,7 @@ class HiddenMarkovModel(TripleModel):
         names: Sequence[str] | None = None,
         figure: Figure | None = None,
     ) -> list[Axes]:
-        """Plot the transition matrix, and the most likely symbols of each state in a panel.
+        """Plot the transition matrix, and for each state a panel with its most likely symbols.
 
         Parameters
         ----------
@@ -415,7 +415,8 @@ class HiddenMarkovModel(TripleModel):
         if self.observable is None:
             raise InvalidInput(
                 f"the model has no observable operators: they would be too large for "
-                f"{len(self.emission):,} symbols and {self.n_topics} states; use its parameters"
+                f"{len(self.emission):,} symbols and {self.n_topics} states; use its parameters "
+                "`emission` and `transition`"
             )
         given, each = np.asarray(symbols), self.observable.symbols
         DiscreteEmission(self.emission).require(given)

@@ -25,7 +25,8 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 STRETCH = 128
 """Number of symbols that are read together. Stretches begin at multiples of this number."""
-RULES = (UNIT, STRETCH, MIXED, BESIDE)  # values that identify the rules of passes
+# Passes reuse stored sums only if these rules of reading have not changed.
+RULES = (UNIT, STRETCH, MIXED, BESIDE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class ExpectedStates(IntegerSums):
     symbols : (n, k) int64, expected number of places with each state and symbol
     moves : (k, k) int64, transitions within stretches, with a row for each next state
     first, places : (k,) int64, first places of sequences, and all places, in each state
-    documents, tokens : number of sequences read, and of their symbols, with unobserved ones
+    documents, tokens : number of sequences read, and of their symbols, including unobserved ones
     """
 
     counted = "symbols"

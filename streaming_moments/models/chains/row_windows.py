@@ -127,7 +127,8 @@ class RowWindows:
         emission = GaussianEmission(
             self.centre + means[1:].T * self.scale, spread * np.outer(self.scale, self.scale)
         )
-        # middle row by row before: `M J M'`, where J has the shares of pairs of states
+        # the mean products of a middle row and the row before it are `M J M'`, where J has the
+        # shares of pairs of states
         pairs = self.sums[: d + 1, :, 0] / self.sums[0, 0, 0]
         joint = optimize.nnls(np.kron(means, means), pairs.ravel())[0].reshape(k, k)
         left = joint.sum(axis=0)

@@ -179,7 +179,7 @@ class Blockmodel(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: EdgesFoundation, options: Any) -> int:
-        """Return the bytes of the memberships of all nodes and both halves, and of all pairs."""
+        """Return the bytes of memberships, for all edges and for both halves, and of all pairs."""
         rows = 8 * foundation.rows * int(options.topics)
         return 8 * (rows + (_WHOLE_COPIES * foundation.rows**2 if foundation.whole else 0))
 
@@ -196,12 +196,12 @@ class Blockmodel(StoredModel):
         return {"nodes": own / np.where(sums > 0, sums, 1.0)}
 
     def read(self, batch: NDArray[np.int64], method: str = "", seed: int | None = None) -> Columns:
-        """Return edges, community, memberships and error for (nodes,) indices of nodes.
+        """Return number of edges, community, memberships and error of nodes, given by index.
 
         The index -1 is an unknown node. A node without an edge has no community.
         """
         none, own, degrees = batch < 0, self.memberships[batch], self.degrees[batch]
-        # a model that was read from a store has its degrees as floats
+        # convert degrees, because a model that was read from a store has them as floats
         degrees = degrees.astype(np.int64)
         bars = np.zeros(len(batch)) if self.node_bars is None else self.node_bars[batch]
         return Columns.of(

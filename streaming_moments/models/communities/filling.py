@@ -123,8 +123,8 @@ def triples_by_model(
     share = EqualIndices(np.diag(second), third).all_triples
     if share >= 1 - _ROUNDING:
         raise NotIdentifiable(
-            "the data lack edges of nodes to themselves, and the correction for these exceeds the "
-            "observed edges; ask for fewer communities, or count more edges"
+            "the data lack edges of nodes to themselves, and the correction for the missing edges "
+            "exceeds the observed edges; ask for fewer communities, or count more edges"
         )
     return np.asarray(third * triples / (1 - share))
 

@@ -22,7 +22,7 @@ _CORRECTED = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Numbers of edges between communities, given a label of each node, or its shares in them.
+    """Numbers of edges between communities, given a label or community shares for each node.
 
     ends : (n, k), edges from each node to each community
     sizes : (k,) float64, nodes of each community
@@ -103,7 +103,7 @@ class Blocks:
         return np.log(chances), np.log1p(-chances)
 
     def scores(self, corrected: bool) -> NDArray[np.float64]:
-        """Return the (n, k) log-likelihood of the edges of a node, if it were in each community."""
+        """Return (n, k) log-likelihoods of the edges of each node, one for each community."""
         if corrected:
             out, into = self.edges.sum(axis=1), self.edges.sum(axis=0)
             rates = np.maximum(self.edges, 0.5) / np.maximum(np.outer(out, into), 1.0)
@@ -150,8 +150,8 @@ def settled_shares(
 
     Each round gives a node the probabilities of the communities given the shares of its neighbours
     (mean field; Daudin, Picard, Robin 2008). Rounds end when shares change little. Rounds that give
-    each node one label end further from planted communities, because a wrong label misleads the
-    neighbours of its node. `adjacency` is (n, n) sparse, of 0 and 1, and symmetric.
+    each node one label end further from planted communities, because a node with a wrong label
+    misleads its neighbours. `adjacency` is (n, n) sparse, of 0 and 1, and symmetric.
 
     Examples
     --------

@@ -122,9 +122,9 @@ class GaussianMixture(StoredModel):
     negative : int
         Number of variances that were estimated below a thousandth of their mean, and raised to it.
     bars : (k,) float64, optional
-        Expected distance of each mean from the true one, from halves of the rows.
+        Expected distance of each mean from the true one, estimated from two halves of the rows.
     weight_bars : (k,) float64, optional
-        Standard errors of the weights, also from halves of the rows.
+        Standard errors of the weights, also estimated from these halves.
     start : str
         "moments", or "pilot" if passes started from K-means on a pilot of the rows.
     polishing : Polishing, optional
@@ -356,7 +356,7 @@ class GaussianMixture(StoredModel):
             said.append(
                 "started from K-means on a pilot of the rows, which makes the rows more likely"
             )
-        # a model that started from a pilot does not depend on the spectrum
+        # do not warn about the spectrum if passes started from a pilot, which does not depend on it
         separable = k if self.start == PILOT else self.n_separable
         begun = len(said)
         if k > separable:
@@ -448,7 +448,7 @@ def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 def _bars(
     found: Components, halves: tuple[Components, Components]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return (k,) half the distances between the halves' means, and between their weights."""
+    """Return (k,) error bars of means and weights: half the difference between two halves."""
     orders = [matched_order(found.means, half.means) for half in halves]
     pairs = [*zip(halves, orders, strict=True)]
     even, odd = (half.means[order] for half, order in pairs)

@@ -106,7 +106,7 @@ BAD = [
         "a.parquet",
         parquet(ids=[[1, 1]], n=[[2**31 - 1, 1]]),
         {"ids_column": "ids", "counts_column": "n"},
-        "row 1 has 2147483648 tokens; split it to at most 2147483647",
+        "row 1 has 2147483648 tokens; split it into documents of at most 2147483647 tokens",
     ),
     ("a.parquet", parquet(ids=[[1], [-2]]), {"ids_column": "ids"}, "row 2 has id -2; ids must be"),
     ("a.jsonl", b'{"ids":[1]}\n{"ids":[-2]}', {"ids_column": "ids"}, "line 2 has id -2; ids must"),

@@ -74,7 +74,7 @@ def test_anything_is_a_line_or_refused_by_its_field(record, shape):
         ({"text": "a", "date": "2026-02-30"}, "date", "the calendar has no '2026-02-30'; correct"),
         ({"text": "a", "date": "0000-01-01T10:00"}, "date", "the calendar has no '0000-01-01T1"),
         ({"text": "a", "data": "2026-11-23"}, "data", "did you mean 'date'"),
-        ({"text": "a", "zzz": 1}, "zzz", "only text, id, date"),
+        ({"text": "a", "zzz": 1}, "zzz", "the fields are text, id, date"),
         ({"text": "\ud800"}, "text", "surrogate"),
         ({"text": "a" * 100}, "text", "exceeds 64 bytes"),
     ],
@@ -207,7 +207,7 @@ def test_a_document_that_is_no_object_is_said_without_a_field():
 
 
 def test_a_name_that_is_no_field_is_shown_by_its_beginning():
-    with pytest.raises(RecordRefused, match="only text, id, date") as refused:
+    with pytest.raises(RecordRefused, match="the fields are text, id, date") as refused:
         RecordShape().line({"text": "a", "z" * 99: 1}, 0, TODAY)
     assert refused.value.field == "z" * 60
 

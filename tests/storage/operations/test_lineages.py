@@ -242,7 +242,7 @@ def test_a_segment_aside_keeps_its_bound_and_halves(store):
     large = replace(ready, reference=replace(ready.reference, largest=1 << 62))
     with pytest.raises(BoundExceeded):
         stage_segment(staged, large)
-    with pytest.raises(ForeignStatistics, match="halves"):
+    with pytest.raises(ForeignStatistics, match="separate sums of one half"):
         stage_segment(staged, replace(ready, halves=False))
     assert stage_segment(staged, ready, "first").commit.message == "first"
 

@@ -176,7 +176,7 @@ def test_a_store_says_its_rule_and_keeps_out_writers_of_before(kept):
     statistics = counted(by_place, [shard])
     said = replace(size, documents=statistics.totals.n_documents, tokens=statistics.totals.n_tokens)
     late = by_place.write_segment(statistics, [said])
-    with pytest.raises(ForeignStatistics, match="by place, but a rebase has changed the halves"):
+    with pytest.raises(ForeignStatistics, match="by place, but a rebase has changed how"):
         store.append(late)
     in_turn = counted(by_place, [shard])
     whole = counted(store, [shard])
