@@ -73,7 +73,7 @@ def _topic_numbers(value: str) -> tuple[int, ...]:
         numbers |= set(range(first, (last or first) + 1, step or 1)[: _MOST_NUMBERS + 1])
     if len(numbers) > _MOST_NUMBERS:
         raise click.BadParameter(
-            f"{value!r} are more than {_MOST_NUMBERS} numbers; use steps, such as 2-2000:10"
+            f"{value!r} lists more than {_MOST_NUMBERS} numbers; use steps, such as 2-2000:10"
         )
     return tuple(sorted(numbers))
 

@@ -100,7 +100,7 @@ class Given:
             were = "was" if len(changed) == 1 else "were"
             raise InvalidInput(
                 f"{of_number(len(changed), 'partition')} {were} counted with other content: "
-                f"{_some(changed)}. Give the documents unchanged, or forget the old ones first "
+                f"{_some(changed)}. Give the documents unchanged, or first forget the counted ones "
                 "with allow_again=True, or use a new source name for the new documents"
             )
         return left
@@ -115,8 +115,9 @@ def require_all_there(source: str, given: Set[str], ledger: Ledger) -> None:
     gone = [url for url in ledger.under(f"{source_url(source)}/") if url not in given]
     if gone:
         raise InvalidInput(
-            f"{len(gone)} counted partitions are missing: {_some(gone)}. Give all that were "
-            "counted, or forget these first, or use a new source name for the new documents"
+            f"{len(gone)} counted partitions are missing: {_some(gone)}. Give all counted "
+            "partitions, or first forget the missing ones, or use a new source name for the new "
+            "documents"
         )
 
 
