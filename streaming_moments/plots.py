@@ -180,25 +180,32 @@ def plot_map(
 ) -> Axes:
     """Draw a circle for each topic at its place, (k, 2), whose area is the weight of the topic.
 
-    Names that would overlap are moved up, with a line to their circles.
+    A name stands above its circle. Names that would overlap are moved up, with a line to their
+    circles.
     """
     axis = _axis(ax)
     from matplotlib.patheffects import withStroke
 
     circles = axis.scatter(
-        places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4, edgecolors="none"
+        places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4, edgecolors="white"
     )
+    above = np.sqrt(circles.get_sizes()) / 2 + _SMALL
     drawn: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
     drawn |= {"fontsize": _SMALL, "arrowprops": {"arrowstyle": "-", "linewidth": 0.5}}
     labels = []
-    for place, name in zip(places, names, strict=True):
-        labels.append(axis.annotate(name, tuple(place), (0, 0), **drawn))
+    for place, height, name in zip(places, above, names, strict=True):
+        labels.append(axis.annotate(name, tuple(place), (0, height), **drawn))
+        labels[-1].arrow_patch.set_visible(False)
         labels[-1].set_parse_math(False)
         # give letters a white outline, because edges of circles can cross them
         labels[-1].set_path_effects([withStroke(linewidth=2.5, foreground="white")])
         labels[-1].set_in_layout(False)  # otherwise a later layout would move circles below labels
     axis.set_aspect("equal", adjustable="datalim")
-    axis.set(xticks=[], yticks=[], title="near topics have similar words")
+    axis.set(
+        xticks=[],
+        yticks=[],
+        title="near topics have similar words; a larger circle is a larger topic",
+    )
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)
     widths = np.maximum(widths, widths.max() / 10 or 1.0)
     for zoom in _ZOOMS:
@@ -206,7 +213,7 @@ def plot_map(
         # axes.
         axis.update_datalim([middle - zoom * widths / 2, middle + zoom * widths / 2])
         axis.autoscale_view()
-        _move_apart(labels)
+        _move_apart(labels, above)
         if _all_within(axis, circles, labels):
             break
     return axis
@@ -225,26 +232,31 @@ def _all_within(axis: Axes, circles: Any, labels: Sequence[Any]) -> bool:
     return bool((np.array(lows) >= frame.min).all() and (np.array(highs) <= frame.max).all())
 
 
-def _move_apart(labels: Sequence[Any]) -> None:
-    """Move labels up, the lowest first, until none overlaps another."""
+def _move_apart(labels: Sequence[Any], above: NDArray[np.float64]) -> None:
+    """Move labels up, the lowest first, until none overlaps another.
+
+    above : height of each label above the middle of its circle if no other is in its way, in points
+    """
     if not labels:
         return
     from matplotlib.text import Text
 
-    for label in labels:
-        label.set_position((0, 0))
+    for label, height in zip(labels, above, strict=True):
+        label.set_position((0, height))
     figure = labels[0].figure.canvas.figure
     # lay out the axes first, because the positions of labels depend on it
     figure.draw_without_rendering()
-    boxes = [(Text.get_window_extent(label), label) for label in labels]
+    boxes = [Text.get_window_extent(label) for label in labels]
     placed: list[Any] = []
-    for box, label in sorted(boxes, key=lambda one: (one[0].y0, one[0].x0)):
+    for place in sorted(range(len(labels)), key=lambda one: (boxes[one].y0, boxes[one].x0)):
+        label, box = labels[place], boxes[place]
         moved = box
         while hit := [one for one in placed if one.overlaps(moved)]:
             up = max(one.y1 for one in hit) - moved.y0 + 1
             moved = moved.translated(0, up)
         placed.append(moved)
-        label.set_position((0, (moved.y0 - box.y0) * 72 / figure.dpi))
+        label.set_position((0, above[place] + (moved.y0 - box.y0) * 72 / figure.dpi))
+        label.arrow_patch.set_visible(moved is not box)
 
 
 def _title(axis: Axes, title: str) -> None:

@@ -89,7 +89,12 @@ def test_names_on_the_map_do_not_overlap():
     assert (centres + reach <= frame.max).all()
     assert all(frame.contains(*one.get_window_extent().max) for one in crowd.texts)
     alone = plot_map(np.eye(2), np.array([0.5, 0.5]), ["a", "b"], axes())
-    assert [one.get_position() for one in alone.texts] == [(0, 0)] * 2
+    # above their circles, without a line
+    [circles] = alone.collections
+    heights = [one.get_position()[1] for one in alone.texts]
+    assert (np.array(heights) > np.sqrt(circles.get_sizes()) / 2).all()
+    assert not any(one.arrow_patch.get_visible() for one in alone.texts)
+    assert any(one.arrow_patch.get_visible() for one in crowd.texts)
 
 
 def test_a_chain_draws_its_transitions_and_the_symbols_of_its_states():
