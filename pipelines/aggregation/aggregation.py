@@ -64,7 +64,7 @@ class Gathering:
     store : defines the foundation of the counts
     context : future of the `ReadingContext` that the tasks share
     owner : name of the job that owns the sums on the workers: id of the client and a unique name
-    numbers : source of the numbers of groups and tasks
+    numbers : iterator over the numbers that groups and tasks get
     keep_going : leave out unreadable shards; otherwise they are an error
     names : maps the URL from which a shard is read to the URL under which it is recorded, if the
         two differ

@@ -81,7 +81,7 @@ class Receipt:
     counted : a row for each shard
     spoilt : shards that could not be counted
     totals : totals of all records that the task added
-    seconds : time spent in the tokeniser, and in all reading including the tokeniser
+    seconds : time of the tokeniser, and time of all reading including the tokeniser
     """
 
     nonce: str

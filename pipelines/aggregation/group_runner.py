@@ -40,7 +40,8 @@ class Gathered:
     segment : segment with the counts of the shards; None if no shard could be read
     shards : shards of the segment
     bad : errors of the shards that were left out
-    seconds : time that threads spent in the tokeniser, and in all reading including the tokeniser
+    seconds : time of the tokeniser, and time of all reading including the tokeniser, each summed
+        over the threads
     """
 
     segment: Segment | None

@@ -788,7 +788,7 @@ class Store:
         """
         require_fitting(Store.shares_over_time, by=by, name=name, origin=origin)
         latest = self.snapshot.latest()
-        # report missing dates before a missing model, because a fit would not help
+        # report missing dates before a missing model, because without dates a model does not help
         dated_segments(latest if origin is None else only_of(latest, origin))
         return SharesOverTime.of(latest, self.topics(name), name, by, origin)
 

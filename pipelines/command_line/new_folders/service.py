@@ -68,8 +68,9 @@ curl --fail-with-body http://localhost:8080/v1/documents -H "Authorization: Bear
      -d '[{"id": "1", "text": "the storm and the ship in the harbour"}]'
 ```
 
-To use your own documents, replace the files in `documents` before the first night. All calls are at
-http://localhost:8080/docs, and the pages show what is counted and what needs attention.
+To use your own documents, replace the files in `documents` before the nightly job runs for the
+first time. All calls are at http://localhost:8080/docs, and the pages show what is counted and what
+needs attention.
 """
 
 
