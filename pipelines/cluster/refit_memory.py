@@ -207,7 +207,7 @@ def _of_row_blocks(
 
 
 def _gathered(layout: SegmentLayout, sums: int) -> int:
-    """Return the bytes of the sums of strips that are not added up yet, and of one more sum."""
+    """Return the bytes that hold the sums of strips until they are added up, and one more sum."""
     return int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
 
 

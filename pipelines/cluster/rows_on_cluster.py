@@ -172,7 +172,7 @@ class OnCluster:
         return RowsHere(**here | {"blocks": parts, "preparing": None, "keeps_halves": True})
 
     def _read_with(self, halves: bool) -> list[Any]:
-        """Return the blocks; `halves` decides whether blocks not in memory are read with halves."""
+        """Return the blocks; addresses get `halves`, which decides whether a half is read, too."""
         return [
             replace(one, halves=halves) if isinstance(one, BlockAddress) else one
             for one in self.blocks
