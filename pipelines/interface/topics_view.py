@@ -45,7 +45,7 @@ class Topics:
     model : TopicModel
         Model of n words and k topics.
     vocabulary : Vocabulary
-        Its words.
+        The n words.
     policy : TokenPolicy or None
         How a text becomes tokens; None for token ids. Texts are not split into passages.
     labels : mapping
