@@ -142,7 +142,7 @@ class StoredModel:
 
     @property
     def shown_columns(self) -> Columns:
-        """Columns of the table that notebooks show: a row for each state, known `shown_values`."""
+        """Columns of the table that notebooks show: the states, and known `shown_values`."""
         known = {name: values for name, values in self.shown_values.items() if is_known(values)}
         places = np.arange(cast("Any", self).n_topics)
         return Columns.of(**{one_of(self.numbered): places, **known})
