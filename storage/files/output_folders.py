@@ -112,8 +112,8 @@ class OutputFolder:
     def require_own(self) -> None:
         """Raise OutputOfAnother if another model has claimed the folder meanwhile.
 
-        If the folder has no note, this method writes one. No earlier step does, so that a run that
-        fails before its first file leaves no note.
+        If the folder has no note that names its model, this method writes one. No earlier step
+        does, so that a run that fails before its first file leaves no note.
         """
         if self.by is None:
             return

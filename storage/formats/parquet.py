@@ -320,7 +320,7 @@ def _require_even(
 ) -> None:
     """Raise ShardError for lists much longer than the mean of their row group.
 
-    The mean sets the number of rows of a batch, which then takes too much memory.
+    The number of rows of a batch is set by the mean, so longer lists would take too much memory.
     """
     for column in columns:
         if column.even:

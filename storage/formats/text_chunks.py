@@ -35,8 +35,8 @@ def in_chunks(
 ) -> Iterator[tuple[pa.LargeStringArray, Position]]:
     """Join and cut pieces into the largest chunks within limits, each with the position after it.
 
-    A text above the bound on bytes is a chunk of its own. Raises ShardError for a text that is not
-    UTF-8, or above the bound on a document.
+    A text above `limits.batch_bytes` is a chunk of its own. Raises ShardError for a text that is
+    not UTF-8, or above `limits.document_bytes`.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class SealedByAnother(StoreError):
 
 
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
-_Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # content of batches, by name
+_Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # submissions of each batch, by its name
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class SealLog:
     def latest(self) -> int:
         """Return the number of the latest seal; 0 without any.
 
-        Raises StoreError if the storage cannot be read, or a note is damaged.
+        Raises StoreError if the storage cannot be read, or the note of the latest seal is damaged.
         """
         folder = self.inbox.folder
         number = self._noted(_REACHED)
@@ -215,7 +215,7 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal; without `contents`, batches were deleted, so all its shards exist."""
+        """Finish a seal; `contents` is None if batches were deleted, so that all shards exist."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # write no shards of a seal that is noted as complete: deleted lines must not reappear

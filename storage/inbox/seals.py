@@ -20,7 +20,7 @@ from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 SEALS, SEALED = "seals", "sealed"
-GONE = "gone"  # folder of the notes about deleted lines
+GONE = "gone"  # folder with notes that say which lines of shards were deleted
 _SHARD = re.compile(rf"(.+)/({SEALED}/\d{{4}}-\d\d-\d\d/\d{{20}}{re.escape(SEALED_NAME)})")
 
 

@@ -39,8 +39,9 @@ class StoredKind:
 
     foundation : class of the foundations of its stores
     reader : `reader(store, limits, storage_options)` reads the shards of a store
-    fields : function that returns the fields of a sent record, or raises InvalidInput for a store
-        whose records cannot be sent; None for a kind that the service does not accept
+    fields : function that returns the fields of a record as it is sent to the service, or raises
+        InvalidInput for a store whose records cannot be sent; None for a kind that the service
+        does not accept
     columns : columns of the records of a store; empty if they are texts
     may_grow : whether records may be appended to a counted file
     takes_texts : whether a record is a text whose words are counted

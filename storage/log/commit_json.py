@@ -107,7 +107,7 @@ _COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
 
 
 def _flat(part: Extensible) -> dict[str, Any]:
-    # omit fields that are None, so that the result is as before these fields existed
+    # omit fields without a value, so that the result is as before these fields existed
     written = {name: value for name, value in vars(part).items() if value is not None}
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):

@@ -215,7 +215,7 @@ class ModelSource(Extensible):
 
 @dataclass(frozen=True)
 class ModelReference(Extensible):
-    """A model of a version.
+    """A model, as a version of the store refers to it.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest

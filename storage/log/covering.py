@@ -26,7 +26,7 @@ class Summed:
 
     @classmethod
     def made_of(cls, one: SegmentSum, parts: tuple[Part, ...]) -> Summed:
-        """Combine a stored sum and its parts."""
+        """Make the record of a stored sum from its reference and its parts."""
         return cls(summed_reference(one.id, one.manifest, parts), parts)
 
 

@@ -78,7 +78,7 @@ _SEGMENT = TypeAdapter(_SegmentJson)
 
 
 def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
-    """Map each path to size and hash, in order of the paths."""
+    """Map the path of each file to its size and hash, in order of the paths."""
     ordered = sorted(files, key=lambda file: file.path)
     return {file.path: [file.size, file.sha256] for file in ordered}
 

@@ -96,7 +96,7 @@ def refusal(
 
 
 def counted_elsewhere(others: Ledger, records: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
-    """Find records whose shards other segments count, by name or content.
+    """Find records whose shards, or copies of them, are also counted by other segments.
 
     Returns the places of these records, and the names that the first few have in the other
     segments. Shards without documents are not compared by content.
@@ -144,7 +144,7 @@ def without_copies(
 
 
 def _copied(others: Ledger, records: pa.Table) -> NDArray[np.bool_]:
-    """Return for each record whether other segments count its content.
+    """Return for each record whether other segments count a shard of the same content.
 
     A shard with the same name and fingerprint has the same content, for any type of fingerprint.
     """
@@ -163,7 +163,7 @@ def _with_documents(records: pa.Table) -> pa.Table:
 
 
 def _unwanted(forgotten: Forgotten, records: pa.Table) -> Iterator[tuple[str, str]]:
-    """Yield the shards that are forgotten or purged here, with the reason."""
+    """Yield the shards that this store has forgotten or purged, each with the reason."""
     chosen = records.select(("url", "fingerprint", "size"))
     for batch in chosen.to_batches(_ROWS) if forgotten else ():
         for url, *content in zip(*map(pa.Array.to_pylist, batch), strict=True):

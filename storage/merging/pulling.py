@@ -215,7 +215,7 @@ def _versions(stores: Iterable[MomentStore]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Incoming:
-    """Segments of a source as they are in the new version.
+    """Segments of another store, the source, as the new version of this store has them.
 
     parts : references to all these segments, with their identifiers in this store
     copies : references of the source to the segments that must be copied, by their new identifiers
