@@ -26,7 +26,7 @@ _UNFINISHED = re.compile(rf"\.(.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}|(.+)\.[0-
 
 
 class OutputOfAnother(StoreError):
-    """The files in an output folder come from another model, or from other options."""
+    """The files in an output folder come from another model or other options than this run's."""
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal; `contents` is None if batches were deleted, so that all shards exist."""
+        """Finish a seal. Pass no `contents` if batches were deleted: then all its shards exist."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # write no shards of a seal that is noted as complete: deleted lines must not reappear

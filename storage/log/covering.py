@@ -34,7 +34,7 @@ Part: TypeAlias = SegmentReference | Summed
 
 
 def reference_of(part: Part) -> SegmentReference:
-    """Return the segment or sum that is read for a part."""
+    """Return the reference of a part, which is a segment or a stored sum of segments."""
     return part.reference if isinstance(part, Summed) else part
 
 

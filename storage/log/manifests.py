@@ -84,7 +84,7 @@ def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
 
 
 def files_from_json(content: object, where: str) -> dict[str, FileRecord]:
-    """Decode records by path; StoreError also for a path that leads out of the folder."""
+    """Map paths to records of files; StoreError also for a path that leads out of the folder."""
     return _records(checked(_FILES, content, f"{where} has no valid list of files"))
 
 
