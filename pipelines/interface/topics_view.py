@@ -105,7 +105,8 @@ class Topics:
     def transform(self, texts: Iterable[str]) -> NDArray[np.float64]:
         """Return (documents, k) float64 topic proportions.
 
-        A text without known words gets the weights of the topics.
+        A text without known words gets the weights of the topics. Texts are read whole, also if the
+        store cuts its documents into passages; `Store.transform` reads each passage.
 
         Parameters
         ----------

@@ -20,6 +20,7 @@ from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.fit import fit_reported, search_topics
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.stored import too_few_line
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.plural import of_number
@@ -356,6 +357,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             self._reporter(),
         )
         self.statistics_ = statistics
+        if model.rough_sentence and not too_few_line(model):
+            warnings.warn(model.rough_sentence, stacklevel=4)
         return self._shown(model)
 
     def _shown(self, model: TopicModel) -> Self:
