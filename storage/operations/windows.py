@@ -206,7 +206,7 @@ class WindowedStore:
         return self.row_lengths().whole
 
     def totals(self) -> Any:
-        """Return the `Totals` of the window: sums over records, such as the number of documents."""
+        """Return the `Totals` of the window: sums over records, such as numbers of documents."""
         parts = covered(self.segments, self.store.commit.sums)
         return whole_totals(self.store.folder, parts, self.store.layout)
 

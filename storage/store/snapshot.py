@@ -183,7 +183,7 @@ class Snapshot:
         return lengths
 
     def totals(self) -> Any:
-        """Return the `Totals` of the version: sums over records, such as the number of documents."""
+        """Return the `Totals` of the version: sums over records, such as numbers of documents."""
         return whole_totals(self.folder, self.parts, self.layout)
 
     def gaps(self) -> list[str]:

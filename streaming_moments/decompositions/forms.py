@@ -19,7 +19,7 @@ Seen = NDArray[np.float64]
 
 
 class DocumentLengths(Protocol):
-    """Totals over all documents, computed from their lengths, by which sums of counts are divided."""
+    """Totals over all documents, computed from their lengths. They divide sums of counts."""
 
     @property
     def is_pooled(self) -> bool: ...

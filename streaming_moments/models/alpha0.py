@@ -98,7 +98,7 @@ class Alpha0Search:
 
     @property
     def within_noise(self) -> tuple[int, ...]:
-        """Indices in `tried` of other values whose likelihoods differ from the best by noise alone."""
+        """Indices in `tried` of the other values that differ from the best one by noise alone."""
         least = self.held_out[self.best]
         return tuple(
             place

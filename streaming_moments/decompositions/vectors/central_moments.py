@@ -37,7 +37,7 @@ class CentralMoments(Protocol):
 
     @property
     def third(self) -> NDArray[np.float64]:
-        """(s, s, s) third central moment of the projections y, `E z (x) z (x) z` for `z = y - E y`."""
+        """(s, s, s) third central moment of the projections y: `E z (x) z (x) z`, `z = y - E y`."""
 
     @property
     def norms(self) -> NDArray[np.float64]:

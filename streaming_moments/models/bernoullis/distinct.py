@@ -99,7 +99,7 @@ class SetMoments:
 
     @cached_property
     def _seen(self) -> NDArray[np.float64]:
-        """(n, s) `E[x_i z]` for projections z of a row x, without pairs of a feature with itself."""
+        """(n, s) `E[x_i z]` for projections z of row x, without pairs of a feature with itself."""
         return np.asarray(self.pairs @ self.Q / self.rows)
 
     @property

@@ -175,7 +175,7 @@ class HiddenMarkovModel(TripleModel):
 
     @property
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Distributions of the middle, first and last symbol of a window; weights; and alpha0 (0)."""
+        """Distributions of the middle, first and last symbol of a window; weights; alpha0 (0)."""
         joint = self.transition * self.weights
         middle = joint.sum(axis=1)
         before = joint.T / np.where(middle > 0, middle, 1)
@@ -196,7 +196,7 @@ class HiddenMarkovModel(TripleModel):
     def transform(
         self, batch: SymbolBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """Return (chunks, k) probabilities of the states, averaged over the symbols of each chunk."""
+        """Return (chunks, k) probabilities of the states, averaged over the symbols of a chunk."""
         posterior = self.posterior(batch)
         sums = np.zeros((batch.documents, self.n_topics))
         np.add.at(sums, np.repeat(np.arange(batch.documents), np.diff(batch.offsets)), posterior)
@@ -222,7 +222,7 @@ class HiddenMarkovModel(TripleModel):
         )
 
     def posterior(self, batch: SymbolBatch) -> NDArray[np.float64]:
-        """Return the (symbols, k) probability of each state at each symbol, given the whole chunk."""
+        """Return (symbols, k) probabilities of the states at each symbol, given the whole chunk."""
         return self.chain.posterior(batch)
 
     def log_likelihoods(self, batch: SymbolBatch) -> NDArray[np.float64]:
@@ -362,7 +362,7 @@ class HiddenMarkovModel(TripleModel):
         return plot_chain(self.transition.T, titles, symbols, heights, errors, figure)
 
     def described(self) -> Description:
-        """Return a description of the model: shares of states, self-transitions, errors, warnings."""
+        """Return a description of the model: shares, self-transitions, error bars and warnings."""
         columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.transition)}
         if self.bars is not None:
             columns["error bar"] = self.bars

@@ -97,7 +97,7 @@ class Blocks:
         return float((edges * there + (self._pairs - edges) * none).sum()) / 2 + shares
 
     def bound(self, shares: NDArray[np.float64], corrected: bool) -> float:
-        """Return a lower bound of the log-likelihood; `shares` are (n, k) community probabilities."""
+        """Return a lower bound of the log-likelihood, for (n, k) community probabilities."""
         entropy = -float((shares * np.log(np.maximum(shares, _LEAST))).sum())
         return self.likelihood(corrected) + entropy
 
@@ -141,7 +141,7 @@ def relabelled(
 
 
 def _scores(blocks: list[Blocks]) -> NDArray[np.float64]:
-    """Return (n, k) log-likelihoods of each node in each community, up to a term of the node."""
+    """Return (n, k) log-likelihoods of the nodes in each community, up to a term per node."""
     corrected = blocks[0].corrected
     scores = sum(one.scores(corrected) for one in blocks)
     if not corrected:
