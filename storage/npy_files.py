@@ -114,7 +114,7 @@ def _items(head: str) -> dict[str, str]:
 
 
 def _read(stream: IO[bytes], size: int) -> bytes:
-    """Read `size` bytes; the stream of a compressed file may need several reads."""
+    """Read `size` bytes of a stream; a compressed file may need several reads."""
     parts, left = list[bytes](), size
     while left and (part := stream.read(left)):
         parts.append(part)

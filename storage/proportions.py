@@ -65,7 +65,7 @@ class Provenance:
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """Metadata for a file with this provenance."""
+        """The provenance as metadata of a Parquet file."""
         return {b"shard": self.shard.encode(), _PROVENANCE: self.to_json()}
 
 
@@ -74,7 +74,7 @@ class Summary:
     """Totals over the documents in one file of topic proportions.
 
     tokens, unknown : number of words that are in the vocabulary, and number of words that are not
-    foreign, empty : numbers of documents with too few known words, and without known words
+    foreign, empty : numbers of documents with too few words of the vocabulary, and with none
     weights : (k,) means of the topic proportions, weighted by the number of tokens of each document
     representatives : for each topic, the documents in which it has the largest share
     """
@@ -93,7 +93,7 @@ class Summary:
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """Metadata to add to a file after all its rows are written."""
+        """The summary as metadata of a Parquet file, to add after all rows are written."""
         return {_SUMMARY: self.to_json()}
 
     @classmethod
@@ -215,7 +215,8 @@ def frame_of(
 def proportions_file(shard_url: str) -> str:
     """Return the name of the file with the topic proportions of a shard's documents.
 
-    It has the name of the shard's file and a hash of its URL, because file names may repeat.
+    The name consists of the name of the shard's file and a hash of its URL, because shards in
+    different folders may have the same file name.
 
     Examples
     --------

@@ -85,7 +85,7 @@ class ShardTable(Sequence[Shard]):
 
     @property
     def marks(self) -> pa.ChunkedArray:
-        """Fingerprint of each shard with an ETag from the storage; null for other shards."""
+        """Fingerprints of the shards whose ETag the storage gave; null for other shards."""
         marks = pc.binary_join_element_wise("etag:", self.columns["etag"], "")
         return pc.if_else(pc.ends_with(self.urls, "/"), pa.scalar(None, pa.string()), marks)
 

@@ -1,4 +1,4 @@
-"""Shards: places, formats and fingerprints of documents."""
+"""Shards: files of documents, with their places, formats and fingerprints."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class ShardFormat:
     ids_column : str, optional
         Column of lists of token ids. The shards then hold ids instead of texts.
     counts_column : str, optional
-        Column of lists of counts, one for each id; None counts each id once.
+        Column of lists of counts, one count for each id in the list of ids. If None, each id counts
+        once.
     categories : tuple of str
         Categorical columns. The shards then hold rows of a table instead of texts.
 
@@ -133,7 +134,8 @@ class ShardFormat:
         Raises
         ------
         ShardError
-            The suffix is unknown, or the shard is a folder but the kind needs files.
+            The suffix is unknown, or the shard is a folder but the format is one of files, or the
+            other way round.
         """
         if url.startswith(PARTITIONS):
             return "jsonl"

@@ -23,7 +23,7 @@ from streaming_moments.printing.remedies import Spell, of_arguments
 # exceptions of Numba instead.
 _OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
 _LOOKED_AT = 100  # at most this many values of a list or other collection are checked
-# Each set holds the names that this package and other libraries use for the same quantity.
+# Each set holds the argument names that this package and other libraries use for the same quantity.
 _SAME = (
     frozenset(
         (
@@ -138,7 +138,7 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:
-    """Map each field of the options classes that a function takes to the code that sets it."""
+    """Return the code that sets each field of the options classes which a function takes."""
     try:
         hints = typing.get_type_hints(inspect.unwrap(function))
     except (TypeError, NameError):
@@ -154,7 +154,7 @@ def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def require_fitting(function: Callable[..., Any], **named: Any) -> None:
-    """Raise InvalidInput for arguments of the wrong type before a function uses them."""
+    """Raise InvalidInput if an argument for a function has the wrong type, before it is called."""
     refusal = _refusal(function, (), named)
     if refusal is not None:
         raise InvalidInput(refusal)

@@ -1,6 +1,6 @@
-"""Columns by name: hold a model's results for each record; convert them to tables or JSON.
+"""Columns: hold the results of a model for each record, and convert them to tables or JSON.
 
-pyarrow and pandas are imported only for a table or a frame: no model needs them.
+pyarrow and pandas are imported only to make a table or a frame, because no model needs them.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def _cell(value: Any, digits: int) -> str:
 
 
 def _framed(column: Column, pandas: Any) -> Any:
-    """Return the values of a column as pandas stores them."""
+    """Return the values of a column as an array or extension array of pandas."""
     if column.texts is not None or column.offsets is not None:
         return column.plain()
     if column.unknown is None or not column.unknown.any():
@@ -317,7 +317,7 @@ def _pandas() -> Any:
 
 
 def likeliest(shares: NDArray[np.float64], unknown: NDArray[np.bool_] | None = None) -> Column:
-    """Return for each row of (rows, k) shares the index of the largest share.
+    """Return a column with the index of the largest share in each row of (rows, k) shares.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Withdrawal: removes the documents of an origin from every version, model and file of a store."""
+"""Withdrawal: removes the documents of an origin from every version, model and file of a store.
+
+An origin is another store whose segments were copied into this store.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """Result or plan of the purge of an origin.
+    """Result or plan of `withdraw`, which purges all documents of an origin.
 
     Parameters
     ----------
     store : MomentStore
-        At its latest version.
+        The store at its latest version.
     name : str
         Name of the origin.
     documents : int
@@ -76,7 +79,7 @@ def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
     Raises
     ------
     InvalidInput
-        No version has such an origin, or another origin includes its documents, too.
+        No version has an origin of this name, or another origin includes its documents, too.
     Unfinished
         The origin is purged, but not all files could be deleted. The same call deletes the rest.
     StoreError

@@ -65,9 +65,9 @@ def counted_part(shard: Shard, record: ShardRecord) -> Shard:
 
 
 def counted_shards(ledger: Ledger, shards: Iterable[Shard]) -> Iterator[Shard]:
-    """Yield shards under their names in the ledger.
+    """Yield shards under the names with which the ledger has counted them.
 
-    For a file that has grown, yields each of its counted parts.
+    A file that has grown is counted in parts, so each of its counted parts is yielded.
     """
     for shard in shards:
         document = ledger.find(f"{shard.url}{DOCUMENT}")

@@ -1,4 +1,4 @@
-"""Compaction: replaces segments by their sum, or stores the sum in addition to them."""
+"""Compaction: replaces segments of a store by their sum, or stores the sum in addition to them."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def compaction_groups(
     Groups of one segment are left out.
 
     Segments of the same day, month or year form a group. All segments without dates form one group.
-    All segments that count the shards which a segment subtracts are in one group with it, even if
-    they are of other days. Segments of different vocabularies are never added up. Segments of
+    A segment that subtracts shards is in one group with all segments that count these shards, even
+    if they are of other days. Segments of different vocabularies are never added up. Segments of
     origins stay unchanged, so that a later pull can replace them.
 
     references : segments of a version
@@ -73,7 +73,7 @@ def _groups_of_era(
 def linked_groups(
     references: Sequence[SegmentReference], ledger: Ledger
 ) -> tuple[tuple[SegmentReference, ...], ...]:
-    """Group each segment of a version with the segments that subtract shards which it counts."""
+    """Group each segment of a version with the segments that subtract some of its shards."""
     eras: dict[object, list[list[SegmentReference]]] = {}
     for part in references:
         eras.setdefault((part.words, part.origin), []).append([part])

@@ -41,7 +41,7 @@ class MovedTopics:
 
 @dataclass(frozen=True)
 class Difference:
-    """Changes between two versions.
+    """Changes of documents, shards, origins and models between two versions.
 
     before, after : the versions
     documents, tokens : increase of the number of documents and tokens; negative for a decrease
@@ -165,7 +165,7 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
     store : store whose latest version the new commit follows
     name : the tag, such as "production"
     model : name of a model, or another tag of it
-    message : message for the log; by default it names both
+    message : message for the log; by default it names the tag and the model
     """
     require_name(name)
 
@@ -180,7 +180,7 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
 
 
 def difference(store: MomentStore, before: int, after: int, model: str | None = None) -> Difference:
-    """Compare two versions.
+    """Compare the documents, shards, origins and models of two versions.
 
     Raises StoreError if a version or model does not exist, or a file is damaged.
 

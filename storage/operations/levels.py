@@ -99,11 +99,13 @@ def segments_to_replace(
 def parts_to_sum(
     commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the next parts of a version (segments or sums) to sum; they stay beside their sum.
+    """Return the next parts of a version (segments or stored sums) to add up.
+
+    They stay in the version, beside their sum.
 
     These are the earliest `after` parts of the same level, vocabulary and sign, or none. Segments
     of the latest day, month or year are left out if there are others, because `segments_to_replace`
-    may choose them. Sums in `gone` are ignored.
+    may choose them. `gone` are the results of `sums_gone`, which are ignored.
     """
     heaps: dict[tuple[int | None, int, int], list[Part]] = defaultdict(list)
     for part in _days_gone_by(commit, _kept(without_whole(commit.sums), gone), by):
@@ -121,8 +123,8 @@ def parts_of_whole(
     """Return the parts of the next sum of all days; empty while a fit reads few parts.
 
     These are all parts of one vocabulary and sign, except those of the latest day, as in
-    `parts_to_sum`. The result is empty unless a fit now reads more than `after` / 2 (and more than
-    two) segments and sums in their place.
+    `parts_to_sum`. The result is empty if a fit needs to read only few segments and stored sums for
+    these parts: at most two, or at most `after` / 2.
     """
     read = Counter(map(_era, _days_gone_by(commit, _kept(commit.sums, gone), by)))
     for era, number in read.items():
@@ -137,7 +139,7 @@ def read_for(
 ) -> tuple[Part, ...]:
     """Return the parts to read for the sum of `parts`; a stored sum may take the place of several.
 
-    All returned parts have sign 1.
+    The signs of the parts are ignored: all returned parts have sign 1.
     """
     segments = [segment for part in parts for segment in segments_in(part)]
     return tuple(map(added, covered(segments, _kept(commit.sums, gone))))

@@ -34,8 +34,8 @@ from streaming_moments.storage.log.manifests import (
 class PassSums:
     """Sums of expected counts from a pass over the documents of some shards, to improve a model.
 
-    `shards` is the number of shards read. `bad` has the name of each unreadable shard, which was
-    skipped, and the reason.
+    `shards` is the number of shards read. `bad` has the name of each shard that was skipped because
+    it is unreadable, and the reason.
     """
 
     expected: ExpectedSums

@@ -20,7 +20,7 @@ RENAME = "rename"
 
 @dataclass(frozen=True)
 class Renaming:
-    """New names of counted shards, by their names in the ledger.
+    """New names of counted shards, by the names under which they were counted.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Renaming:
 
 
 def names_after(urls: Iterable[str], old: str, new: str) -> dict[str, str]:
-    """Return the new names of shards if a file, or a folder, moves.
+    """Return the new names of shards after a file or a folder was moved, by their old names.
 
     old, new : both are names of files, or both are names of folders with a slash at the end. The
         parts of a file, and everything below a folder, get new names, too.
@@ -102,7 +102,9 @@ def commit_renaming(
     renaming: Renaming,
     message: str,
 ) -> MomentStore:
-    """Replace each group of segments by its sum, with new names of the shards, in one commit.
+    """Replace each group of segments by a segment with the new names of its shards.
+
+    All groups are replaced in one commit.
 
     Raises the errors of `commit_compaction`.
     """

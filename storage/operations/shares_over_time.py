@@ -30,8 +30,8 @@ class PeriodShares:
     shares, bars : (k,) shares of the tokens in each topic, and their standard errors. They are
         computed by `mixture_shares` with the `token_concentration` of the documents.
 
-    The standard error of a difference between two periods is the root of the sum of the squares of
-    their standard errors.
+    The standard error of the difference between the shares of two periods is the root of the sum of
+    their squared standard errors.
     """
 
     days: DateRange
@@ -68,7 +68,7 @@ def shares_over_time(
         A store whose vocabulary begins with the words of the model: see
         `storage.operations.lineages.store_counting`.
     model : TopicModel
-        A model fitted to any of its versions.
+        A model fitted to any version of the store.
     by : {"day", "week", "month"}
         Weeks begin on Monday. Periods without a token are omitted. If a word was added after some
         documents were counted, it is ignored in these documents. If the store cuts documents into
@@ -126,9 +126,10 @@ def _added_up(
     """Add up counts of words; also return for each word in what share of documents it was counted.
 
     A word that was added to the vocabulary is not counted in earlier documents. `parts` maps each
-    size of the vocabulary to the counts of the documents that were counted with it. The share of
-    documents is measured in tokens of the first words, which were counted in all documents. If all
-    words were counted in all documents, the result has None instead of shares.
+    size of the vocabulary to the word counts of the documents that were counted with a vocabulary
+    of this size. A share of documents is measured in tokens of the words of the first vocabulary,
+    which were counted in all documents. If all words were counted in all documents, the result has
+    None instead of shares.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)

@@ -1,4 +1,4 @@
-"""Staleness: documents counted and forgotten after a model was fitted."""
+"""Staleness: the numbers of documents counted and forgotten after a model was fitted."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Staleness:
 
     `counted` and `forgotten` are numbers of documents that were added and subtracted after
     `version`. A shard that was subtracted and added again is in neither. If the content of a shard
-    changed, but not its number of documents, both include all its documents. If later versions are
-    no longer stored, `counted` and `forgotten` are both None.
+    changed, but not its number of documents, both numbers include all its documents. If versions
+    after `version` are no longer stored, both are None.
     """
 
     model: str
@@ -53,7 +53,8 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
     if commits is None:
         return Staleness(name, version, None, None)
     counted, forgotten = _tallied(store, commits)
-    # compare the ledgers, because a shard may have been forgotten and counted again
+    # compare the ledgers shard by shard: a shard that was forgotten and counted again is in neither
+    # number
     if counted and forgotten:
         first = commits[-1]
         fitted = read_ledger(store.folder, first.segments, store.ledger(), first.sums)
@@ -114,7 +115,7 @@ def _documents(shards: Counter[ShardRecord]) -> int:
 
 
 def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, int]:
-    """Return the numbers of documents that a commit adds and subtracts."""
+    """Return the numbers of documents that `after` adds to `before`, and subtracts from it."""
     old, new = _segments(before), _segments(after)
     moves = [new[one] for one in new.keys() - old.keys()]
     moves += [-old[one] for one in old.keys() - new.keys()]

@@ -62,7 +62,7 @@ class Window:
 
     @property
     def is_everything(self) -> bool:
-        """Whether all documents count with equal weight."""
+        """Whether the window includes all documents, with equal weights."""
         return self == Window()
 
     @property
@@ -87,7 +87,7 @@ class Window:
 
     @property
     def suffix(self) -> str:
-        """Suffix for names of models of this window; empty if it has no days and no half-life.
+        """Suffix for the names of models that are fitted to this window; empty for all documents.
 
         Examples
         --------
@@ -164,7 +164,7 @@ class WindowedStore:
 
     @property
     def basis(self) -> Basis:
-        """The basis Q."""
+        """The basis Q of the store: the matrix that projects words to a few columns."""
         return self.store.basis
 
     @property
@@ -213,7 +213,7 @@ class WindowedStore:
     def row_lengths(self) -> RowLengths[Lengths]:
         """Return for each row (word) the lengths of the documents that were counted with this word.
 
-        With a half-life, documents are weighted by age.
+        If the window has a half-life, documents are weighted by age.
         """
         _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout

@@ -91,11 +91,11 @@ def sum_blocks(
 ) -> list[Any]:
     """Sum the statistics of row blocks over segments, in place; subtract segments of sign -1.
 
-    A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
-    arrays, other arrays are not read. All row blocks in `indices` are read together and are in
-    memory at once. Small segments are read together, too. Raises StoreError if a file is
-    missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if more
-    documents of a length are subtracted than added.
+    A segment that was counted with fewer rows (words) is added to the first rows only. If `kept` is
+    a foundation with fewer arrays, other arrays are not read. All row blocks in `indices` are read
+    together and are in memory at once. Small segments are read together, too. Raises StoreError if
+    a file is missing, swapped, truncated or damaged. The error names it. Raises InvalidInput if
+    more documents of a length are subtracted than added.
     """
     foundation = kept or layout.foundation
     blocks = [layout.block(index) for index in indices]
@@ -167,7 +167,7 @@ def require_apart(
 def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout) -> int:
     """Return how many bytes joining the pieces of records needs, in addition to a row block.
 
-    Each record counts as one piece to join.
+    The number is a bound, which takes each record for a piece to join.
     """
     pieces = sum(reference.documents for reference in references)
     return JOINING_BYTES * pieces if layout.foundation.joins else 0
@@ -286,7 +286,7 @@ class _Wanted:
         return {name: specs[name] for name in specs if self.names is None or name in self.names}
 
     def _tables(self, reference: SegmentReference, files: Iterable[str]) -> dict[str, list[str]]:
-        """Return the files of a segment's arrays that have no rows, by the name of the array."""
+        """Return the paths of a segment's arrays without rows (its totals), by array name."""
         specs = self.layout.of_first(reference.words).specs
         tables: dict[str, list[str]] = {}
         for path in files:
@@ -299,7 +299,7 @@ class _Wanted:
 def _read(
     folder: Folder, parts: Iterable[Part], wanted: _Wanted
 ) -> Iterator[tuple[SegmentReference, tuple[Totals, list[dict[str, NDArray[np.int64]]]]]]:
-    """Read each part; if a sum is missing or damaged, read the segments that it adds up instead.
+    """Read segments and stored sums; if a sum is damaged or missing, read its segments instead.
 
     Several small parts are read at the same time, if the storage supports it.
     """

@@ -161,9 +161,10 @@ def files_of_lineage(folder: Folder, lineage: Lineage) -> dict[str, bytes]:
 
 
 def _place(kind: Foundation | type[Foundation], fingerprint: str) -> tuple[str, str]:
-    """Return the folder of a foundation, and the name of the file that describes the foundation.
+    """Return the folder of a foundation, and the name of the file in it that has its description.
 
-    Foundations with length weights are in another folder, as in the first format of stores.
+    Foundations of statistics with length weights have a folder of their own, as in the first format
+    of stores.
     """
     if kind.by_length:
         return basis_folder(fingerprint), "basis.json"

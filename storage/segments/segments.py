@@ -36,9 +36,9 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 @dataclass(frozen=True)
 class Segment:
-    """A sealed segment. Its documents count as soon as a commit names it.
+    """A complete (sealed) segment. Its documents count as soon as a commit names it.
 
-    reference : description of the segment for a commit
+    reference : what a commit stores about the segment
     basis : fingerprint of the foundation of its statistics
     shards : the counted shards
     written : files of the segment, which must exist when it is committed
@@ -112,15 +112,17 @@ class SegmentWriter:
         files: Iterable[FileRecord],
         dates: DateRange | None = None,
     ) -> Segment:
-        """Write the remaining files and then the manifest, and make all files durable.
+        """Complete the segment: write the remaining files, and the manifest as the last one.
+
+        All files are made durable.
 
         Raises StoreError if a block is missing, or was written twice with different content. Raises
         InvalidInput if the shards do not add up to the totals, or a shard occurs twice.
 
         totals : totals of the records of all blocks
         shards : the counted shards; their documents and tokens add up to the totals
-        files : all records that calls of `write_block` returned; at least one call is needed for
-            each block
+        files : all file records that calls of `write_block` returned; each block needs at least one
+            call
         dates : days of the documents, if they have dates
         """
         records = self._complete(files)

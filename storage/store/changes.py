@@ -37,7 +37,7 @@ class Recount:
 
     operation : "append", "forget" or "replace"
     added, removed : segments to add, and segments to subtract, with at least one shard each
-    dropped : segments of the version to leave out, as found by `segments_of`
+    dropped : segments of the latest version to leave out, as found by `segments_of`
     skipped : URL of each skipped shard, and the reason
     unique : whether to refuse shards whose content is counted under other names
     lists : whether to list removed shards as forgotten, so that they are not counted again
@@ -162,10 +162,12 @@ def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...
 def segments_of(
     head: Commit, ledger: Ledger, records: Iterable[ShardRecord]
 ) -> tuple[SegmentReference, ...]:
-    """Find segments that hold only shards in `records`; no two of them share a shard.
+    """Find segments of a version all of whose shards are in `records`.
 
-    Dropping such a segment from the version subtracts its shards. Shards that a segment of the
-    version subtracts are ignored.
+    No two of these segments share a shard.
+
+    To drop such a segment from the version subtracts its shards, without reading them. Shards that
+    another segment of the version subtracts are ignored.
     """
     negative = (part for part in head.segments if part.sign < 0)
     subtracted = {record.url for part in negative for record in ledger.records(part.id)}
@@ -249,12 +251,12 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
 
 
 def placed(lineage: Lineage, segment: Segment) -> Segment:
-    """Return a segment with its reference for versions of a lineage.
+    """Return a segment as versions of a lineage refer to it.
 
-    If the segment was counted with an earlier vocabulary, the reference has the number of words of
-    that vocabulary.
+    If the segment was counted with an earlier vocabulary of the lineage, its reference has the
+    number of words of that vocabulary.
 
-    Raises ForeignStatistics if neither the lineage nor its eras have the basis of the segment.
+    Raises ForeignStatistics if the segment was counted with a basis that the lineage never had.
     """
     words = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
     if segment.basis not in words:
@@ -304,8 +306,8 @@ def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> N
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:
     """Raise SumExceeded if sums of the segments could reach 2^62."""
-    # Bound added and subtracted segments separately, because a partial sum may contain all segments
-    # of one sign and none of the other.
+    # Bound the sums of added and of subtracted segments separately: while segments are summed, a
+    # partial sum may contain all segments of one sign and none of the other.
     sides: Counter[int] = Counter()
     for segment in segments:
         sides[segment.sign] += segment.largest

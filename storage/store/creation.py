@@ -38,7 +38,7 @@ def create_files(
 
 
 def require_absent(folder: Folder) -> None:
-    """Raise StoreError if a folder holds a store, or its bucket is missing.
+    """Raise StoreError if a folder holds a store already, or if its bucket does not exist.
 
     Call it before any costly work for a new store.
     """

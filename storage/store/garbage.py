@@ -1,4 +1,4 @@
-"""Garbage: deletes files that dead writers or expired versions have left."""
+"""Garbage: deletes files that interrupted writers or expired versions have left."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     can be read without them. Raises InvalidInput if the grace period is negative. Raises StoreError
     if the log cannot be read.
 
-    grace : must be longer than any writer needs from its first file to its commit
+    grace : the period, which must be longer than any writer needs from its first file to its commit
 
     Examples
     --------
@@ -108,11 +108,11 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
 def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     """Delete garbage that `find_garbage` found.
 
-    Before garbage with all its files (see `is_sealed`) is deleted, `collect` makes a commit. A slow
-    writer of these files then finds its version number in use. It checks its files again, and
-    cannot commit them because they are too old. Raises GarbageCommitted if another writer has
-    committed the garbage. Raises StoreError if a file cannot be deleted, or if only a later version
-    of the package may write the store.
+    If garbage has all its files (see `is_sealed`), a slow writer might still commit it. So
+    `collect` makes a commit of its own before it deletes the files. The slow writer then finds its
+    version number in use. It checks its files again, and cannot commit them because they are too
+    old. Raises GarbageCommitted if another writer has committed the garbage. Raises StoreError if a
+    file cannot be deleted, or if only a later version of the package may write the store.
     """
     form = read_format(folder)
     form.require_writable(folder.url)
@@ -138,8 +138,9 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         except StoreError as error:
             if not _is_full(error):
                 raise
-            # The storage is full, so no other writer can commit these files either. Delete one
-            # place, which is safe and frees space, and try again.
+            # The storage is full, so no other writer can commit these files either. It is therefore
+            # safe to delete the files of one place without a commit. This frees space for the
+            # commit.
             _delete(folder, [sealed.pop()])
         else:
             _delete(folder, sealed)
@@ -164,9 +165,9 @@ def sweep(folder: Folder) -> list[Garbage]:
 
     Returns the deleted files.
 
-    No writer can still commit these files. A rollback to an expired version is refused, and a slow
-    writer finds that the expiry has used its version number. The files of emptied commits stay, so
-    that no writer can create their versions again. After a StoreError, call `sweep` again.
+    No writer can commit these files any more. A rollback to an expired version is refused, and a
+    slow writer finds that the expiry has used its version number. The files of emptied commits
+    stay, so that no writer can create their versions again. After a StoreError, call `sweep` again.
     """
     log = CommitLog(folder)
     head = log.latest()
@@ -179,7 +180,7 @@ def sweep(folder: Folder) -> list[Garbage]:
         return []
     found = held_alone(folder, gone, log.history(head.version))
     _delete(folder, found)
-    # deleted files must not reappear after a power cut, because no commit will name them
+    # make the deletions durable: files that reappear after a power cut would be named by no commit
     folder.sync("")
     for commit in gone:
         folder.write(commit_file(commit.version), seal(expired_to_json(commit)))
@@ -201,7 +202,8 @@ def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
     """Raise StoreError for segments and models that garbage collection may have deleted.
 
     `written` are the new segments and models of a commit. Each of them is refused if its first file
-    was written more than half the grace period ago, or if its files have changed since.
+    was written more than half the grace period of `gc` ago, or if its files have changed after they
+    were written.
     """
     for part in written:
         now = folder.clock()

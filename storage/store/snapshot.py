@@ -40,8 +40,8 @@ from streaming_moments.storage.store.verification import require_whole, store_pr
 class Snapshot:
     """A store at one version. It is pickled without its caches, so that workers can load blocks.
 
-    format : versions of the package that may read and write the store
-    commit : the version
+    format : which versions of the package may read and write the store
+    commit : the commit of the version
     foundation : definition of the statistics
     """
 
@@ -65,7 +65,7 @@ class Snapshot:
 
     @property
     def kind(self) -> str:
-        """Kind of the statistics."""
+        """Kind of the statistics, such as "counts" (of documents)."""
         kind: str = self.foundation.kind
         return kind
 
@@ -128,7 +128,7 @@ class Snapshot:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary."""
+        """The words that a store of documents counts."""
         return self._words[0]
 
     @property

@@ -1,4 +1,4 @@
-"""MomentStore: versioned statistics of a growing corpus at a URL."""
+"""MomentStore: statistics of a growing collection of documents at a URL, with versions."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class MomentStore(Snapshot):
         policy : TokenPolicy or None
             Policy that cuts texts into tokens; None if shards hold token ids.
         basis : Basis
-            Basis Q of the vocabulary.
+            Matrix Q that projects the words of the vocabulary to a few columns.
         form : ShardFormat
             Format of the shards.
         codocuments : bool
@@ -168,8 +168,8 @@ class MomentStore(Snapshot):
     ) -> MomentStore:
         """Create an empty store of any kind of statistics.
 
-        `form` is JSON that describes how shards are read. Other arguments and the errors are those
-        of `create`.
+        `form` describes how shards are read, and can be stored as JSON. Other arguments and the
+        errors are those of `create`.
         """
         lineage = Lineage(
             "",
@@ -222,7 +222,9 @@ class MomentStore(Snapshot):
         return self
 
     def new_segment(self) -> SegmentWriter:
-        """Return a writer of a new segment, which can be sent to workers."""
+        """Return a writer for a new segment. Workers can receive the writer, and write blocks with
+        it.
+        """
         return SegmentWriter(self.folder, uuid.uuid4().hex, self.layout, self.folder.clock())
 
     def append(
@@ -262,7 +264,7 @@ class MomentStore(Snapshot):
         BoundExceeded
             Sums of the statistics could reach 2^62.
         CreationUnknown
-            The commit may or may not exist.
+            It is unknown whether the commit was written.
         StoreError
             Nothing was written. The error says why.
         PiecesOverlap
@@ -357,7 +359,8 @@ class MomentStore(Snapshot):
         written : sequence of Uncommitted
             Segments and models that are new in this commit.
         """
-        # read the format again, because a later version of the package may have raised it
+        # read the format of the store again, because a later version of the package may have raised
+        # it
         read_format(self.folder).require_writable(self.url)
 
         def whole(head: Commit) -> Commit:
@@ -412,7 +415,7 @@ def _copies_models(commit: Commit) -> bool:
 
 
 def format_of(foundation: Foundation, lineage: Lineage, single_writer: bool) -> StoreFormat:
-    """Return the lowest format that supports a new store."""
+    """Return the oldest format of stores that supports the options of a new store."""
     found = StoreFormat.of(foundation, single_writer)
     dates = lineage.dates
     return found.for_careful_writers() if dates is not None and "zones" in dates else found

@@ -191,7 +191,7 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
 
 
 def _history_problems(folder: Folder, commit: Commit) -> Iterator[str]:
-    """Describe commits up to and including `commit` that are unreadable or out of order."""
+    """Describe the commits up to and including `commit` that are unreadable or out of order."""
     log = CommitLog(folder)
     try:
         # read the latest commit, because only this one lists all versions that have expired
@@ -258,7 +258,7 @@ def _segment_problems(
 
 
 def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
-    """Return the ids of stored sums of all days that the latest version does not name any more."""
+    """Return the ids of stored sums of all days in `commit` that a later version has replaced."""
     wholes = {one.id for one in commit.sums if one.whole}
     try:
         return wholes - {one.id for one in CommitLog(folder).latest().sums} if wholes else wholes
@@ -269,7 +269,8 @@ def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
 def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterator[str]:
     """Describe damage to a sum of segments, or wrong numbers in it.
 
-    The version stays readable, because the segments are then read instead of their sum.
+    The version stays readable in spite of such damage, because readers then read the segments
+    instead of their sum.
     """
     place = segment_folder(one.reference.id)
     beside = (

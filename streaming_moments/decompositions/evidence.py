@@ -72,7 +72,7 @@ class GapEvidence:
 
 
 def evidence_bytes(n_topics: int) -> int:
-    """Return a bound on the bytes of the input of a decomposition: a k x k x k tensor.
+    """Return a bound on the bytes of the input of a decomposition: k x k x k floats for k topics.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def evidence_bytes(n_topics: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Directions of the topics in whitened coordinates.
+    """Directions of the k topics in whitened coordinates, as a decomposition finds them.
 
     vectors : (k, k) float64, a unit column for each topic; columns need not be orthogonal
     values : (k,) float64, weight of each component of the whitened tensor, which is needed to

@@ -19,7 +19,7 @@ Seen = NDArray[np.float64]
 
 
 class DocumentLengths(Protocol):
-    """Totals over all documents, computed from their lengths. They divide sums of counts."""
+    """Totals over documents, computed from their lengths, by which sums of counts are divided."""
 
     @property
     def is_pooled(self) -> bool: ...
@@ -48,7 +48,7 @@ class Form:
 
     @property
     def mean_share(self) -> float:
-        """The factor a of `M1 M1'` in `A`."""
+        """The factor a in the corrected second moment `A = M2 - a M1 M1'`."""
         return 0.0
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
@@ -78,7 +78,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Mixture(Form):
-    """Documents of one topic each."""
+    """Documents of one topic each, whose moments need no correction."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Dirichlet(Form):
     Parameters
     ----------
     alpha0 : float
-        a0.
+        The sum a0 of the Dirichlet parameters.
 
     Raises
     ------
@@ -129,7 +129,7 @@ class Dirichlet(Form):
 
     @property
     def mean_share(self) -> float:
-        """The factor of `M1 M1'` in `A`: `a0 / (a0 + 1)`."""
+        """`a0 / (a0 + 1)`, the factor of `M1 M1'` in the corrected second moment."""
         return self.alpha0 / (self.alpha0 + 1)
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:

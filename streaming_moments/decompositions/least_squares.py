@@ -22,7 +22,7 @@ def by_alternating_least_squares(
     sweeps: int = 500,
     orthogonal_sweeps: int = 10,
 ) -> Components:
-    """Compute a canonical decomposition by alternating least squares.
+    """Find the components of the whitened tensor T by alternating least squares.
 
     The method is that of Kolda and Bader 2009, section 3.4.
 
@@ -94,7 +94,7 @@ def _solved(
 
 
 def _scaled(factor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a factor scaled to unit columns; a zero column stays zero."""
+    """Return (r, k, k) factors with columns scaled to length 1; a zero column stays zero."""
     length = np.linalg.norm(factor, axis=-2, keepdims=True)
     return factor / np.where(length > 0, length, 1.0)
 
@@ -105,7 +105,9 @@ def _explained(
     B: NDArray[np.float64],
     C: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the (r,) share of the squared norm of the tensor that each restart explains."""
+    """Return the (r,) share of the squared norm of the tensor that the fit of each restart
+    explains.
+    """
     k = unfolded.shape[0]
     pairs = (B[:, :, None, :] * C[:, None, :, :]).reshape(-1, k * k, k)
     residual = unfolded - A @ pairs.transpose(0, 2, 1)
@@ -121,7 +123,8 @@ def _combined(A: NDArray[np.float64], B: NDArray[np.float64], C: NDArray[np.floa
     """
     values = np.linalg.norm(C, axis=0)
     one, two = (np.sign((factor * C).sum(axis=0)) for factor in (A, B))
-    # if a = r c and b = s c, then a (x) b (x) c is r s times the cube of c
+    # columns of one component are equal up to sign: if a = r c and b = s c, then a (x) b (x) c is r
+    # s times the cube of c
     vectors = one * two * (one * A + two * B + _scaled(C))
     vectors = vectors / np.where(values > 0, np.linalg.norm(vectors, axis=0), 1.0)
     smallest = float(np.linalg.svd(vectors, compute_uv=False)[-1])

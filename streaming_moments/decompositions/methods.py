@@ -51,7 +51,7 @@ class Decomposition(Protocol):
 
 @dataclass(frozen=True)
 class Svtd:
-    """Singular value based tensor decomposition: "joint" or "feature" of `svtd`."""
+    """Singular value based tensor decomposition, by rotation "joint" or "feature" of `svtd`."""
 
     name: Rotation
     copies: int = 8
@@ -113,10 +113,13 @@ METHODS = tuple(DECOMPOSITIONS)
 def decompose(
     moments: Moments, k: int, method: str | OwnRotation = "joint", seed: int = 0
 ) -> Recovered:
-    """Decompose given moments by a named method, or by a function of your own.
+    """Decompose moments into the columns and weights of a mixture of k states.
 
-    - "joint": SVTD (singular value based tensor decomposition). Finds the rotation O that jointly
-      diagonalises k sums of slices, weighted by the eigenvectors of M2.
+    `method` names one of these methods, or is a function of your own:
+
+    - "joint": SVTD (singular value based tensor decomposition). Finds the rotation O that
+      diagonalises k sums of slices of the whitened third moment at once. The slices are weighted by
+      the eigenvectors of M2.
     - "feature": SVTD that takes O from a single slice: the one whose singular values are farthest
       apart (Ruffini et al. 2018, Remark 7). Needs a slice whose k singular values are distinct.
     - "power": tensor power method with deflation (Anandkumar, Ge et al. 2014).
@@ -134,8 +137,8 @@ def decompose(
     Parameters
     ----------
     moments : Moments
-        In the form of a mixture; `dirichlet_moments` converts those of LDA. All methods but "eigen"
-        symmetrise them.
+        Moments of a mixture; `dirichlet_moments` converts those of LDA. All methods but "eigen"
+        average them over the orders of their indices.
     k : int
         Number of latent states.
     method : str or callable
@@ -160,8 +163,8 @@ def decompose(
     Warns
     -----
     UserWarning
-        The rotation of a function explains less than half of the share of the tensor that "joint"
-        explains.
+        The columns that a function returned explain less than half of the share of the tensor that
+        "joint" explains.
 
     Examples
     --------

@@ -66,7 +66,8 @@ class RowWhitening:
     W : (n, k) float64, the whitening
     pairs : (n, k) float64 `Pairs W`. M is `Pairs W O` up to the scale of its columns, for a
         rotation O.
-    left, right : (s_l, k), (s_r, k) float64 L and R; `L' T_i R` is `O D O'` with a diagonal D
+    left, right : (s_l, k), (s_r, k) float64 L and R, which whiten slices: `L' T_i R` is `O D O'`
+        with a diagonal D
     """
 
     sides: SideWhitening
@@ -91,7 +92,7 @@ def whiten_sides(
     k: int,
     alpha0: float = 0.0,
 ) -> SideWhitening:
-    """Whiten the left and right views.
+    """Whiten the two sketched views, left and right, for a fit of k states.
 
     sums : sum of the slices of all rows
     left, right : results of `frame` for the two views
@@ -207,7 +208,7 @@ def recovered(
 
 
 def whitened_tensor(whitened: RowWhitening, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, k, k) symmetric tensor `sum_j o_j (x) o_j (x) o_j w_j^-1/2`.
+    """Return the whitened (k, k, k) tensor `sum_j o_j (x) o_j (x) o_j w_j^-1/2` of k states.
 
     The tensor is corrected for a Dirichlet prior, whose parameters have the sum alpha0.
     """

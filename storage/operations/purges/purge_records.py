@@ -1,7 +1,8 @@
-"""Purge records: the names of the shards of a purge, stored until all their files are deleted.
+"""Purge records: store the names of purged shards until all files about them are deleted.
 
-The commit of a purge holds only hashes of the names. If the process dies after this commit, the
-next purge with the same patterns reads the names from the record, and finishes the purge.
+The commit of a purge holds only hashes of the names of its shards. If the process dies after this
+commit, the next purge with the same patterns reads the names from the record, and finishes the
+purge.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 
 
 def begin_purge(folder: Folder, names: Set[str]) -> str:
-    """Write the record of a purge before its commit, and return the path of the record.
+    """Write the names of shards to a record before their purge is committed.
+
+    Returns the path of the record.
 
     Examples
     --------

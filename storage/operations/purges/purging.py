@@ -37,8 +37,8 @@ class Holdings:
     models : folders of models that were fitted to one of these versions. Also folders of models
         whose documents are unknown: fitted to a missing version, or by another store.
     copies : (other name, name) of shards with the same content under other names
-    shards : the shards. A name has one entry for each content that was counted or forgotten under
-        it.
+    shards : records of the shards. A name has one record for each content that was counted or
+        forgotten under it.
     """
 
     names: frozenset[str]
@@ -51,7 +51,7 @@ class Holdings:
 
     @property
     def known(self) -> frozenset[str]:
-        """Names of those of the shards that occur in any version."""
+        """Names of the given shards that occur in any version."""
         counted = (table["url"].to_pylist() for table in self.segments.values())
         return frozenset(chain.from_iterable(counted)) | self._told
 
@@ -69,7 +69,7 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Purge:
-    """Plan of a purge.
+    """Plan of a purge: what it drops from a store.
 
     versions : versions that are dropped
     models, tags : models and tags of the latest version that are dropped
@@ -84,7 +84,7 @@ class Purge:
 
 
 def ledger_of_all(folder: Folder, log: Iterable[Commit], known: Ledger = Ledger({})) -> Ledger:
-    """Return the ledger of all segments of some versions; raise the errors of `read_ledger`."""
+    """Return the records of all shards counted in some versions; raise errors of `read_ledger`."""
     parts = {part.id: part for commit in log for part in _segments_of(commit)}
     return read_ledger(folder, list(parts.values()), known)
 
@@ -186,7 +186,7 @@ def commit_purge(
     message: str = "",
     known: Ledger = Ledger({}),
 ) -> tuple[MomentStore, Purge]:
-    """Drop every version that holds traces of some shards, in one commit.
+    """Purge some shards: drop every version that holds traces of them, in one commit.
 
     This commit makes a new version without the shards. Segments with these shards are replaced.
     Models that were fitted to them are dropped, and so is a staged lineage that counts them. Only
@@ -235,7 +235,7 @@ def commit_purge(
 
 
 def require_no_origin(head: Commit, holdings: Holdings) -> None:
-    """Refuse to purge shards that an origin counted; only the origin can replace its segments."""
+    """Refuse to purge shards of an origin, because only the origin's store can purge them."""
     for part in head.segments:
         if part.origin is not None and part.id in holdings.segments:
             [name, *_] = holdings.segments[part.id]["url"].to_pylist()
@@ -272,9 +272,9 @@ def _models_of(commit: Commit) -> set[str]:
 
 
 def _mentioned_shards(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """Return those of the names that a commit has in its message or its lists of shards.
+    """Return the given names of shards that a commit has in its message or in its lists.
 
-    These lists are of the skipped and of the forgotten shards.
+    A commit lists skipped shards and forgotten shards.
     """
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])

@@ -91,7 +91,9 @@ def beyond(foundation: Foundation, of_origin: bool = False) -> tuple[str, ...]:
 def traces_of(
     folder: Folder, names: Set[str], marks: Set[tuple[str, int]] = frozenset()
 ) -> tuple[Trace, ...]:
-    """Find the data of some shards in a store. A file with unknown content is included.
+    """Find all places in a store with data of some shards.
+
+    Files with unknown content are included.
 
     Reads every commit, and the ledger of every segment, even if no version names it. Files
     that do not belong to the store are searched for the names, and for the numbers of deleted
@@ -152,7 +154,7 @@ def _unnamed(
     names: Set[str],
     marks: Set[tuple[str, int]],
 ) -> Iterator[Trace]:
-    """Yield traces in files that no version names."""
+    """Yield a trace for each file that no version names, if it may have data of the shards."""
     for path in unswept(folder, log[0]):
         yield Trace(path, "is the file of an expired version, and is not emptied yet")
     named, heaps = named_by(log), defaultdict[str, set[str]](set)
@@ -186,7 +188,10 @@ def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
 def traces_beside(
     folder: Folder, files: Sequence[StoredFile], head: Commit, names: Set[str]
 ) -> Iterator[Trace]:
-    """Yield traces in files that do not belong to the store."""
+    """Yield a trace for each file beside the store that names one of the shards.
+
+    Such a file is in the folder of the store, but does not belong to it.
+    """
     others = [file.path for file in files if file.path.split("/")[0] not in _OWN]
     needles = {needle for name in names if "/" in name for needle in _spellings(name)}
     pages, told = dict[str, str](), set[str]()
@@ -210,7 +215,7 @@ def traces_beside(
 
 
 def _spellings(name: str) -> set[bytes]:
-    """Return the encodings of a name in text, JSON and HTML."""
+    """Return the bytes of a shard's name as it is written in text, JSON and HTML."""
     escaped = json.dumps(name)[1:-1]
     page = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     quoted = page.replace("'", "&#39;").replace('"', "&#34;")
@@ -221,7 +226,7 @@ def _spellings(name: str) -> set[bytes]:
 
 
 def _version_told(path: str, content: bytes) -> int | None:
-    """Return the version of the store that a report or page describes; None for other files."""
+    """Return the version of the store that a report (JSON or HTML) describes; None otherwise."""
     if path.endswith(".html"):
         found = _OF_PAGE.search(content)
         return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""Signal: the part of the covariance of rows that exceeds noise, and the whitening by this part."""
+"""Signal: separates the covariance of rows into signal and noise, and whitens by the signal."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _TAIL = 2.02
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """r directions of the signal, and the whitening `W = Q B` with `W'(C - D) W = I`.
+    """The r strongest directions of the signal, and the whitening W by it: `W'(C - D) W = I`.
 
-    C is the covariance of the rows, and Q the basis.
+    C is the (d, d) covariance of the rows, D the diagonal covariance of the noise, and C - D that
+    of the signal. Q is the (d, s) basis, and `W = Q B`.
 
     noise : (d,) float64 D, variance of the noise of each coordinate
     inside : (s, r) float64 B
@@ -191,7 +192,7 @@ def _misfit(
 def signal_covariance(
     moments: CentralMoments, r: int, diagonal: bool = False
 ) -> NDArray[np.float64]:
-    """Return the (d, d) maximum likelihood covariance of r directions of signal plus noise.
+    """Return the likeliest (d, d) covariance of rows that have r directions of signal plus noise.
 
     For r = 0, this is the covariance of noise alone. With `diagonal`, each coordinate has its own
     noise variance. Raises NotIdentifiable if r is larger than the number of directions that can be
@@ -306,7 +307,9 @@ def _identified(C: NDArray[np.float64]) -> int:
 def _pencil(
     A: NDArray[np.float64], G: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the eigenvalues l of `A v = l G v`, decreasing, and the vectors v, with `V'GV = I`.
+    """Solve `A v = l G v` for symmetric A and G; return eigenvalues l, decreasing, and vectors v.
+
+    The matrix V of the vectors satisfies `V'GV = I`.
 
     G may be singular.
     """
