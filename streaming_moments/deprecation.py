@@ -24,10 +24,10 @@ def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level:
     A test fails if the warning still exists when the package reaches version `removed_in`.
 
     what : the old name or option, as users write it
-    since : first version that warned
+    since : first version of the package that warned
     removed_in : first version without the name or option, at least one minor release later
     instead : what to use instead
-    level : number of frames between this function and the line that the warning names
+    level : number of stack frames between this function and the line of code that the warning shows
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Error classes: each message names the values and the remedy in one line."""
+"""Error classes: each message names the wrong values and a remedy in one line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SHOWN = 20
 
 
 class StreamingMomentsError(Exception):
-    """Base of all errors that a caller can fix. Commands exit with 2, or 4 for `Unfinished`.
+    """Base of all errors that a caller can fix. Commands then exit with 2, or 4 for `Unfinished`.
 
     The arguments of the constructor are the problem and, often, a remedy: a `Remedy` or a format
     string for one. Both name options in a neutral form. The function or command that the user
@@ -31,11 +31,11 @@ class InvalidInput(StreamingMomentsError, ValueError):
 
 
 class ForeignStatistics(StreamingMomentsError):
-    """Two statistics were gathered with different vocabularies, bases or rows."""
+    """Two statistics cannot be combined: they have different vocabularies, bases or rows."""
 
 
 class BoundExceeded(StreamingMomentsError):
-    """An integer, or the memory that the work needs, would exceed its bound."""
+    """An integer, or the memory that an operation needs, would exceed its bound."""
 
 
 class SumExceeded(BoundExceeded):
@@ -113,7 +113,7 @@ class Unfinished(StreamingMomentsError):
 
 
 def short(fingerprint: str) -> str:
-    """Return the name of a fingerprint's hash and its first 12 digits, for messages.
+    """Shorten a fingerprint for messages: keep the name of its hash and the first 12 digits.
 
     Examples
     --------

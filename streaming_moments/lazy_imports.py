@@ -1,4 +1,4 @@
-"""Lazy imports: a package imports an exported name at its first use."""
+"""Lazy imports: let a package import each name that it exports at the first use of this name."""
 
 from __future__ import annotations
 

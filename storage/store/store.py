@@ -222,9 +222,7 @@ class MomentStore(Snapshot):
         return self
 
     def new_segment(self) -> SegmentWriter:
-        """Return a writer for a new segment. Workers can receive the writer, and write blocks with
-        it.
-        """
+        """Return a writer for a new segment, which can be sent to workers that write row blocks."""
         return SegmentWriter(self.folder, uuid.uuid4().hex, self.layout, self.folder.clock())
 
     def append(

@@ -105,9 +105,7 @@ def _explained(
     B: NDArray[np.float64],
     C: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the (r,) share of the squared norm of the tensor that the fit of each restart
-    explains.
-    """
+    """Return the (r,) shares of the squared norm of the tensor that r restarts explain."""
     k = unfolded.shape[0]
     pairs = (B[:, :, None, :] * C[:, None, :, :]).reshape(-1, k * k, k)
     residual = unfolded - A @ pairs.transpose(0, 2, 1)

@@ -18,11 +18,11 @@ from streaming_moments.printing.short_repr import short_repr, shown
 @checked
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """First three moments of a latent variable model.
+    """First, second and third moment of n words or other observed features, given as arrays.
 
     Decompositions need moments of a mixture: `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
-    `M3 = sum_j w_j m_j^(x)3`. Its columns m_j must be linearly independent. Moments of single-topic
-    documents have this form; `dirichlet_moments` converts those of LDA.
+    `M3 = sum_j w_j m_j^(x)3`. Its columns m_j must be linearly independent. Moments of documents
+    with one topic each have this form; `dirichlet_moments` converts those of LDA.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Moments:
 
     @classmethod
     def of_mixture(cls, columns: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
-        """Return the exact moments of (n, k) columns m_j with (k,) weights w_j.
+        """Return the exact moments of a mixture with (n, k) columns m_j and (k,) weights w_j.
 
         Raises
         ------
@@ -139,7 +139,7 @@ def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     Parameters
     ----------
     moments : Moments
-        Estimates from documents.
+        Moments estimated from documents.
     alpha0 : float
         Sum a0 of the Dirichlet parameters, at least 0. With 0, the moments stay unchanged.
 

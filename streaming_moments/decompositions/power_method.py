@@ -16,10 +16,10 @@ def by_power_method(
 
     The method is Algorithm 1 of Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014.
 
-    For each of k components, iterate `v <- T(I, v, v) / |T(I, v, v)|` from random unit vectors.
-    Then select the v with the largest `T(v, v, v)`, and iterate again from it. Last, deflate the
-    tensor, that is, subtract the component: `T <- T - lambda v (x) v (x) v` with
-    `lambda = T(v, v, v)`.
+    T is the whitened tensor. For each of k components, iterate `v <- T(I, v, v) / |T(I, v, v)|`
+    from random unit vectors v. Then select the v with the largest `T(v, v, v)`, and iterate again
+    from it. Last, deflate the tensor, that is, subtract the component:
+    `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`.
 
     The restarts of a component run together: an iteration is one product of the (k, k^2) tensor
     with (k^2, restarts). The tensor is symmetrised first: replaced by its mean over all orders of
@@ -65,7 +65,7 @@ def by_power_method(
 
 
 def _contracted(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, r) vectors `T(I, v, v)`, for each of (k, r) columns v."""
+    """Return (k, r) vectors `T(I, v, v)`, one for each of r columns v."""
     k, columns = v.shape
     squares = (v[:, None, :] * v[None, :, :]).reshape(k * k, columns)
     product: NDArray[np.float64] = tensor.reshape(k, k * k) @ squares
@@ -86,6 +86,6 @@ def _iterate(
 
 
 def _cubes(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (r,) values `T(v, v, v)`, for each of (k, r) columns v."""
+    """Return (r,) values `T(v, v, v)`, one for each of r columns v."""
     cubes: NDArray[np.float64] = (v * _contracted(tensor, v)).sum(axis=0)
     return cubes

@@ -53,11 +53,12 @@ def svtd(
     k: int,
     rotation: Rotation = "joint",
 ) -> Recovered:
-    """Decompose given moments of any latent variable model (Ruffini et al. 2018, Algorithm 1).
+    """Decompose moments into columns and weights of k states (Ruffini et al. 2018, Algorithm 1).
 
-    The moments are `M1 = sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`, `M3 = sum_j w_j m_j^(x)3` with
-    linearly independent columns m_j. For models other than the single-topic one the caller converts
-    the moments to this form first.
+    The moments must be those of a mixture: `M1 = sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
+    `M3 = sum_j w_j m_j^(x)3` with linearly independent columns m_j and weights w_j. Moments of
+    documents with one topic each have this form. For other models, the caller first converts the
+    moments.
 
     Parameters
     ----------
@@ -154,7 +155,8 @@ def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered
     total = shares.sum()
     # all shares are 0 if M1 is orthogonal to all topics, which happens if a few texts are repeated
     weights = shares / total if total else np.full_like(shares, 1 / shares.size)
-    # equal weights can differ by rounding, so round them; order topics of equal weight by top words
+    # order by rounded weights, because equal weights can differ by rounding errors; order topics of
+    # equal weight by their most frequent words
     order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
     return Recovered(
         np.ascontiguousarray(topics[:, order]),

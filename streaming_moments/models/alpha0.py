@@ -140,7 +140,7 @@ class Alpha0Search:
 
     @property
     def sentence(self) -> str:
-        """One sentence that says which alpha0 was chosen and why."""
+        """One sentence for users that says which alpha0 was chosen and why."""
         if not self.tried:
             return (
                 f"alpha0 is {WITHOUT_HALVES:g} by default: the statistics have no halves with word "
@@ -162,7 +162,7 @@ class Alpha0Trial:
 
     held_out : log-likelihood of held-out word pairs
     alpha : alpha_sum with which the topics predict held-out word pairs best
-    topics : (words, k) topics
+    topics : (words, k) topics, over the most frequent words
     """
 
     held_out: HeldOut
@@ -176,8 +176,8 @@ def search_alpha0(
     """Find alpha0 by trial fits.
 
     Returns the search, and a tuple of trials: the best trial first, then all trials whose scores
-    differ from the best by noise alone. `seen` is the handle of the result of `seen_by`, which the
-    fit with the best value also needs. All trials share the `SharedMoments`. A trial fits only the
+    differ from the best by noise alone. `seen` is a handle of the moments that `seen_by` returns,
+    which the final fit also needs. All trials share the same `SharedMoments`. A trial fits only the
     most frequent words. Its score is that with the best alpha_sum for inferring topics of
     documents. Raises NotIdentifiable if no value of alpha0 gives separable topics.
     """
@@ -274,7 +274,7 @@ class SharedMoments:
         """Compute the moments, projected to the leading eigenvectors of M2.
 
         sums : third moments that were whitened by `whitening`, the result of `widest`
-        parts : result of `leading_rows` for each row block
+        parts : results of `leading_rows`, one for each row block
         """
         roots = np.sqrt(whitening.spectrum)
         gathered = interleaved(parts)

@@ -41,7 +41,7 @@ def require_joint(method: str, of: str) -> None:
 def option(
     told: str, default: Any = MISSING, check: Callable[[Any], object] | None = None, **more: Any
 ) -> Any:
-    """Make a dataclass field that becomes an option of commands and a key of configuration files.
+    """Make a dataclass field that is also an option of commands and a key of configuration files.
 
     `told` is the help text of the option. Without a `default`, the option is required. `check`
     raises `InvalidInput` for an invalid value. `more` can have these keys:
@@ -126,7 +126,7 @@ class Description:
     Parameters
     ----------
     facts : dict
-        Values that describe the whole model, by name.
+        Values that describe the whole model, by name, such as the number of documents.
     columns : dict
         (k,) numbers by name, one for each topic or state.
     sentence : str
@@ -134,7 +134,7 @@ class Description:
     cautions : tuple of str
         The warnings in the sentence: where the model or its numbers may be wrong.
     picture : str
-        Drawing of the model in characters.
+        Drawing of the model in characters, for terminals.
     """
 
     facts: dict[str, Any]
@@ -195,7 +195,7 @@ class Model(Protocol):
 
     @property
     def vocabulary(self) -> str:
-        """Fingerprint of its vocabulary."""
+        """Fingerprint of the vocabulary of the model."""
 
     @property
     def since(self) -> str | None:
@@ -230,7 +230,10 @@ class Model(Protocol):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return a bound on the bytes that the last step of a fit holds, for memory plans."""
+        """Return a bound on the bytes that the last step of a fit holds in memory.
+
+        Plans of memory for a job use it.
+        """
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Return the arrays and JSON attributes from which `from_parts` restores the model."""
@@ -254,7 +257,7 @@ class Model(Protocol):
         ...
 
     def summary(self) -> dict[str, Any]:
-        """Return a summary of the fit for logs, values by name."""
+        """Return values that summarise the fitted model for logs, by name."""
 
     def read(self, batch: Any, method: str = "", seed: int | None = None) -> Columns:
         """Return the results of the model for each record of a batch.

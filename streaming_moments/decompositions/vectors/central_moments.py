@@ -1,4 +1,4 @@
-"""CentralMoments: central moments of numeric rows, up to the third or fourth order."""
+"""CentralMoments: protocol of the central moments of numeric rows, up to third or fourth order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CentralMoments(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GivenMoments:
-    """`CentralMoments` given as arrays.
+    """`CentralMoments` of rows in memory, given as arrays.
 
     Examples
     --------
@@ -75,7 +75,10 @@ class GivenMoments:
 
     @classmethod
     def of_rows(cls, rows: NDArray[np.float64], basis: NDArray[np.float64]) -> GivenMoments:
-        """Compute moments of (n, d) rows with a (d, s) basis; hold n s^2 numbers in memory."""
+        """Compute the moments of (n, d) rows and their projections by a (d, s) basis.
+
+        Holds n s^2 numbers in memory.
+        """
         n, s = len(rows), basis.shape[1]
         mean = rows.mean(axis=0)
         x = rows - mean
@@ -95,7 +98,9 @@ class GivenMoments:
 
 
 def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, k, k) sum of `v (x) M` over the three places of v, for a symmetric M.
+    """Return the (k, k, k) sum of `v (x) M` over the three places that v can have.
+
+    The matrix M is symmetric.
 
     Examples
     --------
@@ -108,7 +113,7 @@ def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray
 
 
 def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return `T(A, B, ...)`: each index of T is multiplied by the (s, k) matrix at its place.
+    """Multiply each index of a tensor by a (s, k) matrix: return `T(A, B, ...)` for sides A, B, ...
 
     Examples
     --------

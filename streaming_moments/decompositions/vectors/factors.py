@@ -1,4 +1,4 @@
-"""Independent factors from third or fourth cumulants: excess correlation analysis."""
+"""Finds independent factors of numeric rows by their third or fourth cumulants."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OF_THIRD = 5.0
 class Factors:
     """Independent factors, by decreasing size of the skewness or kurtosis that separated them.
 
-    mixing : (d, k) float64, column of each factor with variance 1
+    mixing : (d, k) float64, A in `x = m + A h + noise` for factors h with variance 1
     unmixing : (d, k) float64; `unmixing' (x - m)` are the factors of a row x, plus noise; m is the
         mean of all rows
     skewness, kurtosis : (k,) float64, third and excess fourth cumulants; kurtosis is NaN without
@@ -63,7 +63,7 @@ class Factors:
 def independent_factors(
     moments: CentralMoments, k: int, order: Order = "third", noise: Noise = "spherical"
 ) -> Factors:
-    """Find the independent factors h of `x = m + A h + noise`; at most one may be normal.
+    """Find k independent factors h of rows `x = m + A h + noise`; at most one may be normal.
 
     Order "third" separates skewed factors, "fourth" separates kurtotic factors, and "both"
     separates factors of either kind. `require_significant` checks that the cumulants of the factors
@@ -75,7 +75,7 @@ def independent_factors(
     If noise is "full", and the factors have kurtoses of both signs, whitening does not remove the
     noise.
 
-    Raises NotIdentifiable like `Signal.of`.
+    Raises NotIdentifiable if the rows have too few dimensions, or vary in too few directions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians from their moments: the lifted tensor of Hsu and Kakade 2013."""
+"""Fits mixtures of Gaussians to moments of rows, by the method of Hsu and Kakade 2013."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Components:
     weights : (k,) float64, weights, with sum 1
     variances : (k, 1) or (k, d) float64, one variance for all coordinates, or one for each
         coordinate
-    spectrum : (k - 1,) float64, spectrum of the `Signal`
+    spectrum : (k - 1,) float64, `spectrum` of the `Signal`: variances of the means of components
+        along k - 1 directions
     clipped : number of estimated variances that were below a thousandth of their mean, and were
         raised to this value
     """
@@ -62,8 +63,9 @@ def mixture_components(
     only k - 1 dimensions, wherever the origin is. Covariance "diag" needs moments with `squares`.
     With "tied-", all components have the same covariance.
 
-    Raises NotIdentifiable like `Signal.of`. Also raises it if the third moment does not separate
-    the components, or if the variances of each component and coordinate do not converge.
+    Raises NotIdentifiable if the rows vary in too few directions. Also raises it if the third
+    moment does not separate the components, or if the variances of each component and coordinate do
+    not converge.
 
     Examples
     --------
@@ -152,8 +154,8 @@ def _component_variances(
 ) -> NDArray[np.float64]:
     """Return the (k, c) variances s_j of the components; c is 1, or the number of coordinates.
 
-    spread : `sum_j w_j W'(mu_j - m) s_j`
-    noise : `sum_j w_j s_j`
+    spread : `sum_j w_j W'(mu_j - m) s_j`, for components with weights w_j and means mu_j
+    noise : `sum_j w_j s_j`, the mean variance
     """
     return np.asarray((rotation / rotation[-1]).T @ np.vstack([spread, noise]))
 
@@ -177,7 +179,9 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
 def _diagonal_spread(
     moments: CentralMoments, signal: Signal, third: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return O, and the (r, d) spread `sum_j w_j W'(mu_j - m) s_j'`.
+    """Return the rotation O, and the (r, d) spread `sum_j w_j W'(mu_j - m) s_j'`.
+
+    The spread says how the variances of components vary with their means mu_j.
 
     s_jh is the variance of component j in coordinate h. The statistic `squares` is the sum of two
     terms: the spread before whitening, and the third moment of the means. Each round computes O

@@ -25,7 +25,7 @@ FURTHEST = 10.0
 """Limit on the accelerated step, as a multiple of the step of a pass."""
 CLEAR = 0.01
 """A pass is accelerated only if drawn rows have at least this mean of `1 - sum_h r_h^2`."""
-# An extrapolated probability may be at most this many times nearer to 0 or 1 than the probabilities
+# An accelerated step may bring a probability at most this many times nearer to 0 or 1 than it is
 # before and after the pass.
 _BORDER = 4.0
 # The stored sums of earlier passes are used only if they were computed with the same values.
@@ -76,7 +76,8 @@ def _scales(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return (features, k) scales of the probabilities, and (k,) scales of the weights.
 
-    In these scales, a row whose component is known has information 1.
+    Parameters are multiplied by these scales. If the component of a row is known, the row then has
+    information 1 on each parameter.
     """
     P = model.smoothed[chosen]
     roots = np.sqrt(np.maximum(model.weights, _LEAST))

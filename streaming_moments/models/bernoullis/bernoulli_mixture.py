@@ -1,4 +1,4 @@
-"""BernoulliMixture: sets of features that are independent given the component."""
+"""BernoulliMixture: mixture for sets of features that are independent given the component."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BernoulliMixture(StoredModel):
     probabilities : (n, k) float64
         Probability of each feature in each component, 0 to 1.
     weights : (k,) float64
-        Shares of the rows, sum 1.
+        Share of the rows that each component has. The sum is 1.
     spectrum : (k - 1,) float64
         Variance between components, divided by the variance within components, along each
         direction. Values are decreasing.
@@ -68,7 +68,7 @@ class BernoulliMixture(StoredModel):
         Number of rounds that estimated the moments of each feature with itself. 60 is the limit,
         and means that the rounds did not converge.
     bars, probability_bars : (k,) and (n, k) float64, optional
-        Expected L1 error of the features of each component, as shares with sum 1, and standard
+        Expected L1 error of the probabilities of each component, scaled to sum 1, and standard
         errors of the probabilities. They need statistics with halves of the rows. After polishing,
         the model still has the values that were computed before the passes.
     held_out : HeldOut, optional
@@ -130,7 +130,7 @@ class BernoulliMixture(StoredModel):
         NotIdentifiable
             The statistics identify fewer components; the message says how many.
         """
-        # prepare blocks with halves for the next step, even if that step must read them again
+        # read the blocks together with the sums of one half, because the next step needs both
         read = rows.prepared("reading row blocks", _itself, halves=True)
         blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
@@ -191,7 +191,7 @@ class BernoulliMixture(StoredModel):
 
     @property
     def tables(self) -> dict[str, NDArray[np.float64]]:
-        """(n, k) probabilities."""
+        """(n, k) probability of each feature in each component."""
         return {"features": self.probabilities}
 
     @property
@@ -281,15 +281,15 @@ class BernoulliMixture(StoredModel):
         names: Sequence[str] | None = None,
         figure: Figure | None = None,
     ) -> list[Axes]:
-        """Draw a panel for each component, with the features that are more frequent in it.
+        """Plot a panel for each component, with the features that are most characteristic of it.
 
-        Features come in the order of the difference between their probability in the component and
-        in all rows.
+        These are the features whose probability in the component exceeds their frequency in all
+        rows most.
 
         Parameters
         ----------
         number : int
-            Number of features of each component.
+            Number of features to show for each component.
         names : sequence of str, optional
             Names of the features; by default "feature" and a number.
         figure : matplotlib.figure.Figure, optional

@@ -24,7 +24,7 @@ from streaming_moments.numerics.packing import unpack
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 MOST_ROUNDS = 60
-_SETTLED = 1e-3  # rounds end when the probabilities change by less than this
+_SETTLED = 1e-3  # rounds of `components_of` end when the probabilities change by less than this
 _RANK_ROUNDS = 1000
 _RANK_SETTLED = 1e-6
 _MORE_DIRECTIONS = 5
@@ -43,7 +43,7 @@ class Components:
     probabilities : (n, k) float64, 0 to 1
     weights : (k,) float64, with sum 1
     spectrum : (k - 1,) float64, variance between components, divided by the variance within
-        components; decreasing
+        components, along each direction; decreasing
     rounds : number of rounds that estimated the moments of each feature with itself
     """
 
@@ -55,7 +55,7 @@ class Components:
 
 @dataclass(frozen=True, eq=False)
 class SetMoments:
-    """Moments of distinct features in sets.
+    """Moments of single features, and of pairs and triples of distinct features, in sets.
 
     Q : (core, s) float64, basis of the projections `z = Q' x` of rows x of 0 and 1
     rows : number of sets, including empty ones
@@ -94,7 +94,7 @@ class SetMoments:
 
     @cached_property
     def squares(self) -> Squares:
-        """`Squares` of Q."""
+        """Products `q_i (x) q_i` of each row q_i of the basis Q."""
         return Squares.of(self.Q)
 
     @cached_property
@@ -183,7 +183,7 @@ def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
 
 
 def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.float64]:
-    """Return (core,) moments of the pair of a feature with itself, from the other pairs.
+    """Estimate the (core,) moments of pairs of a feature with itself, from all other pairs.
 
     With these values, `sum_h w_h p_ih^2`, the matrix of covariances has rank `rank`.
 
@@ -237,7 +237,8 @@ def _decomposed(
             "fewer"
         )
     W = np.linalg.solve(triangle.T, vectors) / np.sqrt(values)
-    # compute moments of `(1, y)` with y = W' (z - mean); the second moment is the identity
+    # compute the third moment of `(1, y)` for whitened rows y = W' (z - mean), whose second moment
+    # is the identity
     third = np.einsum("abc,ar,bs,ct->rst", moments.triples + triples, W, W, W, optimize=True)
     u = W.T @ mean
     second = np.eye(k - 1)
@@ -274,7 +275,7 @@ def by_pairs(
 
     pairs : (n, core) float64, pair counts of all rows or of one half
     rows : number of rows counted
-    found : components from the triples
+    found : components that were found from the triples
     first : (n,) float64 or None, share of these rows with each feature, if known
     """
     core = pairs.shape[1]

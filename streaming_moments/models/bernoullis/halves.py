@@ -22,7 +22,7 @@ _LEAST = 1e-12
 class CrossFit:
     """Error bars and held-out likelihood of components, from both halves of the sets.
 
-    bars : (k,) float64, expected L1 error of the features of each component, scaled to sum 1
+    bars : (k,) float64, expected L1 error of the probabilities of each component, scaled to sum 1
     probability_bars : (n, k) float64, standard error of each probability
     held_out : log-likelihood of the feature pairs of each half under a model of the other half
     """

@@ -33,7 +33,7 @@ class ExpectedSets(IntegerSums):
 
     @classmethod
     def zero(cls, model: BernoulliMixture) -> ExpectedSets:
-        """Return empty sums."""
+        """Return sums of a pass that has read no rows yet."""
         return cls.zeros(model.probabilities, model.weights)
 
 

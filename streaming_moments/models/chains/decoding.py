@@ -22,12 +22,13 @@ def forward_backward(
     emission: NDArray[np.float64],
     posterior: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the log-likelihood of each sequence; write posteriors of the states to `posterior`.
+    """Return the log-likelihood of each sequence; write probabilities of states to `posterior`.
 
-    start : (sequences, k)
-    transition : (k, k), with a row for each next state
-    emission : (n, k), positive
-    posterior : (places, k), overwritten; if it has no rows, posteriors are not computed
+    start : (sequences, k), distribution of the first state of each sequence
+    transition : (k, k), transition matrix, with a row for each next state
+    emission : (n, k), table of positive likelihoods, with a column for each state
+    posterior : (places, k), overwritten; if it has no rows, the probabilities of states are not
+        computed
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -145,7 +146,8 @@ def expected_moves(
 ) -> NDArray[np.float64]:
     """Return the (k, k) expected numbers of transitions, with a row for each next state.
 
-    Arguments are those of `forward_backward`, with the posteriors that it has computed.
+    Arguments are those of `forward_backward`. `posterior` must have the values that this function
+    wrote.
     """
     k = start.shape[1]
     found = np.zeros((k, k))

@@ -60,7 +60,7 @@ class DiscreteEmission:
         return Likelihoods(sequences.symbols, self.smoothed)
 
     def log_likelihoods(self, sequences: SymbolBatch) -> Likelihoods:
-        """Log-likelihoods; raises as `likelihoods`."""
+        """Return the log-likelihoods; raise the errors of `likelihoods`."""
         self.require(sequences.symbols)
         return Likelihoods(sequences.symbols, np.log(self.smoothed))
 

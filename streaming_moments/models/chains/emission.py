@@ -1,4 +1,4 @@
-"""Emission: protocol of the distributions that the states of a chain emit."""
+"""Emission: protocol of what the states of a chain emit, such as symbols or numeric rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Likelihoods:
     Parameters
     ----------
     rows : (places,) int32
-        Row of the table for each place of the sequences; -1 for an unobserved place.
+        For each place of the sequences, the index of its row in `table`; -1 for an unobserved
+        place.
     table : (m, k) float64
         Positive likelihoods, or their logarithms.
     scale : (m,) float64, optional
@@ -61,7 +62,7 @@ class Emission(Protocol[Observed_contra]):
         """
 
     def log_likelihoods(self, sequences: Observed_contra) -> Likelihoods:
-        """Log-likelihoods; raises as `likelihoods`."""
+        """Return the log-likelihoods; raise the errors of `likelihoods`."""
 
     def maximised(self, sequences: Observed_contra, posterior: NDArray[np.float64]) -> Self:
         """Return the maximum likelihood emission, given the posterior of states at each place.

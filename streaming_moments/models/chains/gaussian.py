@@ -104,7 +104,7 @@ class GaussianEmission:
 
         `posterior` has the probability of each state for each row.
 
-        Variances that are too small are raised to a minimum.
+        If a variance is too small, it is raised to a minimum.
         """
         values, shares = sequences.values[sequences.seen], posterior[sequences.seen]
         least = _FLOOR * values.var(axis=0).mean() if len(values) else 0.0

@@ -78,9 +78,9 @@ class HiddenMarkovModel(TripleModel):
     weights : (k,) float64
         Distribution of the states over all places.
     spectrum : (k,) float64
-        Singular values of the counts of pairs of the first and last symbol of a window.
+        Leading singular values of the counts of pairs: the first and the last symbol of a window.
     symbol_shares : (n,) float64
-        Share of each symbol.
+        Share of each symbol among the middle symbols of windows.
     observable : Operators, optional
         Matrices that predict symbols without the parameters of the model; None if they would be too
         large.
@@ -413,7 +413,7 @@ class HiddenMarkovModel(TripleModel):
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
         """Return the observable operators, and an array with the matrix of each symbol.
 
-        If one of the given symbols is unobserved (-1), the last matrix is that for -1.
+        If one of the given symbols is unobserved (-1), the last matrix of the array is that for -1.
         """
         if self.observable is None:
             raise InvalidInput(

@@ -53,7 +53,7 @@ class ExpectedStates(IntegerSums):
 
     @classmethod
     def zero(cls, model: HiddenMarkovModel) -> ExpectedStates:
-        """Return empty sums."""
+        """Return sums of a pass that has read no sequences yet."""
         return cls.zeros(model.emission, model.transition, model.start, model.weights)
 
 
@@ -121,9 +121,9 @@ def begun(model: HiddenMarkovModel) -> HiddenMarkovModel:
 def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkovModel:
     """Return the model after a pass: the one of maximum likelihood, given the expected sums.
 
-    `BESIDE` is first added to the sums of each symbol. The columns of a state without places, and
-    the observable operators, stay unchanged. So does the order of states, so their weights need not
-    decrease.
+    The constant `BESIDE` is first added to the sums of each symbol. The columns of a state without
+    places, and the observable operators, stay unchanged. So does the order of states, so their
+    weights need not decrease.
     """
     places = expected.places.astype(np.float64)
     weights = places / places.sum() if places.any() else model.weights
@@ -138,7 +138,7 @@ def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkov
 
 
 def stretches(batches: Iterable[SymbolBatch]) -> Iterator[SymbolBatch]:
-    """Yield the same symbols in chunks of at most 128 symbols.
+    """Yield the sequences of all batches in chunks of at most 128 symbols.
 
     Each chunk begins at a multiple of 128 symbols of its sequence. So the chunks do not depend on
     the boundaries of batches. Give batches in the order in which they were read: a chunk that does

@@ -145,7 +145,7 @@ def gaussian_chain(
 ) -> HiddenChain[VectorSequences]:
     """Fit a chain of k states to sequences of numeric rows.
 
-    Starts from cross moments of three consecutive rows. Baum-Welch rounds follow, until a round
+    The fit starts from moments of three consecutive rows. Baum-Welch rounds follow, until a round
     raises the log-likelihood by less than a ten millionth of a nat per row.
 
     Parameters
@@ -153,9 +153,9 @@ def gaussian_chain(
     sequences : VectorSequences
         Whole sequences.
     k : int
-        Number of states, at most one more than the numbers in a row.
+        Number of states, at most one more than the number of columns of the rows.
     rounds : int
-        Maximum number of rounds. With 0, only moments are used.
+        Maximum number of Baum-Welch rounds. With 0, only moments are used.
 
     Raises
     ------

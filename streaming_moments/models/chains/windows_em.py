@@ -16,7 +16,7 @@ from streaming_moments.numerics.simplex import as_columns
 class Chain:
     """Parameters of a hidden Markov model that is fitted to windows of three symbols.
 
-    Implements `Hidden`.
+    Implements the protocol `Hidden`.
 
     emission : (n, k) float64, distribution of the symbols of each state, in columns
     transition : (k, k) float64, distribution of the next state, with a column for each current
@@ -42,7 +42,7 @@ class Chain:
         return Chain(emission, transition, np.full(k, 1 / k))
 
     def after_round(self, triples: Triples) -> tuple[Chain, float]:
-        """Return the parameters after an EM round, and the log-likelihood of a window before."""
+        """Return the parameters after an EM round, and the mean log-likelihood before it."""
         O, T, w = self.tables
         joint = T * w
         told = triples.posteriors(O @ joint.T, O, O @ T)

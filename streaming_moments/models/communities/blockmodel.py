@@ -50,7 +50,7 @@ class BlockmodelOptions(FitOptions):
 
     @property
     def summary(self) -> str:
-        """Summary of the fit for logs."""
+        """Summary of the options for logs."""
         return f"{self.topics} communities"
 
 
@@ -137,12 +137,12 @@ class Blockmodel(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """Fit the communities to edges.
+        """Fit communities to the statistics of the edges of a graph.
 
         Parameters
         ----------
         rows : Rows
-            Rows of `ViewStatistics` on an `EdgesFoundation`.
+            Statistics of the edges of a graph.
         options : BlockmodelOptions
             Options of the fit.
 
@@ -203,7 +203,7 @@ class Blockmodel(StoredModel):
         The index -1 is an unknown node. A node without an edge has no community.
         """
         none, own, degrees = batch < 0, self.memberships[batch], self.degrees[batch]
-        # convert degrees, because a model that was read from a store has them as floats
+        # convert degrees to integers, because a model that was read from a store has them as floats
         degrees = degrees.astype(np.int64)
         bars = np.zeros(len(batch)) if self.node_bars is None else self.node_bars[batch]
         return Columns.of(

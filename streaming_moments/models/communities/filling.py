@@ -114,7 +114,7 @@ def triples_by_model(
     """Compute the (n, n) sums of the triples (i, i, l) that a model expects.
 
     These are raw sums, without the correction for alpha0 in `forms.Dirichlet`. Raises
-    NotIdentifiable if the model has no triples with different indices.
+    NotIdentifiable if the model expects no triples with different indices.
 
     columns : (n, k) float64, distribution over nodes of each community
     weights : (k,) float64, weights of the communities
@@ -138,7 +138,7 @@ def triples_by_model(
 def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
     """Return the statistics of all rows, with estimates for pairs and triples of equal indices.
 
-    `statistics` must be of lists of neighbours, with all n nodes in the core.
+    `statistics` must be those of lists of neighbours. All n nodes must be in the core.
     """
     Q = statistics.basis.matrix.astype(np.float64)
     n, lengths = len(Q), statistics.length_histogram

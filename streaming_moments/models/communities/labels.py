@@ -60,8 +60,8 @@ class Blocks:
     def corrected(self) -> bool:
         """Whether degrees of the nodes of a community differ more than they would by chance.
 
-        The test compares twice the gain in Poisson log-likelihood by degree correction (Karrer,
-        Newman 2011) with `_CORRECTED` times the number of nodes.
+        Returns True if twice the gain in Poisson log-likelihood by degree correction (Karrer,
+        Newman 2011) exceeds `_CORRECTED` times the number of nodes.
         """
         edges, degrees = self.edges, self.ends.sum(axis=1)
         out, into = edges.sum(axis=1), edges.sum(axis=0)
@@ -77,7 +77,7 @@ class Blocks:
         return np.maximum(pairs, 1.0)
 
     def merged(self, place: NDArray[np.int64]) -> Blocks:
-        """Merge communities: `place[j]` is the new number of community j."""
+        """Merge communities; `place[j]` is the number of community j after merging."""
         into = np.eye(int(place.max()) + 1)[place]
         return Blocks(self.ends @ into, self.sizes @ into, into.T @ self.edges @ into)
 
