@@ -22,14 +22,17 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 # Rows are clipped to this multiple of their median norm. It is large, because factors are separated
 # by the tails of their distributions.
 _REACH = 4.0
-_MOST_FOURTH = 40  # with more columns in the sketch, fourth moments take too much time
+# Fourth moments are counted if the sketch has at most this many columns. With more columns, they
+# take too much time.
+_MOST_FOURTH = 40
 
 
 class MomentFactors(MomentTransformer, VectorEstimator):
     """Independent factors of `x = mean + A h + noise`, by their third or fourth cumulants.
 
     `X` is (n, d) array_like of finite numbers. `fit` warns if cumulants of some factors do not
-    exceed noise. `partial_fit` chooses grid and sketch from its first rows only.
+    exceed noise. `partial_fit` chooses from its first rows only how to count: the grid to which
+    numbers are rounded, and the sketch.
 
     Parameters
     ----------
@@ -109,12 +112,12 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the (n, k) factors of rows; each has variance 1, plus noise."""
+        """Return the (n, k) factors of rows; each factor has variance 1 plus that of the noise."""
         records = self._read(X)
         return self.model_.values(records)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the (n, d) rows, without noise, that belong to (n, k) factors.
+        """Return (n, d) rows `mean + A h`, without noise, for (n, k) factors h.
 
         Raises
         ------

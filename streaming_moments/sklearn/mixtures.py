@@ -27,8 +27,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     """Gaussian mixture, from exact additive statistics of rows.
 
     `X` is (n, d) array_like of finite numbers. `fit` warns if estimated variances are near 0 or
-    below, or if the two halves of the rows show different components. `partial_fit` chooses grid
-    and sketch from its first rows only.
+    below, or if the two halves of the rows show different components. `partial_fit` chooses from
+    its first rows only how to count: the grid to which numbers are rounded, and the sketch.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         return VectorBatch(records)
 
     def _started(self, model: GaussianMixture, batch: VectorBatch) -> GaussianMixture:
-        return model  # `_best` has chosen the start
+        return model  # `_best` has already chosen the model from which passes start
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)
@@ -132,7 +132,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         return self._shown(model)
 
     def _best(self, statistics: VectorStatistics, options: MixtureOptions) -> GaussianMixture:
-        """Return the fit by moments, or a start from a pilot that makes rows more likely."""
+        """Return the fit by moments, or K-means components of a pilot if these predict better."""
         pilot, model = self.__dict__.pop("_pilot", None), None
         enough = pilot is not None and len(pilot) >= options.topics
         try:

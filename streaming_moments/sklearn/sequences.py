@@ -25,7 +25,7 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 1 << 20  # the sketch is chosen from the first symbols, at most this many
+_PILOT = 1 << 20  # number of first windows of symbols from which the sketch is chosen
 
 
 class MomentHMM(MomentSampler):
@@ -46,7 +46,7 @@ class MomentHMM(MomentSampler):
         and stops when all later passes together would change the states by less than a hundredth of
         their error bars. Only `fit` polishes, because `partial_fit` does not have all sequences.
     sketch_columns : int, optional
-        Columns of the sketch; as in `sketch_of`.
+        Columns of the sketch of the symbols; the default is that of `sketch_of`.
     random_state : int, RandomState or None
         Seed of the random columns and starts.
     keep_statistics : bool
@@ -298,10 +298,10 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
 
 
 def _bigrams(batch: SymbolBatch, n: int) -> Any:
-    """Count adjacent symbols of the first sequences.
+    """Count pairs of adjacent symbols in the first sequences.
 
-    Return (n, 2 n) counts: how often each symbol comes directly after the symbol of the row, and
-    then how often it comes directly before.
+    Return (n, 2 n) counts with a row for each symbol. The first n columns count how often each
+    symbol comes directly after the symbol of the row, the last n how often directly before.
     """
     import scipy.sparse as sp
 

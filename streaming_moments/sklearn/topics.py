@@ -193,7 +193,9 @@ class MomentTopics(SparseInput, MomentTransformer):
     def to_frame(
         self, number: int = 10, names: Sequence[str] | NDArray[Any] | None = None
     ) -> DataFrame:
-        """Return a pandas frame with a row for each topic: share, bar, coherences and top words.
+        """Return a pandas frame with a row for each topic.
+
+        Its columns are the share of the topic, the error of the share, coherences and top words.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ class MomentViews(SparseInput):
         Columns of each view, if X is one matrix of three blocks. Pipelines and searches of
         scikit-learn need one matrix. By default, X is a list of three matrices.
     sketch_columns : int, optional
-        Columns of the sketches; as in `sketch_of`.
+        Columns of the sketch of each view; the default is that of `sketch_of`.
     refine : int
         Rounds of refinement by the table of triples. They need views without sketches, and an
         alpha0 of 0.
@@ -129,7 +129,7 @@ class MomentViews(SparseInput):
         return self.fit(X).predict(X)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Return the log-probability of each record in nats, as if it had a single state."""
+        """Return the log-probability of each record in nats, if each record has one state."""
         check_is_fitted(self, "model_")
         return self.model_.log_likelihoods(self._views(X))
 
@@ -149,7 +149,7 @@ class MomentViews(SparseInput):
         )
 
     def _records(self, X: Any, first: bool = False) -> ViewBatch:
-        """Return the records to count; all three views are required."""
+        """Return X as a batch of records; refuse X if one of the three views is None."""
         known = self._views(X)
         if len(known) != len(VIEWS):
             raise InvalidInput(

@@ -36,8 +36,8 @@ DEFAULT_CORE = 4096
 # itself is a hundred times larger.
 _TOLERANCE = 1e-3
 _MOST_BLOCKS = 8
-# Random signs are drawn at most this many times. With few words and many columns, the signs can be
-# linearly dependent, and are then drawn again.
+# Random columns of +-1 are drawn at most this many times. With few words and many columns, they can
+# be linearly dependent, and are then drawn again.
 _DRAWS = 20
 
 
@@ -115,7 +115,7 @@ class Basis:
 
     @property
     def packed(self) -> int:
-        """Entries of a packed upper triangle, `s (s + 1) / 2`."""
+        """Number of entries `s (s + 1) / 2` in the upper triangle of an s x s matrix."""
         return self.columns * (self.columns + 1) // 2
 
     @cached_property
@@ -291,7 +291,7 @@ def _leading_eigenvectors(
 
 
 def _independent(matrix: NDArray[np.int8]) -> bool:
-    """Whether the columns are linearly independent; the eigenvalues of Q'Q mostly suffice."""
+    """Whether the columns are linearly independent; mostly the eigenvalues of Q'Q show it."""
     columns = matrix.astype(np.float64)
     values = np.linalg.eigvalsh(columns.T @ columns)
     # If the smallest eigenvalue is far above rounding errors, it is not zero. Skip the singular

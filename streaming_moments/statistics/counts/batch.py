@@ -41,7 +41,8 @@ class CountBatch:
     vocabulary : str, optional
         Fingerprint of the vocabulary; empty for matrices without one.
     halves : (documents,) bool, optional
-        Mask of the odd half; by default from the counts, see `odd_documents`.
+        Mask of the documents in the odd half; by default a hash of their counts decides, see
+        `odd_documents`.
 
     Examples
     --------
@@ -197,7 +198,7 @@ class CountBatch:
 
     @cached_property
     def odd(self) -> NDArray[np.bool_]:
-        """Mask of the odd half, (documents,); by default the content of a document decides."""
+        """Mask of the documents in the odd half, (documents,); by default their content decides."""
         return odd_documents(self) if self.halves is None else self.halves
 
     @property
@@ -207,7 +208,7 @@ class CountBatch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the three arrays."""
+        """Bytes of `indptr`, `words` and `counts`."""
         return int(self.indptr.nbytes + self.words.nbytes + self.counts.nbytes)
 
     def to_csr(self) -> sp.csr_array:

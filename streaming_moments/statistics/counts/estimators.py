@@ -187,14 +187,16 @@ def _distinct_positions(
     pairs: NDArray[np.float64],
     triples: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return weighted sums over documents: of x, and of pairs and triples of distinct positions.
+    """Return weighted sums over documents of words, and of pairs and triples of distinct positions.
 
-    The product `x_i x_h x_l` includes triples in which positions coincide, so these are subtracted.
+    With counts x of a document, the product `x_i x_h x_l` includes triples in which positions
+    coincide, so these are subtracted.
     The sums are exact if all numbers are whole and below 2^53.
     """
     n = batch.n_words
     M1, M2, M3 = np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n))
-    raw, words = np.zeros((n, n)), np.zeros(n)  # sums of x x' and of x, with weights of triples
+    # sums of x x' and of x with the weights of triples, to subtract triples that coincide
+    raw, words = np.zeros((n, n)), np.zeros(n)
     step = max(_CELLS // max(n, 1), 1)
     for start in range(0, batch.documents, step):
         part = slice(start, min(start + step, batch.documents))

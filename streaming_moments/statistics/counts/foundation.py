@@ -77,17 +77,17 @@ class CountsFoundation:
 
     @property
     def told_halves(self) -> bool:
-        """Whether halves are stored; the fingerprint does not include this."""
+        """Whether sums of half of the documents are stored, which the fingerprint does not say."""
         return self.halves
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and the content of a document decides its half."""
+        """Whether sums of half of the documents are stored, and a document's content decides."""
         return self.halves and self.by_content and self.basis.table is None
 
     @property
     def since_first(self) -> frozenset[str]:
-        """Features that the first format of stores lacks."""
+        """Features of this foundation that the first format of stores lacks."""
         own = {
             "length weights": not self.basis.weights.is_pooled,
             "halves of documents": self.halves,
@@ -185,8 +185,8 @@ class CountsFoundation:
         """Return the largest number of tokens with which a document adds less than `bound`."""
         lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
         bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
-        # lengths start at 1: if entry i is the first length with too large a bound, i is the
-        # largest length that is allowed
+        # entry i is the bound of length i + 1, so the index of the first bound that is too large is
+        # the largest length that is allowed
         return int(np.argmax(bounds >= bound)) if bounds.max() >= bound else most
 
     def require_bounded(self, bound: float) -> None:

@@ -37,7 +37,7 @@ _LOG_2 = np.float32(np.log(2))
 def _likelihoods(
     left: Real, right: Real, row: np.uint64, start: np.uint64, size: np.uint64, found: Real
 ) -> None:
-    """Compute a part of `left right`, and write it to `found`.
+    """Compute a part of the matrix product `left right`, and write it to `found`.
 
     The part has `GROUP` rows from `row` on and `size` columns from `start` on. The kernel handles
     four rows and four topics at a time, so that each value of `right` is read once for all four
