@@ -51,9 +51,9 @@ def subtract_by_adding(
 
 
 class Totals(Protocol):
-    """Sums over all records that no row block has alone, such as the number of records.
+    """Totals over all records, such as their number; `+` and `-` are exact.
 
-    `+` and `-` are exact.
+    All row blocks of the same records have the same totals.
     """
 
     @property

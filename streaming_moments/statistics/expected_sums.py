@@ -1,4 +1,7 @@
-"""ExpectedSums: sums of a pass over records, in integers, so that they are exact in any order."""
+"""ExpectedSums: expected counts of a pass over records, as integers.
+
+Integer sums are exact in any order. Passes of expectation maximisation need such counts.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ fit can give a rare word probability 0 in a state that has the word, and passes 
 
 
 class ExpectedSums(Protocol):
-    """Expected sums of a pass over records, in integers, so that they are exact in any order."""
+    """Expected counts, such as words of each state, that a pass over records adds up.
+
+    They are integers, so the sums are exact in any order.
+    """
 
     @property
     def documents(self) -> int:
@@ -120,7 +126,7 @@ class IntegerSums:
 
 
 def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mix the share `MIXED` of the mean into each column.
+    """Mix the share `MIXED` of the vector `mean` into each column.
 
     Examples
     --------

@@ -28,7 +28,7 @@ class SyntheticCorpus:
     alpha0 : float
         Sum of the Dirichlet parameters of the proportions; 0 for the single-topic model.
     proportions : (documents, k) float64
-        True proportions; one-hot for the single-topic model.
+        True share of each topic in each document; one-hot for the single-topic model.
     """
 
     batch: CountBatch

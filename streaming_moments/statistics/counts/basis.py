@@ -141,7 +141,7 @@ class Basis:
 
     @classmethod
     def of_table(cls, table: TableColumns, vocabulary: str = "") -> Basis:
-        """Return the identity as the basis of a table: it stores all pairs and triples.
+        """Return the identity as the basis of a table, so that no pair or triple is projected.
 
         Examples
         --------

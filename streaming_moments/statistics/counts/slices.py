@@ -20,7 +20,8 @@ _ROWS = 256
 def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[NDArray[np.float64]]:
     """Yield slices `H_i = W' M3_i W` of the model's third moment, for rows of a block in order.
 
-    With `G = P + diag(moment_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
+    P, T and moment_counts are arrays of `MomentStatistics`; W and B are those of `Whitening`. With
+    `G = P + diag(moment_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
 
         C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 moment_counts_i w_i w_i'
 
@@ -123,7 +124,7 @@ def _parts(rows: int) -> Iterator[slice]:
 def _row_terms(
     statistics: Statistics, whitening: Whitening, rows: slice
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return moment counts (r,), and rows of W (r, k), which are zero outside the core."""
+    """Return (r,) moment counts, and (r, k) rows of W, which are zero outside the core."""
     W = whitening.vectors
     counts = statistics.moment_counts[rows].astype(np.float64)
     words = np.arange(statistics.basis.n_words)[statistics.block.rows][rows]

@@ -17,14 +17,16 @@ from streaming_moments.statistics.counts.whitening import Whitening
 # Number of rows of pair counts that are converted to float64 at a time. With 4,096 core words they
 # take 8 MB.
 _ROWS = 256
-# Number of directions whose sketches are unpacked at a time. With 64 columns they take half a
-# megabyte.
+# Number of whitened directions whose sketches are unpacked at a time. With 64 columns they take
+# half a megabyte.
 _DIRECTIONS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class TensorSums:
     """Sums over rows for the whitened third moment; the sums of several blocks can be added.
+
+    W is the whitening, w_i its row i and v_i row i of `v = G W`; see `tensor_sums`.
 
     totals : C1, C2, C3 for the form of the model; they are equal for all blocks
     first : (k,) float64 `sum moment_counts_i w_i`

@@ -85,6 +85,6 @@ Statistics = MomentStatistics | WeightedStatistics
 def row_constants(
     statistics: Statistics, form: Form
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return C1, C2 and C3 for each row of a block, by which its sums are divided, (r,) float64."""
+    """Return (r,) float64 C1, C2 and C3, by which the sums of each row of a block are divided."""
     words = np.arange(statistics.basis.n_words)[statistics.block.rows]
     return statistics.row_lengths.constants(words, form)

@@ -140,7 +140,10 @@ class Whitening:
 
     @property
     def captured(self) -> float:
-        """`min L_j / lambda_j`: near 1 the basis captures all topics, near 0 it misses a topic."""
+        """Smallest ratio of an entry of `spectrum` to the same entry of `exact_spectrum`.
+
+        Near 1, the basis captures all topics; near 0, it misses a topic.
+        """
         return float((self.spectrum / self.exact_spectrum).min())
 
     def leading(self, n_topics: int) -> Whitening:
@@ -236,7 +239,7 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
 class SeenMoments:
     """Moments projected on the basis Q, which is factored as `Q = orthonormal triangle`.
 
-    All forms with the same C1, C2 and C3 can use them. The arrays are float64: (core, s)
+    All forms of models with the same C1, C2 and C3 can use them. The arrays are float64: (core, s)
     `orthonormal`, (core, s) `images = M2 orthonormal`, (s, s) `triangle` and `pairs`, and (s,)
     `mean`.
     """
@@ -329,7 +332,7 @@ def _leading_eigenvalues(
         whole = M2 @ np.eye(core) if isinstance(M2, PairsByRows) else M2
         A = whole - ratio * np.outer(M1, M1)
         return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
-    # start from `guess`, the projected eigenvectors, so that a few blocks suffice
+    # start from `guess`, the projected eigenvectors, so that a few products by M2 suffice
     values, _ = leading_eigenpairs(
         lambda block: M2 @ block - ratio * np.outer(M1, M1 @ block), guess, _TOLERANCE, _MOST_BLOCKS
     )

@@ -27,7 +27,7 @@ PARTS = 3
 
 @dataclass(frozen=True)
 class EdgeTotals(ViewTotals):
-    """Totals over all edges, which are the same for every row block.
+    """Totals over all edges; all row blocks of the same edges have the same totals.
 
     `triples` is the number of edges counted. `n_documents` also includes `without`, the number of
     skipped edges. Of the skipped edges, `loops` join a node to itself; the others are repeated.

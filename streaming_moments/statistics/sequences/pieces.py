@@ -91,7 +91,7 @@ class Pieces:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows, including subtracted ones."""
+        """Bytes of all rows of pieces, including rows that subtract a piece."""
         return sum(chunk.nbytes for chunk in self.chunks)
 
     def __add__(self, other: Self) -> Self:

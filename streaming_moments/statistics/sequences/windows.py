@@ -257,7 +257,7 @@ class PreparedWindows:
 def counted(
     cells: NDArray[np.int64], counts: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return distinct cells in increasing order, with the sum of the counts of each.
+    """Return the distinct integers of `cells`, increasing, with the sum of the counts of each.
 
     Examples
     --------

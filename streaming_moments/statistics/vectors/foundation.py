@@ -40,8 +40,8 @@ from streaming_moments.statistics.views.statistics import (
 )
 from streaming_moments.statistics.views.three_views import ViewSums
 
-# A row of the sums has at most this many bytes. Smaller sums form a single row, because fewer files
-# are read faster.
+# Each sum is divided into rows of at most this many bytes. A smaller sum forms a single row,
+# because fewer files are read faster.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
@@ -167,7 +167,7 @@ class VectorsFoundation:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and the content of a row decides its half."""
+        """Whether sums of half of the rows are stored, and the numbers of a row decide."""
         return self.halves and self.by_content
 
     @property
@@ -315,7 +315,10 @@ class VectorsFoundation:
         require_bounded(bound)
 
     def room(self, totals: VectorTotals) -> int:
-        """Return how many vectors like these can be counted before an entry could exceed 2^62."""
+        """Return how many vectors can be counted before an entry of a sum could exceed 2^62.
+
+        The estimate is for vectors like those in `totals`.
+        """
         return LARGEST_SUM * totals.n_tokens // max(1, totals.largest)
 
     def joined(

@@ -24,7 +24,8 @@ from streaming_moments.statistics.vectors.statistics import (
     VectorStatistics,
 )
 
-# Variance that rounding to the grid adds. For coordinates with a small spread it is approximate.
+# Variance that rounding to the grid adds to a coordinate, in squared steps of the grid. It is
+# approximate for coordinates with a small spread.
 _ROUNDING = 1 / 12
 _LEAST_VARIANCE = 1 / 3
 

@@ -43,8 +43,8 @@ _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
 # Number of vectors that a store should be able to hold before a sum could exceed 2^62.
 _VECTORS = 2 * 10**9
 _PASSES, _TOLERANCE = 15, 1e-2
-# smallest noise of a coordinate, as a share of the median variance; without noise, a coordinate
-# would dominate the directions
+# Smallest variance of the noise of a coordinate in the factor model of the pilot, as a share of the
+# median variance. A coordinate without noise would dominate the directions.
 _LEAST_NOISE = 1e-3
 _DRAWS = 10
 # Number of (d, d) arrays in memory while directions are computed. Measured: 7.
@@ -188,9 +188,9 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
 
 
 def _middle(sizes: NDArray[np.float64]) -> float:
-    """Return the median of sizes, or that of the positive sizes if it is 0.
+    """Return the median of the sizes of rows, or that of the positive sizes if the median is 0.
 
-    It can be 0 because half of the rows of sparse data can be at the offset.
+    The median can be 0, because in sparse data half of the rows can be at the offset of the grid.
     """
     return float(np.median(sizes)) or float(np.median(sizes[sizes > 0]))
 

@@ -44,7 +44,7 @@ class ThreeViews:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and the content of a record decides its half."""
+        """Whether sums of half of the records are stored, and a record's content decides."""
         return self.halves and self.by_content
 
     @property

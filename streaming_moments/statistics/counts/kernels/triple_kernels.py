@@ -1,5 +1,6 @@
 """Numba kernels of the triple sketch: `T_i += sum_d x_di y_d y_d'`, nearly all work of a pass.
 
+Here x_di is the count of word i in document d, and y_d is the projection of the document's counts.
 Like all `kernels` they are serial, run without the interpreter lock, and add to arrays of the
 caller.
 
@@ -29,11 +30,11 @@ from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 # Number of floats in a vector, and of rows in a tile. With this number, a tile has enough sums to
 # hide the latency of an addition, and few enough to fit in the registers.
 _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 4
-# Number of documents gathered at a time. The panel and the sums then stay in the L1 cache for s up
-# to 64.
+# Number of documents whose projections y are copied into a panel at a time. The panel and the sums
+# then stay in the L1 cache for s up to 64.
 _GATHER = 48
-# Rows of y are prefetched this many entries before their use. In a large batch they are outside the
-# L2 cache, and without prefetching, kernels waited for them for up to a third of the time.
+# Projections y are prefetched this many documents before their use. Those of a large batch do not
+# fit in the L2 cache. Without prefetching, kernels waited for them for up to a third of the time.
 _AHEAD = 24
 
 
@@ -88,7 +89,7 @@ def _tile(vectors: int) -> Any:
             for one in range(_LANES):
                 y = in_all_lanes(builder.load(at(panel, begin, one)))
                 for cell, right in zip(tile[one], weighted, strict=True):
-                    # numbers are whole and below 2^53, so a fused operation gives the same sum
+                    # numbers are whole and below 2^53, so a fused multiply-add gives the same sum
                     product = builder.fmul(y, right, flags=("contract",))
                     total = builder.fadd(product, builder.load(cell), flags=("contract",))
                     builder.store(total, cell)

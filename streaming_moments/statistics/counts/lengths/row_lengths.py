@@ -112,7 +112,9 @@ class RowLengths(Generic[L]):
     def constants(
         self, rows: NDArray[np.int64], form: Form = Mixture()
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return C1, C2 and C3 of a model's form for each row, over the documents counted in it.
+        """Return the normalising constants C1, C2 and C3 of each row, for the form of a model.
+
+        Those of a row are sums over the documents that are counted in the row.
 
         Examples
         --------
