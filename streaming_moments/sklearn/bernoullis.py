@@ -51,7 +51,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         Columns of the sketch of triples of features. By default, one for each of up to 128
         features, and 22 for more features. A good choice is twice the components plus two.
     random_state : int, RandomState or None
-        Seed of the random columns and of the first directions.
+        Seed of the random columns of the sketch, and of the random starts of the fit.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.

@@ -37,7 +37,8 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     Parameters
     ----------
     n_components : int or "auto"
-        Number of factors k; "auto" chooses as many as the spectrum separates from noise.
+        Number of factors k; "auto" chooses the number of directions in which rows vary beyond
+        noise.
     order : {"auto", "third", "fourth", "both"}
         Cumulants that separate the factors: third for skewed factors, fourth for kurtotic factors,
         both for any kind. "auto" uses the cumulants with which the two halves of the rows agree
@@ -45,15 +46,15 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         ones would be slow.
     noise : {"spherical", "diag", "full"}
         Covariance of the normal noise: one variance, one per coordinate, or a full matrix. With as
-        many factors as columns, "spherical" and "diag" assume no noise.
+        many factors as X has columns, "spherical" and "diag" assume no noise.
     polish : int or "auto"
         Number of passes of maximum likelihood over the rows after the fit. "auto" stops when a pass
-        changes the columns of factors by less than a twentieth of their error bars. Only `fit`
+        changes the columns of `mixing_` by less than a twentieth of their error bars. Only `fit`
         polishes, because `partial_fit` does not have all rows.
     sketch_columns : int, optional
         Columns of the sketch of the rows; the default is that of `MomentGaussianMixture`.
     random_state : int, RandomState or None
-        Seed of the pilot and the random columns.
+        Seed by which rows of the pilot and random columns of the sketch are drawn.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.

@@ -50,7 +50,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         Columns of the sketch of the rows. By default, one for each of up to 64 columns of X. For
         more columns, one and a half times the number of components plus two.
     random_state : int, RandomState or None
-        Seed of the pilot and the random columns.
+        Seed by which rows of the pilot and random columns of the sketch are drawn.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.

@@ -48,7 +48,7 @@ class MomentHMM(MomentSampler):
     sketch_columns : int, optional
         Columns of the sketch of the symbols; the default is that of `sketch_of`.
     random_state : int, RandomState or None
-        Seed of the random columns and starts.
+        Seed of the random columns of the sketch, and of the random starts of the fit.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that sequences can be added later;
         after `partial_fit` it always does.

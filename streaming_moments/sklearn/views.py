@@ -58,7 +58,7 @@ class MomentViews(SparseInput):
         by less than a twentieth of their error bars. Only `fit` polishes, because `partial_fit`
         does not have all records.
     random_state : int, RandomState or None
-        Seed of the random columns and starts.
+        Seed of the random columns of the sketches, and of the random starts of the fit.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that records can be added later;
         after `partial_fit` it always does.
@@ -213,7 +213,7 @@ class MomentViews(SparseInput):
 
 
 def _apart(X: Any, sizes: Sequence[int]) -> list[Any]:
-    """Cut one matrix into its views."""
+    """Cut one matrix into the matrices of the three views, which have `sizes` columns."""
     whole = rows_of(X)
     if len(sizes) != len(VIEWS) or min(sizes) < 1 or sum(sizes) != whole.shape[1]:
         raise InvalidInput(

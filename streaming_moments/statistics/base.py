@@ -81,7 +81,7 @@ class Totals(Protocol):
 @adds_own
 @dataclass(frozen=True)
 class IntegerTotals:
-    """Base class of `Totals` with whole numbers as fields, which are stored as one array.
+    """Base class for `Totals` whose fields are whole numbers, which are stored as one array.
 
     table : name of the array
     """
@@ -127,7 +127,7 @@ class Prepared(Protocol):
 
     @property
     def bound(self) -> float:
-        """Largest amount that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to any entry of the row arrays."""
 
 
 class Sums(Protocol):
@@ -203,11 +203,11 @@ class Foundation(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all content, as 64 hexadecimal digits."""
+        """Hash of all content of the foundation, as 64 hexadecimal digits."""
 
     @property
     def rows(self) -> int:
-        """Number of rows, which are divided into row blocks."""
+        """Number of rows of the statistics, which are divided into row blocks."""
 
     @property
     def joins(self) -> bool:

@@ -58,7 +58,7 @@ class ExpectedSums(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class IntegerSums:
-    """Base class of `ExpectedSums`, whose subclasses have arrays of int64 as fields.
+    """Base class for `ExpectedSums`; subclasses have arrays of int64 as fields.
 
     documents, tokens : number of records read, and of tokens, or similar units, in these records
 

@@ -155,8 +155,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """Return the (r, k) product `R right`, where `R = P / (left right')`.
 
-        R is 0 where P is 0, and is not stored. `left` and `right` are divided by the expected
-        frequencies of the words before they are rounded, so that all likelihoods are near 1.
+        P are the pair counts. R is 0 where P is 0, and is not stored. `left` and `right` are
+        divided by the expected frequencies of the words before they are rounded, so that all
+        likelihoods are near 1.
 
         left : (r, k) float64, rows of the words of the block; trailing columns of zeros can be
             missing
@@ -180,7 +181,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         return quotients(sums, own)
 
     def products(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the (r, k) product `P right`, with `right` as for `ratios`."""
+        """Return the (r, k) product of the pair counts and `right`, which is as for `ratios`."""
         lefts = np.zeros((self.scales.size, 0), dtype=self.counts.dtype)
         return self._summed(lefts, 0, right, 1.0)
 
@@ -218,6 +219,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """Return sums of `P log((1 - s) left right' + s means means')` over each row.
 
+        P are the pair counts, and the logarithm is of their likelihood under a topic model.
         The result, (r, shares + 1), has a column for each share s; the last column is the sum of P.
         Other arguments are as for `ratios`.
 

@@ -168,7 +168,7 @@ class ProjectedBatch:
 
     @property
     def bound(self) -> float:
-        """Largest amount that the batch adds to an entry of a sum.
+        """Largest amount that the batch adds to any entry of the row arrays.
 
         It is the larger one of two bounds: that of the triples, and C2 for the pairs. C2 is larger
         if terms of y cancel.
@@ -237,7 +237,7 @@ class ProjectedBatch:
             )
 
     def largest_products(self, block: RowBlock) -> NDArray[np.int64]:
-        """Return (r,) upper bounds of summed products of two words, for the rows of a block."""
+        """Return (r,) upper bounds of summed products of two words' counts, for rows of a block."""
         return self.weighted_counts[block.rows] * self.largest
 
 

@@ -1,4 +1,4 @@
-"""Whitened slices of the third moment, for a block of rows at a time."""
+"""Whitened slices of the third moment: a (k, k) matrix for each word, one row block at a time."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _ROWS = 256
 def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[NDArray[np.float64]]:
     """Yield slices `H_i = W' M3_i W` of the model's third moment, for rows of a block in order.
 
+    A slice is a (k, k) matrix; M3_i is the third moment with word i as its first word.
     P, T and moment_counts are arrays of `MomentStatistics`; W and B are those of `Whitening`. With
     `G = P + diag(moment_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
 

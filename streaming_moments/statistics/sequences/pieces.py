@@ -114,7 +114,7 @@ class Pieces:
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
-        """Sum of the chunks: (pieces, 16) int64 rows, each once, ordered by sequence and place."""
+        """All chunks added up: (pieces, 16) int64, a row for each piece, by sequence and place."""
         if not self.chunks:
             return np.empty((0, 16), dtype=np.int64)
         rows = np.concatenate(self.chunks)

@@ -208,7 +208,7 @@ class VectorsFoundation:
 
     @cached_property
     def largest_gain(self) -> int:
-        """Largest amount that a row adds to an entry of a sum."""
+        """Largest amount that a row adds to any entry of the row arrays."""
         return largest_gain(self.grid, self.matrix, self.shift, self.squares, self.fourth)
 
     def gains(self, sketches: NDArray[np.int64], norms: NDArray[np.int64]) -> NDArray[np.int64]:

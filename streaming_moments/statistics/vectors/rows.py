@@ -144,7 +144,7 @@ class PreparedVectors:
 
     @property
     def bound(self) -> float:
-        """Largest amount that these rows add to an entry of a sum."""
+        """Largest amount that these rows add to any entry of the row arrays."""
         return float(self.totals.bound)
 
     @cached_property
@@ -189,7 +189,7 @@ class SummedVectors:
 
     @property
     def bound(self) -> float:
-        """Largest amount that these rows add to an entry of a sum."""
+        """Largest amount that these rows add to any entry of the row arrays."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:

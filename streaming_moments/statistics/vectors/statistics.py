@@ -51,7 +51,7 @@ class VectorTotals(IntegerTotals):
 
     @property
     def bound(self) -> int:
-        """Upper bound of the entries of a sum."""
+        """Upper bound of the entries of the row arrays."""
         return self.largest
 
     @property

@@ -172,7 +172,7 @@ class PreparedRecords:
 
     @property
     def bound(self) -> float:
-        """Largest amount that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to any entry of the row arrays."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:

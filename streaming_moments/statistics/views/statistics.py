@@ -55,7 +55,7 @@ class ViewTotals(IntegerTotals):
 
     @property
     def bound(self) -> int:
-        """Upper bound of the entries of a sum."""
+        """Upper bound of the entries of the row arrays."""
         return PEAK * self.triples
 
     def half(self, odd: bool) -> ViewTotals:

@@ -49,7 +49,7 @@ class ThreeViews:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all content, as 64 hexadecimal digits."""
+        """Hash of all content of the foundation, as 64 hexadecimal digits."""
         raise NotImplementedError
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:

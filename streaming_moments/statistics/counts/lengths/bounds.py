@@ -58,7 +58,7 @@ def concentration(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
-    """Return `sqrt W`, which bounds the mean Frobenius error of the pooled moment.
+    """Return the root of `concentration`, which bounds the mean Frobenius error of a moment.
 
     Examples
     --------

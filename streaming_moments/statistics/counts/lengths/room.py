@@ -68,11 +68,11 @@ def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: Len
 
 
 def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights:
-    """Return the finest even weights for a sample that leave enough room below the bound of sums.
+    """Return the finest even weights with which a store can still count enough documents.
 
-    Room for 10^9 documents of up to 500 tokens is enough, or for as many tokens in longer
-    documents. If pooled weights, which are all 1, leave less than 16 times as much room, a 16th of
-    their room is enough.
+    Finer weights are larger, so sums exceed 2^62 after fewer documents like those of the sample.
+    Enough are 10^9 documents of up to 500 tokens, or as many tokens in longer documents. If pooled
+    weights, which are all 1, allow less than 16 times as many, a 16th of their number is enough.
     """
     squares = _squares(batch, matrix)
     pooled, plain = _room(batch, squares, POOLED)
