@@ -18,7 +18,7 @@ _REFITTED = 1.25
 
 
 def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float64] | None:
-    """Return (k,) standard errors of the weights of refined topics; None for other models.
+    """Return (k,) standard errors of the weights of topics; None if the model was not refined.
 
     The weights come from the topic co-occurrence matrix, which is estimated from word pairs. So a
     document contributes in proportion to its number of pairs. The variance of a weight has two

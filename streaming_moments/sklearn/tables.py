@@ -67,8 +67,8 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     polish : int or "auto"
         Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
         most 20, and stops when all later passes together would change the probabilities by less
-        than a twentieth of their error bars. Only `fit` polishes, as `partial_fit` lacks the earlier
-        rows. With shape "auto", passes start from latent classes of a pilot of the rows if that
+        than a twentieth of their error bars. Only `fit` polishes, as `partial_fit` does not have
+        all rows. With shape "auto", passes start from latent classes of a pilot of the rows if that
         makes held-out rows more likely. There are `n_components` classes, or 2 to 32 if the fit
         chooses their number.
     keep_statistics : bool

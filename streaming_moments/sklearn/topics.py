@@ -291,7 +291,10 @@ class MomentTopics(SparseInput, MomentTransformer):
         return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
-        """Return the names of the columns of X; without names, `before` and the column's number."""
+        """Return the names of the columns of X.
+
+        Without names, the name of a column is `before` followed by the number of the column.
+        """
         check_is_fitted(self)
         if names is None:
             names = getattr(

@@ -129,7 +129,7 @@ class MomentViews(SparseInput):
         return self.fit(X).predict(X)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Return the log-probability of each record in nats, if each record has one state."""
+        """Return the log-probability of each record in nats, assuming one state for each record."""
         check_is_fitted(self, "model_")
         return self.model_.log_likelihoods(self._views(X))
 

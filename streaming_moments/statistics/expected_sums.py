@@ -108,8 +108,9 @@ class IntegerSums:
         return found
 
     def counting(self, documents: int, tokens: int) -> Self:
-        """Return the same arrays, with these numbers of records and tokens added to the counts.
+        """Return sums with the same arrays, but with larger numbers of records and tokens.
 
+        `documents` and `tokens` are added to these numbers.
         Raises BoundExceeded if a number is so large, usually above 2^42, that a sum could exceed
         2^62.
         """

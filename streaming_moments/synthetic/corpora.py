@@ -82,9 +82,9 @@ def lda_corpus(
 ) -> SyntheticCorpus:
     """Draw documents of LDA, with word frequencies near Zipf's law.
 
-    Topics are drawn from the Dirichlet distribution with parameters `concentration * zipf`. Topics
-    have equal weights, and lengths are Poisson or lognormal. Words are ordered by decreasing
-    expected frequency, as in a vocabulary.
+    Topics are drawn from the Dirichlet distribution with parameters `concentration * zipf`, where
+    zipf are the word frequencies of Zipf's law. Topics have equal weights, and lengths are Poisson
+    or lognormal. Words are ordered by decreasing expected frequency, as in a vocabulary.
 
     Parameters
     ----------

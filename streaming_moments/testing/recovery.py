@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 def matched(found: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the column of `truth` that is nearest to each column of `found`, (k,).
 
-    No column of `truth` may be the nearest one of two columns.
+    No column of `truth` may be nearest to two columns of `found`.
     """
     distances = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
     order: NDArray[np.intp] = distances.argmin(axis=1)

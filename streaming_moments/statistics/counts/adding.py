@@ -23,11 +23,11 @@ class BlockSums:
 
     Each row has a cell for each core word. The 64 bits of a *cell* hold three sums about the two
     words of the row and the cell: the products of their counts in the odd half of the documents,
-    those in the even half, and the number of documents with both words. So a document is added
-    once for all three arrays. The cells are stored in the array of pair counts,
-    so most rows use no more than a third of the memory of the three arrays. Before a field of a row
-    could overflow, the cells of the row are split into the arrays, and later documents are added to
-    the arrays.
+    those in the even half, and the number of documents with both words. So one addition replaces
+    three, each to an array of its own. The cells are stored in the array of pair counts, so most
+    rows use no more than a third of the memory of three arrays. Before a sum in a cell of a row
+    could overflow, the cells of the row are split into the three arrays. Later documents are added
+    to the arrays.
 
     `arrays` are the int64 row arrays of the block by name, as in `MomentStatistics`. They are all
     zeros at first, and belong to this object.

@@ -161,7 +161,7 @@ class Basis:
         core: int | None = None,
         length_weights: Weighting = "even",
     ) -> Basis:
-        """Make a basis of the leading eigenvectors of a pilot's M2, and a few random columns.
+        """Make a basis of the leading eigenvectors of a pilot's pair counts, and random columns.
 
         The basis has `ceil(1.5 max_topics)` eigenvectors, each scaled to +-31 and rounded to int8.
         Its `max(2, max_topics / 8)` random columns of +-1 capture topics that are absent from the
@@ -226,7 +226,7 @@ class Basis:
         vectors = _leading_eigenvectors(batch, weights, core, leading_columns, max_topics, rng)
         leading = np.rint(vectors / np.abs(vectors).max(axis=0) * _SCALE).astype(np.int8)
         matrix = with_random_columns(leading, random_columns, rng)
-        # If too few documents would fit below the bound, `even_with_room` chooses other length
+        # If sums could exceed 2^62 after too few documents, `even_with_room` chooses other length
         # weights. Keep the eigenvectors, because other weights would hardly change them.
         weights = even_with_room(batch, matrix) if even else POOLED
         return cls(matrix, batch.n_words, batch.vocabulary, weights)

@@ -73,7 +73,8 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
 def pooled_moments(batch: CountBatch) -> Moments:
     """Estimate moments pooled over all positions (Ruffini et al. 2018, Theorem 1).
 
-    The estimator counts ordered pairs and triples of distinct positions over all documents,
+    With x the word counts of a document and c their sum, the estimator counts ordered pairs and
+    triples of distinct positions over all documents,
 
         M1 = sum x / C1,   M2 = sum (x x' - diag x) / C2,   M3 likewise / C3,
 
@@ -112,9 +113,10 @@ def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
 def per_document_moments(batch: CountBatch) -> Moments:
     """Estimate moments with equal weights of all documents (Zou, Hsu, Parkes, Adams 2013).
 
-    M1 is the mean over the N documents of `x / c`, and M2 that of `(x x' - diag x) / (c(c-1))`. M3
-    is the mean of the triples of a document, divided by `c(c-1)(c-2)`. Documents with fewer than
-    three words are left out of all three moments, so that all moments use the same documents.
+    With x the word counts of a document and c their sum, M1 is the mean over the N documents of
+    `x / c`, and M2 that of `(x x' - diag x) / (c(c-1))`. M3 is the mean of the triples of a
+    document, divided by `c(c-1)(c-2)`. Documents with fewer than three words are left out of all
+    three moments, so that all moments use the same documents.
 
     The moments are symmetric. Raises the errors of `pooled_moments`.
 
@@ -190,8 +192,7 @@ def _distinct_positions(
     """Return weighted sums over documents of words, and of pairs and triples of distinct positions.
 
     With counts x of a document, the product `x_i x_h x_l` includes triples in which positions
-    coincide, so these are subtracted.
-    The sums are exact if all numbers are whole and below 2^53.
+    coincide, so these are subtracted. The sums are exact if all numbers are whole and below 2^53.
     """
     n = batch.n_words
     M1, M2, M3 = np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n))

@@ -82,7 +82,7 @@ class CountsFoundation:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether sums of half of the documents are stored, and a document's content decides."""
+        """Whether sums of one half are stored, and the content of a document decides its half."""
         return self.halves and self.by_content and self.basis.table is None
 
     @property

@@ -20,8 +20,8 @@ _ROWS = 256
 def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[NDArray[np.float64]]:
     """Yield slices `H_i = W' M3_i W` of the model's third moment, for rows of a block in order.
 
-    A slice is a (k, k) matrix; M3_i is the third moment with word i as its first word.
-    P, T and moment_counts are arrays of `MomentStatistics`; W and B are those of `Whitening`. With
+    A slice is a (k, k) matrix; M3_i is the third moment with word i as its first word. P, T and
+    moment_counts are arrays of `MomentStatistics`; W and B are those of `Whitening`. With
     `G = P + diag(moment_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
 
         C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 moment_counts_i w_i w_i'

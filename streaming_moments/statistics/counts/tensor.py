@@ -154,10 +154,11 @@ def unwhitened_rows(
 ) -> NDArray[np.float64]:
     """Return (r, k) rows of `A W = sum_j w_j^1/2 m_j o_j'` for all words of a block.
 
-    W is the whitening, and A the second moment of the model, of which topic j has weight w_j.
-    For exact moments, the rows of core words are the pseudo-inverse of W', which maps whitened
-    vectors back to words. `A = M2 - a M1 M1'` also has a row for every other word, from the
-    documents in which it is counted. With `leading`, return only that many first rows.
+    W is the whitening, and A the second moment of the model. Topic j is m_j, its weight is w_j, and
+    o_j is its direction after whitening. For exact moments, the rows of core words are the
+    pseudo-inverse of W', which maps whitened vectors back to words. `A = M2 - a M1 M1'` also has a
+    row for every other word, from the documents in which it is counted. With `leading`, return only
+    that many first rows.
     """
     form, core = whitening.form, len(whitening.images)
     rows = statistics.word_counts.size if leading is None else leading

@@ -69,7 +69,7 @@ class CoreMomentsByRows:
 
 @dataclass(frozen=True, eq=False)
 class PairsByRows:
-    """Matrix `P / divisor` that is not stored, but can be multiplied by other matrices.
+    """Pair counts `P / divisor` as a matrix that is not stored, but can be multiplied by others.
 
     `product` multiplies (core, m) float64 by `P / divisor`. The divisor is C2.
     """
@@ -87,7 +87,7 @@ class PairsByRows:
 def core_product(
     parts: NDArray[Any], block: NDArray[np.float64], divisor: float
 ) -> NDArray[np.float64]:
-    """Multiply rows of `P / divisor`, from `core_rows`, by a (core, m) block.
+    """Multiply rows of `P / divisor` by a (core, m) block; the pair counts P are from `core_rows`.
 
     To save memory, only a few rows at a time are converted to floating point.
     """
@@ -170,8 +170,9 @@ def whiten(
 ) -> Whitening:
     """Whiten the second moment `A = M2 - a M1 M1'` of the form on the basis.
 
-    With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`, it is `B = R^-1 V L^-1/2`. In
-    Ruffini et al. 2018, Theorem 3 defines A, and line 2 of Algorithm 1 the whitening.
+    The whitening is `W = Q B`. With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`,
+    `B = R^-1 V L^-1/2`. In Ruffini et al. 2018, Theorem 3 defines A, and line 2 of Algorithm 1 the
+    whitening.
 
     The basis is Q, (core, s), and k is at most s. `seen` is the result of `seen_through` for the
     same moments, if it is known. Raises NotIdentifiable if there are more topics than columns of

@@ -94,7 +94,10 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether stores must note that content decides halves; False if sequences have names."""
+        """Whether stores must note that the symbols of a sequence decide its half.
+
+        False if sequences have names, because names then decide.
+        """
         return self.halves and self.by_content and not self.joins
 
     @property

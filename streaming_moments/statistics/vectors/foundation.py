@@ -167,7 +167,7 @@ class VectorsFoundation:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether sums of half of the rows are stored, and the numbers of a row decide."""
+        """Whether sums of one half are stored, and the numbers of a row decide its half."""
         return self.halves and self.by_content
 
     @property

@@ -19,8 +19,8 @@ from streaming_moments.statistics.views.statistics import LARGEST_SUM
 _STEPS = 16
 # Whole numbers get a grid with step 1, which is exact, if their standard deviation is at most this.
 _MOST_WHOLE_STEPS = 64
-# Rows are clipped to this multiple of the median norm of the pilot. It was chosen by measurements
-# with 1% outliers. The second number is for fourth moments.
+# Rows are clipped to the multiple _RADIUS of the median norm of the pilot, which was chosen by
+# measurements with 1% outliers. If fourth moments are counted, _FAR is the multiple instead.
 _RADIUS = 1.3
 _FAR = 4.0
 # Rows of the pilot beyond this multiple of the median norm are ignored when the spread is measured.
@@ -28,7 +28,7 @@ _STRANGE = 10.0
 _SMALLEST = 1e-90  # smallest size of the numbers of a pilot; its square is still a normal float
 _WITHIN = 0.99
 _MOST = 0.95  # at least this share of rows is not clipped, as a larger tail is data, not outliers
-# A row of up to this many numbers is its own sketch; the second limit is for fourth moments.
+# A row of up to WHOLE numbers is its own sketch; with fourth moments, of up to _WHOLE_OF_FOURTH.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # Number of components for which the default sketch has enough columns, and its number of random
 # columns.
@@ -36,9 +36,9 @@ _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
 # The standard deviation of a column of the sketch is 2^3 to 2^4, or down to 2^1 if sums would
-# become too large. Measured: a larger one is no better. With this one, sums are exact in float32.
+# become too large. Larger ones were no better when measured. With these, float32 sums are exact.
 _BITS, _FEWEST_BITS = 3, 1
-# Bits of a number whose cube, or fourth power, is below 2^53.
+# Largest bits of a number whose cube is below 2^53, and of one whose fourth power is below 2^53.
 _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
 # Number of vectors that a store should be able to hold before a sum could exceed 2^62.
 _VECTORS = 2 * 10**9

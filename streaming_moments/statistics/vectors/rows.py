@@ -176,7 +176,7 @@ class PreparedVectors:
 
 @dataclass(frozen=True, eq=False)
 class SummedVectors:
-    """Sums of some rows, as flat int64 arrays by name, which can be added to those of a block."""
+    """Sums of some rows, as flat int64 arrays by name, which can be added to sums of a block."""
 
     foundation: Any
     sums: dict[str, NDArray[np.int64]]

@@ -208,7 +208,7 @@ def _most_sketched(first: NDArray[np.int64], foundation: Any) -> NDArray[np.floa
 
 
 def _squares_of(name: str, foundation: Any) -> NDArray[np.intp]:
-    """Return the indices of sums of squares or of fourth powers in a sum; empty for other sums."""
+    """Return the indices of entries of an array that are sums of squares or of fourth powers."""
     if name == SECOND:
         return _equal_places(foundation.dimension, 2)
     if name == SKETCHED_SECOND:

@@ -70,7 +70,10 @@ def add_sketches(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """Add `sum_d x_i other_d` to every row i of a block, as `add_records` does."""
+    """Add `sum_d x_i other_d` to every row i of a block, as `add_records` does.
+
+    `other` has the sketch of one other view of each record d.
+    """
     halves = even_sums.shape[0] > 0
     for place in range(sums.shape[0]):
         row = place * step + index
@@ -97,6 +100,7 @@ def add_windows(
 ) -> None:
     """Add `sum left right'` of the windows with middle symbol i, for every row i of a block.
 
+    Here left and right are the sketches of the first and of the last symbol of a window.
     `cells` are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count. The
     cells of one middle symbol and one half are a group. `groups` has the start of each group, and
     then the number of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the

@@ -201,7 +201,7 @@ def broken(sums: Arrays) -> Iterator[str]:
     """Yield the names of arrays with negative counts or too large entries, each with the problem.
 
     Every sketch begins with the constant 1, so the first entry of a row is a number of triples. The
-    other entries of the row are at most this number times the largest product of entries.
+    other entries of the row are at most this number times the largest product of sketch entries.
     """
     for name, array in sums.items():
         if not array.size:

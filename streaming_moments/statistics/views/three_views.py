@@ -44,7 +44,7 @@ class ThreeViews:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether sums of half of the records are stored, and a record's content decides."""
+        """Whether sums of one half are stored, and the content of a record decides its half."""
         return self.halves and self.by_content
 
     @property

@@ -71,7 +71,7 @@ def add_dense_ratios(
 ) -> None:
     """`sums_i += (P_i / (left_i right)) right'` for dense rows, `GROUP` at a time.
 
-    counts : (rows, core) P
+    counts : (rows, core), pair counts P
     left : (whole groups, k), topics padded with zeros to a multiple of four, as in `right`; rows
         beyond those of P can have any values, and trailing columns of zeros can be missing
     right : (wide, core); a tile of it stays in cache
@@ -129,7 +129,7 @@ def add_sparse_ratios(
     """Do the same as `add_dense_ratios` for sparse rows, which store only counts above 0.
 
     starts : (rows + 1,) int64, start of the entries of each row
-    words, counts : (entries,), core word and count P of each entry
+    words, counts : (entries,), core word and pair count of each entry
     left : (r, wide), as for dense rows, padded with zeros
     right : (core, wide), a row for each word, padded to whole registers
     gathered : (wide,), work space
@@ -328,7 +328,7 @@ def split_rows(
     even_counts: Real,
     odd_counts: Real,
 ) -> None:
-    """Copy the rows of each half like `copy_rows`, given copies of the sums of both halves.
+    """Copy the pair counts of each half like `copy_rows`, given copies of those of both together.
 
     even : (rows, core) pair counts of the even half, read where the sum of both halves is above 0
     even_dense, odd_dense : like `dense` of `copy_rows`, for each half

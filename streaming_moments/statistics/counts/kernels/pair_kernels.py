@@ -175,8 +175,8 @@ def split_cells(
 ) -> None:
     """Split the cells of the chosen rows, filled by `add_to_cells`, into arrays of their fields.
 
-    Arrays have as many rows as the cells, or none for `even_pairs` and `codocuments` that are not
-    gathered. `pairs` may use the memory of the cells.
+    The arrays have as many rows as the cells. But `even_pairs` and `codocuments` have no rows if
+    these sums are not gathered. `pairs` may use the memory of the cells.
     """
     core, halves = cells.shape[1], even_pairs.shape[0] > 0
     low, from_even = (np.uint64(1) << np.uint64(bits)) - np.uint64(1), np.uint64(bits)

@@ -151,8 +151,8 @@ def append_runs(
     """Append the entries of each word to its entries in a larger batch, at the free positions.
 
     For the m entries of word i in the even half, `all_documents[free[i]:][:m] =
-    documents[starts[i]:][:m] + before` and `free[i] += m`. Values are copied unchanged. The odd
-    half is handled likewise.
+    documents[starts[i]:][:m] + before` and `free[i] += m`, where `before` is the number of
+    documents appended earlier. Values are copied unchanged. The odd half is handled likewise.
     """
     for word in range(free.size):
         for half in range(2):

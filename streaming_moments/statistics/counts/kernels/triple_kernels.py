@@ -41,8 +41,8 @@ _AHEAD = 24
 def _tile(vectors: int) -> Any:
     """Make an intrinsic that adds a tile of `panel' diag(weights) panel` to `sums`.
 
-    The tile has _LANES rows from `row` on and `vectors * _LANES` columns from `column` on. Its sums
-    are over `filled` documents.
+    The panel has a row for each of `filled` documents. The tile has _LANES rows from `row` on and
+    `vectors * _LANES` columns from `column` on.
     """
     lanes = ir.VectorType(ir.DoubleType(), _LANES)
     first_lane = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
@@ -119,7 +119,7 @@ def add_triples(
     long: NDArray[np.bool_],
     triples: NDArray[np.int64],
 ) -> None:
-    """`T_i += sum_d x_di y_d y_d'` over documents that are not long, as packed triangles.
+    """`T_i += sum_d x_di y_d y_d'` over the documents that are not in `long`, as packed triangles.
 
     Handles one word after another: the y of the documents with word i are gathered and multiplied
     in the cache, because the sparse product `X' (y (x) y)` is limited by memory. The caller ensures
@@ -206,7 +206,10 @@ def add_long_triples(
     long: NDArray[np.bool_],
     triples: NDArray[np.int64],
 ) -> None:
-    """Do the same as `add_triples` for long documents, in int64 arithmetic, exact below 2^62."""
+    """Do the same as `add_triples` for documents in `long`, in int64 arithmetic.
+
+    Float64 would not be exact for these documents; int64 sums are exact below 2^62.
+    """
     columns = projections.shape[1]
     for row in range(triples.shape[0]):
         word = first + row * step

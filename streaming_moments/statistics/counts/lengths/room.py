@@ -118,7 +118,8 @@ def _room(
 ) -> tuple[int, float]:
     """Return how many documents like those of a sample fit in sums below 2^62, with `weights`.
 
-    Also return the mean, over tokens of the sample, of the most that a token adds to an entry of T.
+    Also return how much a token of the sample adds to an entry of the triple sketch at most; this
+    is the mean over all tokens.
     """
     weighted = weights.at(batch.lengths) * squares
     entries = batch.counts * np.repeat(weighted, np.diff(batch.indptr))

@@ -156,7 +156,7 @@ def _combined(
 def _in_steps(
     whole: LengthHistogram, steps: Sequence[tuple[int, LengthHistogram]]
 ) -> RowLengths[LengthHistogram]:
-    """Drop steps that change nothing, so that equal values compare equal."""
+    """Make row lengths without steps that change nothing, so that equal values compare equal."""
     later: list[tuple[int, LengthHistogram]] = []
     for first, lengths in steps:
         if lengths != (later[-1][1] if later else whole):
