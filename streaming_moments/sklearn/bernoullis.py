@@ -65,13 +65,14 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
     probability_bars_ : (k, n_features_in_) float64 or None
         Standard errors of `probabilities_` before `polish`, from the two halves of the rows.
     weights_ : (k,) float64
-        Weights with sum 1; decreasing before `polish`.
+        Weights of the components, with sum 1; decreasing before `polish`.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of components that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : MomentStatistics
         Statistics of all rows.
     model_ : BernoulliMixture
-        The model.
+        The fitted model.
     n_features_in_ : int
         Number of features d.
 

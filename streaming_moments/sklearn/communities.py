@@ -69,11 +69,12 @@ class MomentCommunities(SparseInput, MomentTransformer):
     labels_ : (nodes,) int64
         Most likely community of each fitted node; only after `fit`.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of communities that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : MomentStatistics
         Statistics of all nodes.
     model_ : Communities
-        The model.
+        The fitted model.
     n_features_in_ : int
         Number of nodes n.
 

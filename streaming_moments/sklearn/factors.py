@@ -74,7 +74,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     statistics_ : VectorStatistics
         Statistics of all rows.
     model_ : IndependentFactors
-        The model.
+        The fitted model.
     n_features_in_ : int
         Number d of coordinates of a row.
 

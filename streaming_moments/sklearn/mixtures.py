@@ -60,17 +60,18 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     Attributes
     ----------
     weights_ : (k,) float64
-        Weights with sum 1; decreasing before `polish`.
+        Weights of the components, with sum 1; decreasing before `polish`.
     means_ : (k, n_features_in_) float64
         Means of the components.
     covariances_ : (k,) or (k, n_features_in_) float64
         Variance of each component, or of each of its coordinates.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of components that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : VectorStatistics
         Statistics of all rows.
     model_ : GaussianMixture
-        The model.
+        The fitted model.
     n_features_in_ : int
         Number d of coordinates of a row.
 

@@ -64,7 +64,8 @@ class MomentHMM(MomentSampler):
     emissionprob_ : (k, n) float64
         Distribution of the symbols of each state.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of states that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : ViewStatistics
         Statistics of all sequences.
     model_ : HiddenMarkovModel

@@ -84,7 +84,8 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     statistics_ : MomentStatistics
         Statistics of all rows.
     number_search_ : NumberSearch
-        Held-out scores of all numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of states that were tried, if `n_components` was "auto"
+        or "predict".
     model_ : LatentTree
         The tree; `model_.described()` gives it as JSON and as text.
     n_features_in_ : int

@@ -82,7 +82,8 @@ class MomentTopics(SparseInput, MomentTransformer):
     weights_ : (k,) float64
         Share of each topic, decreasing.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of topics that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : MomentStatistics
         Statistics of all documents.
     scale_ : int

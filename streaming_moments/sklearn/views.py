@@ -72,7 +72,8 @@ class MomentViews(SparseInput):
     weights_ : (k,) float64
         Shares of the states.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of states that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : ViewStatistics
         Statistics of all records.
     model_ : MultiViewMixture

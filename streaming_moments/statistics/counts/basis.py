@@ -95,7 +95,8 @@ class Basis:
             )
         if self.table is not None and self.table.n_words != matrix.shape[0]:
             raise InvalidInput(
-                f"the table has {self.table.n_words} categories, the basis {matrix.shape[0]} rows"
+                f"the table has {self.table.n_words} categories, but the basis has "
+                f"{matrix.shape[0]} rows; give a basis with a row for each category"
             )
         matrix.setflags(write=False)
 
