@@ -239,7 +239,7 @@ class CountsFoundation:
             )
         if (statistics.even_pair_counts is not None) != self.halves:
             raise ForeignStatistics(
-                f"halves of the documents are {'' if self.halves else 'not '}in the store; "
+                f"pair counts of each half are {'' if self.halves else 'not '}in the store; "
                 f"gather the statistics with halves={self.halves}"
             )
 

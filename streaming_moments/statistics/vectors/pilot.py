@@ -154,7 +154,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
     """Choose the grid for a pilot; arguments and errors are those of `foundation_of`."""
     values = np.asarray(rows, dtype=np.float64)
     if not np.isfinite(values).all():
-        raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
+        raise InvalidInput("the pilot has NaN or infinite numbers; leave out rows that have some")
     if len(values) and not (values.min(axis=0) < values.max(axis=0)).any():
         raise InvalidInput(
             f"all {len(values)} rows of the pilot are equal; give other rows, or more rows"
