@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self, TypeAlias, cast
@@ -29,6 +29,7 @@ from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.stored import outcome_of, too_few_line
+from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.remedies import in_memory
 from streaming_moments.printing.short_repr import shown
 from streaming_moments.progress import Report, reporter
@@ -383,6 +384,22 @@ class MomentMixture(DensityMixin, MomentSampler):  # type: ignore[misc]
     def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
         """Fit the model to these rows and return the most likely component of each, (n,)."""
         return self.fit(X).predict(X)
+
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Draw a panel for each component, with the `number` features that set it apart.
+
+        Parameters and errors are those of the `plot` of `model_`. Columns of a fitted data frame
+        give the names.
+        """
+        check_is_fitted(self, "model_")
+        called = getattr(self, "feature_names_in_", None) if names is None else names
+        panels: list[Axes] = self.model_.plot(number, called, figure)
+        return panels
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; lower is better."""

@@ -20,13 +20,14 @@ from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.fit import fit_reported, search_topics
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.stored import too_few_line
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import shown
 from streaming_moments.quality.coherences.registry import with_coherence
 from streaming_moments.quality.prediction import completion_perplexity
-from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
+from streaming_moments.quality.topic_plots import plot_topic_map
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values, holds_texts, is_sparse
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
@@ -261,7 +262,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         """
         require_fitting(MomentTopics.plot, number=number, names=names)
         called = self._called(names, "word ")
-        return plot_topics(self.model_, called, number, figure=figure)
+        return self.model_.plot(number, called, figure)
 
     def plot_map(
         self, names: Sequence[str] | NDArray[Any] | None = None, ax: Axes | None = None
@@ -362,6 +363,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             self._reporter(),
         )
         self.statistics_ = statistics
+        if model.rough_sentence and not too_few_line(model):
+            warnings.warn(model.rough_sentence, stacklevel=4)
         return self._shown(model)
 
     def _shown(self, model: TopicModel) -> Self:
