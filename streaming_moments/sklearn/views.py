@@ -150,7 +150,7 @@ class MomentViews(SparseInput):
         )
 
     def _records(self, X: Any, first: bool = False) -> ViewBatch:
-        """Return X as a batch of records; refuse X if one of the three views is None."""
+        """Return X as a batch of records; refuse X if it lacks one of the three views."""
         known = self._views(X)
         if len(known) != len(VIEWS):
             raise InvalidInput(
