@@ -171,17 +171,19 @@ class Basis:
         Parameters
         ----------
         batch : CountBatch
-            Pilot sample; about 2000 passages or more give the precision of an exact second pass.
+            Pilot sample. With about 2000 passages or more, fitted topics are as precise as with
+            exact eigenvectors, which a second pass over all documents would give.
         max_topics : int
             Number of topics for which the sketch is accurate.
         seed : int
             Seed of the random columns and the start of the eigensolver.
         core : int, optional
-            Core words; by default all, at most 4096.
+            Number of core words; by default that of all words, but at most 4096.
         length_weights : {"even", "pooled"}
             "even" down-weights long documents by `LengthWeights.even`, up to twice the length of
-            the longest document of the pilot. "pooled" gives all documents weight 1 (Theorem 1).
-            Models in which the length of a document depends on its topics need "pooled".
+            the longest document of the pilot. "pooled" gives all documents weight 1, as in
+            Ruffini et al. 2018, Theorem 1. Models in which the length of a document depends on its
+            topics need "pooled".
 
         Raises
         ------

@@ -34,7 +34,7 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
     Parameters
     ----------
     batch : CountBatch
-        Documents of at most 512 words.
+        Documents over a vocabulary of at most 512 words.
     estimator : str
         A name of `ESTIMATORS`.
     seed : int
@@ -51,7 +51,7 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
     InvalidInput
         The estimator is unknown, or no document has three words.
     BoundExceeded
-        There are more than 512 words.
+        The vocabulary has more than 512 words.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def pooled_moments(batch: CountBatch) -> Moments:
     nothing to M3.
 
     The moments are symmetric. For LDA they still need `dirichlet_moments`. Raises InvalidInput if
-    no document has three words, and BoundExceeded for more than 512 words.
+    no document has three words, and BoundExceeded for a vocabulary of more than 512 words.
 
     Examples
     --------

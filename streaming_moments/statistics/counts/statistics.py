@@ -175,7 +175,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         batch : CountBatch
             (documents, n) counts on the basis's vocabulary.
         basis : Basis
-            Q.
+            Basis, with the length weights.
         block : RowBlock, optional
             Rows to gather; all by default.
         codocuments : bool, optional

@@ -26,9 +26,9 @@ class WeightedStatistics(WordArrays[WeightedLengths, np.float64]):
     Parameters
     ----------
     basis : Basis
-        Q.
+        Basis of the statistics that are summed.
     block : RowBlock
-        Row block.
+        Row block of the statistics that are summed.
     length_histogram : WeightedLengths
         Documents by length and weight.
     word_counts, document_frequencies, pair_counts, triple_sketch, codocuments

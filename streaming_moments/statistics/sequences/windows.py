@@ -39,7 +39,7 @@ class SymbolBatch:
     offsets : (chunks + 1,) int64
         Start of the symbols of each chunk, which begin with its context.
     symbols : (symbols,) int32
-        Rows of the alphabet, -1 for unknown symbols.
+        Index of each symbol in the alphabet, -1 for unknown symbols.
     context : (chunks,) int8
         Number of leading symbols of a chunk, 0 to 2, that were counted with an earlier chunk.
     begins : (chunks,) bool

@@ -64,7 +64,7 @@ class VectorsFoundation:
     Parameters
     ----------
     grid : Grid
-        Offset, step and radius.
+        Grid to which rows are rounded.
     matrix : (d, s) int8
         Q, with independent columns.
     shift : (s,) uint8

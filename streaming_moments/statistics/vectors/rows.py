@@ -30,7 +30,7 @@ class VectorBatch:
     values : (N, d)
         Finite numbers of any type of up to 64 bits.
     odd : (N,) bool, optional
-        Mask of the odd half; by default, the integers of a row on the grid decide its half.
+        Mask of the rows in the odd half; by default, the integers of a row on the grid decide.
     without : int
         Number of other records, which do not have d finite numbers.
 
