@@ -45,8 +45,8 @@ from streaming_moments.statistics.views.three_views import ViewSums
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
-"""Largest number of columns of a sketch with fourth moments, whose number grows with its fourth
-power.
+"""Largest number of columns of a sketch whose fourth moments are counted. The number of fourth
+moments grows with the fourth power of the number of columns.
 """
 _SINGLE_BITS = 24
 _LARGEST_SINGLE = 2.0**_SINGLE_BITS
