@@ -196,7 +196,7 @@ def _distinct_positions(
     """
     n = batch.n_words
     M1, M2, M3 = np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n))
-    # sums of x x' and of x with the weights of triples, to subtract triples that coincide
+    # sums of x x' and of x with the weights of triples, to subtract those with equal positions
     raw, words = np.zeros((n, n)), np.zeros(n)
     step = max(_CELLS // max(n, 1), 1)
     for start in range(0, batch.documents, step):

@@ -133,7 +133,7 @@ class CountsFoundation:
         columns = None if table is None else TableColumns.from_json(table)
         basis = Basis(arrays["Q"], words, vocabulary, weights, columns)
         halves = bool(attributes["halves"])
-        # stores save `by_content` only if they have halves, and not for rows of a table
+        # only stores of halves save `by_content`, and not for rows of a table; else it is True
         by_content = attributes.get("by_content", True) or not halves or columns is not None
         return cls(
             basis,

@@ -90,7 +90,8 @@ def rotated_diagonals(
     )
     u = rotation.T @ whitening.first
     second = np.einsum("aj,ab,bj->j", rotation, whitening.second, rotation)
-    # b' T_i b is linear in the packed T_i; off-diagonal entries count twice
+    # For each topic, b' T_i b is a product with the packed entries of T_i, where b is the topic's
+    # column of coefficients. Entries off the diagonal count twice.
     B = turned.coefficients.T
     sketched = (pack(B[:, :, None] * B[:, None, :]) * frobenius_weights(B.shape[1]) ** 2).T
     k, squares = whitening.n_topics, turned.vectors**2

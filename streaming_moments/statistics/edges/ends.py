@@ -193,7 +193,10 @@ class PreparedEdges:
 
     @cached_property
     def _sketch(self) -> NDArray[np.int8]:
-        """(core + 1, 1 + s) rows `[1, Q]`; the last row is for all nodes outside the core."""
+        """(core + 1, 1 + s) array: for each core node the number 1 and the node's row of Q.
+
+        The last row is for all nodes outside the core.
+        """
         assert self.sketch is not None
         rows = np.zeros((self.sketch.core + 1, 1 + self.sketch.columns), dtype=np.int8)
         rows[:, 0] = 1

@@ -247,7 +247,10 @@ class PreparedWindows:
 
     @cached_property
     def _sketch(self) -> NDArray[np.int64]:
-        """(core + 1, 1 + s) rows `[1, Q]`; the last row is for all symbols outside the core."""
+        """(core + 1, 1 + s) array: for each core symbol the number 1 and the symbol's row of Q.
+
+        The last row is for all symbols outside the core.
+        """
         rows = np.zeros((self.sketch.core + 1, 1 + self.sketch.columns), dtype=np.int64)
         rows[:, 0] = 1
         rows[:-1, 1:] = self.sketch.matrix

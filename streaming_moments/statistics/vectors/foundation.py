@@ -212,7 +212,7 @@ class VectorsFoundation:
         return largest_gain(self.grid, self.matrix, self.shift, self.squares, self.fourth)
 
     def gains(self, sketches: NDArray[np.int64], norms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the largest amount that each row adds to an entry of a sum, (N,)."""
+        """Return the largest amount that each row adds to any entry of the row arrays, (N,)."""
         most = np.abs(sketches).max(axis=1, initial=0)
         found = np.maximum(np.maximum(norms, most**3), most * norms)
         if self.squares:
@@ -271,7 +271,7 @@ class VectorsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block by name, with those of the even half."""
+        """Return the shape of each row array of a block by name, also of those of the even half."""
         held = block.size(self.rows)
         whole = {name: (held, -(-size // self.rows)) for name, size in self.sizes.items()}
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
@@ -372,7 +372,7 @@ class VectorsFoundation:
 def largest_gain(
     grid: Grid, matrix: NDArray[np.int8], shift: NDArray[np.uint8], squares: bool, fourth: bool
 ) -> int:
-    """Return the largest amount that a row of the grid adds to an entry of a sum."""
+    """Return the largest amount that a row of the grid adds to any entry of the row arrays."""
     radius = reach_of(grid)
     basis = np.ldexp(matrix.astype(np.float64), -shift.astype(np.int64))
     most = int(np.sqrt((basis**2).sum(axis=0)).max(initial=0) * radius) + 2

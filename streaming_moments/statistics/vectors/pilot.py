@@ -141,7 +141,7 @@ def _shift(
 ) -> NDArray[np.uint8]:
     """Return (s,) shifts after which Q'x has standard deviations of `2^bits` to `2^(bits + 1)`.
 
-    The standard deviations are smaller if the longest possible row would not fit otherwise.
+    If powers of the largest possible Q'x would then exceed 2^53, the shifts are larger.
     """
     most = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=0)) * reach_of(grid)
     room = np.frexp(most)[1] - (_LARGEST_BITS_OF_FOURTH if fourth else _LARGEST_BITS)

@@ -206,7 +206,10 @@ class PreparedRecords:
 
 
 def with_constant(basis: Basis) -> NDArray[np.int64]:
-    """Return (n, 1 + s) int64 rows `[1, Q]` of all words, where Q is zero outside the core."""
+    """Return, for each word, the number 1 and the word's row of Q: (n, 1 + s) int64.
+
+    Words outside the core have zeros instead of a row of Q.
+    """
     rows = np.zeros((basis.n_words, 1 + basis.columns), dtype=np.int64)
     rows[:, 0] = 1
     rows[: basis.core, 1:] = basis.matrix

@@ -61,7 +61,7 @@ class ThreeViews:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block by name, with those of the even half."""
+        """Return the shape of each row array of a block by name, also of those of the even half."""
         whole = self.whole_shapes(block)
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
         return {**whole, **even}

@@ -64,7 +64,10 @@ def add_codocuments(
     words: NDArray[np.int32],
     codocuments: NDArray[np.int64],
 ) -> None:
-    """`D += (X > 0)' (X > 0)` for pairs of core words, (core rows, core) int64."""
+    """`D += (X > 0)' (X > 0)` for pairs of core words, (core rows, core) int64.
+
+    D counts the documents with both words.
+    """
     core = codocuments.shape[1]
     for row in range(codocuments.shape[0]):
         word = first + row * step

@@ -1,4 +1,4 @@
-"""Effective number of documents from which tokens come: errors of topic shares depend on it."""
+"""Effective number of documents of which a corpus consists, for the errors of topic shares."""
 
 from __future__ import annotations
 
