@@ -37,7 +37,8 @@ M = TypeVar("M", bound=Model)
 class TopicCoherences:
     """Coherences of each topic over its top 10 words, from stored co-document counts.
 
-    by_key : (k,) float64 values of each coherence, by its key in `COHERENCES`
+    by_key : for each kind of coherence, by its key in `COHERENCES`: (k,) float64, a value for each
+        topic
     """
 
     by_key: Mapping[str, NDArray[np.float64]]
@@ -59,7 +60,7 @@ class WordPairs:
 
     words : (m,) int64 core words, increasing
     frequencies : (m,) float64, documents with the word
-    together : (m, m) float64, documents with both words
+    together : (m, m) float64, documents with both words of a pair
     documents : number of all documents
 
     If documents have weights, each number is a sum of weights.
@@ -96,9 +97,10 @@ def refit(
     """Fit a model to a version of a store without reading documents.
 
     Sweeps over the row blocks three times, as `streaming_moments.fit_by` does. The first sweep
-    reads the core for whitening, the second the slices for the rotation or the whitened tensor, and
-    the third makes the rows of the topics. Refinement rounds over the pair counts follow. If the
-    counts fit into memory, they are read only once.
+    reads the co-occurrences of core words, from which the whitening follows. The second sums up the
+    third moments after whitening, as slices or as one tensor, and these give the rotation. The
+    third makes the rows of the topics. Refinement rounds over the pair counts follow. If the counts
+    fit into memory, they are read only once.
 
     Parameters
     ----------
@@ -172,7 +174,7 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
 def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
-    """Return the rows for a refit, planned to fit into memory.
+    """Return the row blocks of the statistics for a refit, which is planned to fit into memory.
 
     Arguments and errors as in `refit_by`.
     """
@@ -181,7 +183,8 @@ def refit_rows(
     held, joining = 2, 0
     if foundation.by_length:
         if isinstance(options, TopicOptions):
-            # check the basis before the memory, because a larger budget would not help
+            # first check whether the basis has enough columns; if not, a larger memory budget
+            # would not help
             require_columns(options.topics, cast("Any", foundation).basis)
         totals = counted_lengths(store)
         held = blocks_held(totals.whole)
@@ -217,7 +220,7 @@ def rows_by(
 ) -> OnCluster:
     """Return the rows of a version; `plan` says which of them stay in memory.
 
-    The rows include pair counts of the halves, if these fit into memory.
+    They include the pair counts of each half of the documents, if these fit into memory.
     """
     return rows_for(plan.work_bytes).of(
         store,

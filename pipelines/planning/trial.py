@@ -213,8 +213,8 @@ def _pilot(
     passing, ones = timed(lambda: [sample(shard, 1) for shard in sampled])
     seen = max(1, sum(one.documents_seen for one in ones))
     drawn = max(1, sum(one.batch.documents for one in samples))
-    # Estimate the passages of the corpus. The pilot of `create` samples more of them than this
-    # trial, so more of its words occur in `min_documents` passages.
+    # Estimate how many passages the corpus has. The pilot of `create` will sample more passages
+    # than this trial, so more words will occur in at least `min_documents` of them.
     chunks = sum(min(shard.size, chunk.batch_bytes) for shard in sampled)
     passages = seen * corpus.nbytes / chunks
 

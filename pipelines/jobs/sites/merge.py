@@ -95,7 +95,7 @@ def in_turn(
     others: Sequence[str],
     take: Callable[[MomentStore, Sequence[str]], Sequence[Pull]],
 ) -> MomentStore:
-    """Call `take` for each other store, in an order that allows for shards moved between stores.
+    """Merge the other stores by `take`, in an order that allows for shards moved between stores.
 
     If `take` refuses a store, or leaves out some of its shards, the store is tried again after the
     others. If it refuses all remaining stores, shards may have moved in both directions, so `take`

@@ -59,7 +59,7 @@ def rebased(
 
 
 def _is_young(store: MomentStore, age: timedelta) -> bool:
-    """Whether the lineage is younger than `age`, by the clock of the storage."""
+    """Whether the store's lineage is younger than `age`, by the clock of the storage."""
     log = store.log()
     # The commit that began the lineage may have expired. If so, use the time of the oldest stored
     # commit, which is later.
