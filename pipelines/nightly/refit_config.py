@@ -43,9 +43,7 @@ def _keys_of(model: Any) -> set[str]:
 
 
 def _by_fit(name: str) -> dict[str, Any]:
-    """Return, for each option whose value a fit of the model can find, the argument that requests
-    it.
-    """
+    """Return the options whose value a fit can find, each with the argument that requests this."""
     own = fields(MODELS[name].Options)
     return {one.name: one.metadata[FOUND] for one in own if FOUND in one.metadata}
 

@@ -301,7 +301,7 @@ def _block_costs(
     warm = ProjectedBatch.of(one, store.basis)
     store.counts.of([warm], layout.block(0))
     zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
-    # time the joining only once, because all blocks use the same joined batches
+    # time the joining of batches only once, because all row blocks use the same joined batches
     joining, lump = timed(lambda: list(store.counts.joined(batches, layout.block_bytes)))
     adding, statistics = timed_on_all(pool, added, blocks)
     gathered = sum(batch.nbytes for batch in batches)
@@ -327,7 +327,7 @@ def _block_costs(
     finishing, model = timed(
         lambda: TopicModel.finished(whitening, directions, parts, rows.lengths, rows.basis, _METHOD)
     )
-    # time refinement on grown blocks, whose pair counts are as dense as those of the whole corpus
+    # time refinement on blocks whose pair counts were made as dense as those of the whole corpus
     renewing = _refined(replace(rows, blocks=grown), model)
     fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
     return BlockCosts(
@@ -397,8 +397,9 @@ def _refined(rows: Timed, model: TopicModel) -> float:
 def _grown(statistics: MomentStatistics, factor: float, seed: int) -> MomentStatistics:
     """Simulate the statistics of `factor` times as many documents as the sample has.
 
-    Draws further counts around those of the sample. Some of them fall into new cells. Their share
-    is the share of the sample's counts in cells with a single count (Good and Turing).
+    Draws further counts, most of them into cells in which the sample has counts. The share of those
+    that fall elsewhere is the share of the sample's counts in cells with a single count (Good and
+    Turing).
     """
     rng = np.random.default_rng(seed)
     together, even = statistics.codocuments, statistics.even_pair_counts

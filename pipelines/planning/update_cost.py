@@ -47,7 +47,8 @@ class UpdateCost:
     seconds : seconds for the whole corpus
     groups : segments that an update of an empty store commits
     passes : how often the shards are read
-    documents_per_second : rate with enough shards for all workers, including closes
+    documents_per_second : rate with enough shards for all workers, including the time to close
+        groups
     group_seconds : seconds between commits
     close_seconds : part of `group_seconds`, from the last shard to the commit
     received_bytes : largest number of bytes that a worker receives at a close

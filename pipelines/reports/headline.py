@@ -64,9 +64,10 @@ def _news(page: ReportPage) -> str:
 
 
 def change_over(over: ShareOverTime, names: Sequence[str]) -> str:
-    """Describe the largest change that chance does not explain; empty if bars are unknown.
+    """Describe the largest clear change of a share over time, or say that no change is clear.
 
-    A change counts as clear if chance alone makes one as large on at most one page in 20.
+    A change is clear if chance alone makes one as large on at most one page in 20. Returns an empty
+    text if the error bars are unknown, or if the clear change is tiny.
     """
     if len(over.shares) < 2 or not over.bars:
         return ""
@@ -111,7 +112,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _moved(kept: Sequence[TopicChange]) -> str:
-    """Describe the cluster whose mean has moved furthest, among those beyond their error bars."""
+    """Describe the cluster whose mean has moved furthest beyond its error bar, if any has."""
     known = [one for one in kept if one.spreads is not None and one.note]
     moved = [(one.spreads or 0.0, one.name) for one in known if one.note == "moved"]
     if not moved:

@@ -144,7 +144,8 @@ class TopicChange:
     topic : its number in the later model; None if the topic no longer exists
     name : some of its words
     before, now : its share in the earlier and in the later model; None where it does not exist
-    distance : total variation distance of its words, if it exists in both models
+    distance : total variation distance between its word probabilities in both models, if it exists
+        in both
     bar : standard error of the difference of both shares; None if unknown
     note : "new", "moved", "split from 3"
     spreads, bars : move of the mean of a cluster, in standard deviations and in error bars

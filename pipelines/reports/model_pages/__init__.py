@@ -1,1 +1,2 @@
-"""Parts, charts and tables of each family of models, for pages and reports."""
+"""How pages and reports show each family of models: its topics or other parts, charts and tables.
+"""
