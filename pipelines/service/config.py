@@ -227,7 +227,8 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 
 
 def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
-    """Return why [storage_options] has no effect; empty without options, or if a URL uses them.
+    """Return why [storage_options] has no effect; empty without options, or if a configured URL
+    uses them.
 
     `shards` are the counted shards; pages may show documents of these.
     """
@@ -237,7 +238,7 @@ def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
 
 
 def require_first_night(config: ServiceConfig) -> None:
-    """Raise InvalidInput that names the command, if a nightly run must first create the store."""
+    """Raise InvalidInput if a nightly run must first create the store; name the command to run."""
     night, folder = night_of(config), Folder.at(config.store, config.storage_options or None)
     if night is None or night.create is None or CommitLog(folder).latest_version() is not None:
         return

@@ -92,8 +92,7 @@ def rows_written(
 
 
 def _moves(model: GaussianMixture, followed: PreviousModel) -> dict[int, ClusterMove]:
-    """Return how the mean of each cluster has moved since the earlier model, by number of the
-    cluster.
+    """Return how the mean of each cluster, by its number, has moved since the earlier model.
     """
     both = (cast("Clusters", states_of(one)) for one in (followed.model, model))
     before, after = both
