@@ -1,4 +1,4 @@
-"""Which model fits which data and question: one table for the command `choose` and its page."""
+"""Which model fits which data and question: a table for the command `choose` and for the docs."""
 
 from __future__ import annotations
 

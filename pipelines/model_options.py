@@ -52,9 +52,9 @@ class FitRequest:
         return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
 
     def on(self, kind: str) -> FitRequest:
-        """Return the request for a store of this kind.
+        """Return the request for a store of kind `kind`.
 
-        On such a store, the same name can mean another model.
+        The name of a model can mean another model on a store of another kind.
 
         Raises UsageError if an option is given that this other model lacks.
         """
@@ -190,7 +190,7 @@ def _sections(holders: dict[str, Field[Any]]) -> dict[str, str | None]:
 
 
 def requested(model: str, given: dict[str, Any]) -> FitRequest:
-    """Return the request to fit the model of that name with these options.
+    """Return the request to fit the model named `model` with the given options.
 
     Raises UsageError for an option that the model lacks, and for a missing option.
     """

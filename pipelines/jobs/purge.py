@@ -114,7 +114,7 @@ class PurgedShards:
 class _Group:
     """Segments that share a vocabulary, some of them with shards to purge.
 
-    sources : all segments of the group, including those that are subtracted
+    sources : all segments of the group, including those whose counts are subtracted
     dropped : ids of segments that contain only shards to purge
     `purged`, `kept` : records of the shards in all other segments: of those to subtract, and of
         those to keep

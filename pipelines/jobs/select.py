@@ -95,8 +95,8 @@ def select(
     The models share work. The core moments are computed once. For each alpha0, the whitening and
     the sums of whitened third moments are computed once, for the largest number of topics. Models
     with fewer topics use the leading columns of the whitening and the leading part of these sums.
-    Only method "feature" computes the sums for each number of topics. One sweep over the blocks
-    makes the topic rows of as many models as fit into memory. It also reads the pair counts for
+    Only method "feature" computes the sums for each number of topics. One sweep over the row blocks
+    makes the topics of as many models as fit into memory. It also reads the pair counts for
     refinement and the co-document counts of all top words. The models equal those of `refit`.
 
     Parameters
@@ -210,7 +210,7 @@ def _known_alphas(
 
 @dataclass(frozen=True, eq=False)
 class _Refining:
-    """Function that refines a model by rounds over the rows `pairs`, and scores it by `halves`."""
+    """Function that refines a model on the rows `pairs`, and scores it on held-out `halves`."""
 
     pairs: Rows
     halves: HalfRows | None
@@ -337,8 +337,9 @@ def _models(
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
     """Fit models with one alpha0 for increasing `numbers` of topics; yield number and result."""
     most = numbers[-1]
-    # A method with slices needs sums for each number of topics, because the slice with the widest
-    # gap depends on the number. Other methods share the sums of the largest number.
+    # A method with slices uses the slice of the third moment whose singular values are farthest
+    # apart. This slice depends on the number of topics, so each number needs its own sums. Other
+    # methods share the sums of the largest number.
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),

@@ -93,7 +93,7 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
 
     @property
     def shape(self) -> KindOptions:
-        """Options of the kind of data."""
+        """Options that say which kind of records the shards hold."""
         return cast("KindOptions", self._of(KindOptions))
 
     @property

@@ -15,7 +15,7 @@ from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.store.store import MomentStore
 
-_BEATS = 4 # the lock is renewed this many times before it would expire
+_BEATS = 4  # the lock is renewed this many times before it would expire
 
 
 @dataclass

@@ -150,8 +150,7 @@ def _facts(
 
 
 def _status(report: NightReport) -> Mapping[str, Any] | None:
-    """Return the facts of the store at the end of the run, as a dictionary for every kind of store.
-    """
+    """Return the facts of the store at the end of the run as a dictionary."""
     return asdict(report.status) if isinstance(report.status, Status) else report.status
 
 

@@ -215,8 +215,8 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     sums = tensor_sums_bytes(job.basis.columns, job.n_topics)
     strips = number_of_strips(job.row_blocks, sums)
     strip_rounds = ceil(strips / slots) * ceil(job.row_blocks / strips)
-    # sums that workers send: one for each strip of a worker, and one for each level of the tree
-    # that adds up the strips
+    # Sums that workers send. Row blocks are added up in strips: each worker sends a sum for each of
+    # its strips, and one for each level of the tree that adds up the strips.
     moved = ceil(strips / workers) + strip_sums_held(job.row_blocks, sums)
     gathered = 8 * job.basis.core**2 + moved * sums
     return (

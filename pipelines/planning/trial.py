@@ -432,7 +432,7 @@ def _drawn(
 def _core_moments(
     batches: Sequence[ProjectedBatch], store: MomentStore
 ) -> tuple[list[NDArray[np.int64]], LengthHistogram]:
-    """Return the core rows of all blocks, counted from one batch: enough to time the whitening."""
+    """Return the co-occurrence counts of core words in one batch: enough to time the whitening."""
     basis, projected = store.basis, batches[0]
     pairs = np.zeros((basis.core, basis.core), dtype=np.int64)
     projected.add_pairs(RowBlock(), pairs, None)

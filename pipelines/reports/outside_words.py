@@ -22,13 +22,12 @@ SLOW = 0.1  # a message names the tokeniser if it takes at least this share of t
 
 
 def share_outside(store: MomentStore) -> float | None:
-    """Return the share of tokens outside the vocabulary in all counted shards; None without tokens.
-    """
+    """Return the share of tokens outside the vocabulary in all shards; None without tokens."""
     return outside_share(store.commit.tokens, sum(one.outside for one in store.ledger()))
 
 
 def share_line(share: float | None) -> str:
-    """Format the share of tokens outside as a sentence; empty if it is unknown.
+    """Format the share of tokens outside the vocabulary as a sentence; empty if it is unknown.
 
     Examples
     --------

@@ -108,7 +108,7 @@ class TopicReport:
 
     topic : its number, the same in every nightly run
     weight : share of the corpus
-    npmi : coherence
+    npmi : NPMI coherence
     relevant : most relevant words, with lambda 0.7
     words : most probable words, each with its probability in the topic and in the corpus; from
         these, a page computes the relevance for any lambda
@@ -195,7 +195,7 @@ class Measure:
     bars : standard errors; empty if they are unknown
     noise : standard errors of the values of pure noise, which scatter about 0; empty if these have
         no meaning
-    note : one sentence
+    note : explanation of the measure in one sentence
     percent : whether values are shares
     """
 
@@ -312,7 +312,7 @@ class ReportPage:
     each : URL prefix of the pages of topics by number; empty without such pages
     what : name of the parts: "topic", "cluster", "factor", or "state" if there are `states`
     counted : (str, str, str), names of the counts in the ledger: documents, tokens, and tokens
-        outside
+        outside the vocabulary
     plane : plane of the clusters
     measures : measures of clusters and factors
     advice : what would improve later models; a page shows it after the model

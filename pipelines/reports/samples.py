@@ -122,8 +122,7 @@ def _called(
 
 
 def _from(text: str, begins: list[str]) -> str:
-    """Return a few lines of a text, from where the words `begins` first follow one another.
-    """
+    """Return a few lines of a text, from where the words `begins` first follow one another."""
     found = re.search(r"[\W\d_]*".join(map(re.escape, begins)), text, re.IGNORECASE)
     start = found.start() if found and begins else 0
     shown = " ".join(text[start : start + 2 * _SHOWN].split())

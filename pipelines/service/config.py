@@ -227,8 +227,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 
 
 def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
-    """Return why [storage_options] has no effect; empty without options, or if a configured URL
-    uses them.
+    """Return why [storage_options] has no effect; empty if it has no keys, or if a URL uses it.
 
     `shards` are the counted shards; pages may show documents of these.
     """

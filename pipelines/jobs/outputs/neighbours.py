@@ -36,7 +36,7 @@ _EXPIRY = timedelta(minutes=30)
 
 @dataclass(frozen=True)
 class NeighbourLists:
-    """Result of grouping edges.
+    """Result of `neighbours`: files with a list of neighbours for each node.
 
     files : URLs of the Parquet files, with columns `node` and `neighbours`
     nodes : number of nodes, each with one list

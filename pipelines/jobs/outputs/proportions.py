@@ -95,7 +95,7 @@ def _state_of(shard: Shard, storage_options: Mapping[str, object] | None) -> str
 
 
 def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> Summary:
-    """Add the documents of a batch to the summary."""
+    """Return the summary of a shard's output with the documents of a batch added."""
     best, lengths = summary.representatives, whole["length"].array
     return replace(
         summary,

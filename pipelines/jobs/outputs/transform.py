@@ -246,7 +246,7 @@ def transform(
 
 
 def write_proportions(job: OutputJob) -> TransformResult:
-    """Write the proportions; arguments and errors as in `transform`."""
+    """Write the topic proportions of all documents; arguments and errors as in `transform`."""
     store, model, options = job.store, job.model, job.options
     seed, number, foreign_below = options.seed, options.top_documents, options.foreign_below
     require_seed(options.method, seed)

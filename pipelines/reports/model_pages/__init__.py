@@ -1,2 +1,1 @@
-"""How pages and reports show each family of models: its topics or other parts, charts and tables.
-"""
+"""How pages and reports show each family of models: its parts, such as topics, and charts."""

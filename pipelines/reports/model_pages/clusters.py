@@ -92,8 +92,7 @@ def rows_written(
 
 
 def _moves(model: GaussianMixture, followed: PreviousModel) -> dict[int, ClusterMove]:
-    """Return how the mean of each cluster, by its number, has moved since the earlier model.
-    """
+    """Return how the mean of each cluster, by its number, has moved since the earlier model."""
     both = (cast("Clusters", states_of(one)) for one in (followed.model, model))
     before, after = both
     return {pair.after: cluster_move(before, after, pair) for pair in followed.matching.kept}

@@ -215,7 +215,7 @@ def print_topics(
     starred: Container[str] = (),
     columns: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
 ) -> None:
-    """Print a table of topics; `starred` words get an asterisk, and `columns` are added."""
+    """Print a table of topics; `starred` words get an asterisk, `columns` are further columns."""
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("topic" if lines else "state", justify="right")
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]

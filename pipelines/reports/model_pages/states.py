@@ -1,4 +1,4 @@
-"""States of models without topics on pages: a table, or a picture in lines of text."""
+"""How pages show states of models without topics: as a table, or a picture in lines of text."""
 
 from __future__ import annotations
 
