@@ -27,7 +27,7 @@ MOST_NIGHTS = 30
 class StoreState:
     """The store at the end of a nightly run; `time` is that of its latest commit, ISO 8601.
 
-    A field is None if the version of the package that wrote the report did not record it.
+    A field has the value None if the package version that wrote the report did not record it.
     """
 
     version: int | None

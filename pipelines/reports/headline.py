@@ -34,7 +34,7 @@ def headline_of(page: ReportPage) -> str:
     if page.outcome == "failed" and not page.topics:
         return "This run failed"
     if page.outcome == "nothing new" and page.version is None:
-        return "Nothing new, and no store yet: the first night that finds shards creates it"
+        return "Nothing new, and no store yet: the first nightly run that finds shards creates it"
     if page.outcome == "nothing new" and not page.topics:
         return f"Nothing new{', ' * bool(of)}{of.removeprefix(' of ')}"
     parts = len(page.topics) or len(next(iter(page.states.values()), ()))

@@ -112,8 +112,8 @@ class AccumulateSection:
             )
         if self.night is None and timed:
             raise ValueError(
-                f"{timed[0]} is given without a night to run; add the configuration file of a "
-                'nightly run, such as night = "night.toml"'
+                f"{timed[0]} is given without a nightly run; add the configuration file of one, "
+                'such as night = "night.toml"'
             )
         return self
 

@@ -94,8 +94,8 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
         tried, single = selection.candidates, selection.single
         best = selection.taken or next(one for one in tried if not one.refusal)
         why = selection.why or (
-            f"the most coherent, because there are no held-out pairs: {best.n_topics} topics, "
-            f"alpha0 {best.alpha0:g}"
+            "the most coherent model, because there are no held-out word pairs: "
+            f"{best.n_topics} topics, alpha0 {best.alpha0:g}"
         )
         run.tell(why)
         # Let the fit search for alpha0 again, because its search also finds the alpha with which

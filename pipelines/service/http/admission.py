@@ -157,7 +157,8 @@ class Door:
         if found.role < role:
             asked, has = role.name.lower(), found.role.name.lower()
             raise Problem(
-                403, f"this needs a token of role {asked}; the token {found.name} has role {has}"
+                403,
+                f"this call needs a token of role {asked}; the token {found.name} has role {has}",
             )
         request.state.credential = token.strip()
         return found
