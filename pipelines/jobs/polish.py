@@ -97,7 +97,10 @@ class PassContext:
         number: int,
         keep_going: bool,
     ) -> PassContext:
-        """Return the context. A task calls this, so that Dask can repeat it if a worker dies."""
+        """Return the context.
+
+        A task calls this method, so that Dask can repeat the call if a worker dies.
+        """
         reader = passes_of(type(model)).reader(model, reading.store.foundation)
         return cls(reading, reader, work, number, keep_going)
 
@@ -275,10 +278,10 @@ def polish_stored(
     result = polish(
         source, model, run, shards, passes, alpha, begun, skip_bad_shards, allow_missing
     )
-    # compute coherence from the statistics to which the parent was fitted
+    # compute coherence from the statistics to which the parent model was fitted
     fitted = store.at(store.models[begun].version)
     polished = with_coherence(windowed(fitted, Window.of_model(model)), result.model, run)
-    # topics keep the numbers that they have in the parent; a latent tree has no topics
+    # topics keep the numbers that they have in the parent model; a latent tree has no topics
     topics = {topic: topic for topic in range(getattr(polished, "n_topics", 0))}
     if result.elsewhere and (near := states_compared((fitted, model), (fitted, polished))):
         topics = {pair.before: pair.after for pair in near.kept}
@@ -374,7 +377,7 @@ def _marked(
     keep_going: bool,
     allow_missing: bool,
 ) -> tuple[list[_Marked], list[ShardError]]:
-    """Return the shards to read, each with a fingerprint of its content, and the left-out ones."""
+    """Return the shards to read, each with the fingerprint of its content, and errors of others."""
     if shards is None:
         present, missing = present_shards(source, run, allow_missing)
         ledger = source.ledger()

@@ -83,7 +83,8 @@ class PurgeResult:
     """Result of a purge.
 
     store : the store at its latest version
-    recounted : number of other shards that were recounted, because purged shards no longer existed
+    recounted : number of other shards that were recounted, because files of purged shards no longer
+        existed
     erased : deleted files with traces of the shards: in inboxes, and files in the store's folder
         that do not belong to the store
     before : shards that an earlier call purged; this call deleted their remaining files

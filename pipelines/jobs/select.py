@@ -92,12 +92,13 @@ def select(
 ) -> Selection:
     """Fit models of several numbers of topics and alpha0 to a version of a store; save no model.
 
-    The models share work. The core moments are computed once. For each alpha0, the whitening and
-    the sums of whitened third moments are computed once, for the largest number of topics. Models
-    with fewer topics use the leading columns of the whitening and the leading part of these sums.
-    Only method "feature" computes the sums for each number of topics. One sweep over the row blocks
-    makes the topics of as many models as fit into memory. It also reads the pair counts for
-    refinement and the co-document counts of all top words. The models equal those of `refit`.
+    The models share work. The moments of the core words are computed once. For each alpha0, the
+    whitening and the sums of whitened third moments are computed once, for the largest number of
+    topics. Models with fewer topics use the leading columns of the whitening and the leading part
+    of these sums. Only method "feature" computes the sums for each number of topics. One sweep over
+    the row blocks makes the topics of as many models as fit into memory. It also reads the pair
+    counts for refinement and the co-document counts of all top words. The models equal those of
+    `refit`.
 
     Parameters
     ----------

@@ -220,7 +220,8 @@ def _updated(
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
     # Split a group into groups of half its size if pieces of sequences overlap in it, or if its
-    # counts would overflow the integer sums of the store. Read these before the next group.
+    # counts would overflow the integer sums of the store. Read the smaller groups before the next
+    # group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]

@@ -13,7 +13,7 @@ from streaming_moments.pipelines.reports.html_report import rendered
 class _Row:
     """The page of a nightly run: its file name, its time, and the run, or None if it is unknown.
 
-    `note` says why the run is unknown, or names its store if this is another store.
+    `note` says why the run is unknown. For a run of another store, it names that store.
     """
 
     page: str

@@ -91,7 +91,8 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         page, PageRequest(store, model_called(store.commit, name), model, topics, followed)
     )
     if report.undecided is not None:
-        # do not advise a refit: the undecided rejected model already includes these documents
+        # do not advise a refit: the rejected model that waits for a decision already includes the
+        # documents that the published model lacks
         page = replace(page, reasons=tuple(one.removesuffix("; refit") for one in page.reasons))
     if report.matching is None or page.changes:
         return page
@@ -155,7 +156,8 @@ def _status(report: NightReport) -> Mapping[str, Any] | None:
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
-    # leave out the gates that reject the model of this run, because the table shows them
+    # leave out the gates that reject the model of this run, because the page's table of gates shows
+    # them
     return (
         *report.decision,
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),

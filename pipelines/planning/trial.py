@@ -397,9 +397,9 @@ def _refined(rows: Timed, model: TopicModel) -> float:
 def _grown(statistics: MomentStatistics, factor: float, seed: int) -> MomentStatistics:
     """Simulate the statistics of `factor` times as many documents as the sample has.
 
-    Draws further counts, most of them into cells in which the sample has counts. The share of those
-    that fall elsewhere is the share of the sample's counts in cells with a single count (Good and
-    Turing).
+    Draws further counts, most of them into cells of the count tables that are not empty. The share
+    of those that fall elsewhere is the share of the sample's counts in cells with a single count
+    (Good and Turing).
     """
     rng = np.random.default_rng(seed)
     together, even = statistics.codocuments, statistics.even_pair_counts

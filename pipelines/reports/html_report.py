@@ -181,7 +181,7 @@ def lasting(seconds: float) -> str:
 
 
 def _breaking(text: object) -> Markup:
-    """Let a name such as gaussian_mixture break after its underscores."""
+    """Let a long name, such as gaussian_mixture, break into lines after its underscores."""
     return escape(text).replace("_", Markup("_<wbr>"))
 
 

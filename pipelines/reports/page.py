@@ -74,7 +74,7 @@ class Gate:
         --------
         >>> Gate("documents", 120, 100, True, least=True).side
         'at least'
-        >>> Gate("drop of NPMI", 0.03, 0.02, False).side  # beyond a bound on the other side
+        >>> Gate("drop of NPMI", 0.03, 0.02, False).side  # 0.03 violates a maximum of 0.02
         'at most'
         """
         least = self.least

@@ -1,4 +1,4 @@
-"""Create a store like another, on its foundation."""
+"""Create a store that counts like another store, on the same foundation."""
 
 from __future__ import annotations
 

@@ -98,8 +98,8 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
             f"{best.n_topics} topics, alpha0 {best.alpha0:g}"
         )
         run.tell(why)
-        # Let the fit search for alpha0 again, because its search also finds the alpha with which
-        # the model reads documents.
+        # Let the fit of the chosen model search for alpha0 again, because this search also finds
+        # the alpha with which the model reads documents.
         searched = section.alpha0 == (AUTO,)
         pairs = [(best.n_topics, AUTO if searched else best.alpha0)]
     options = section.options(*pairs[0])

@@ -114,7 +114,7 @@ class _Described:
     _made: tuple[Intake, dict[str, Any], _Listed] | None = None
 
     def of(self, intake: Intake) -> tuple[dict[str, Any], _Listed]:
-        """Return the OpenAPI document, and the calls that the page of the documentation lists.
+        """Return the OpenAPI document, and the calls that the page `/docs` lists.
 
         `intake` describes the documents that the store counts.
         """
@@ -150,8 +150,9 @@ class _Answers:
             with self.door.entered():
                 try:
                     if call.role is not None:
-                        # If a browser follows a link to the metrics, it sends the password as to a
-                        # page. So admit a password for the metrics, too, if a browser asks.
+                        # If a browser follows a link to the metrics, it sends the password as it
+                        # does for a page. So admit a password for the metrics, too, if a browser
+                        # asks.
                         linked = call.path == METRICS and prefers_page(request.scope)
                         of_people = linked or call.gives == PAGE
                         self.door.admit(request, call.role, of_people)
