@@ -210,7 +210,8 @@ class NightlyConfig:
         Patterns of shards; a pattern without matches is no error. Empty for a hub that only merges.
     output : str
         URL of the folder for reports.
-    refit : RefitSection How to fit the model: topics, alpha0 and method.
+    refit : RefitSection
+        How to fit the model: topics, alpha0 and method.
     create : CreateSection, optional
         Options for creating the store; without them a missing store is an error.
     merge : MergeSection, optional
