@@ -155,6 +155,6 @@ def _written(
 
 
 def ledger_rows(store: MomentStore, most: int = 200) -> Iterator[LedgerRow]:
-    """Yield at most `most` rows of the ledger of a version, the latest shards first."""
+    """Yield the rows of the last `most` shards in the ledger of a version, by URL."""
     for record in sorted(list(store.ledger())[-most:], key=lambda one: one.url):
         yield LedgerRow(record.url, record.documents, record.tokens, record.outside)
