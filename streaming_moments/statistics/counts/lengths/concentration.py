@@ -1,4 +1,4 @@
-"""Effective number of documents of which a corpus consists, for the errors of topic shares."""
+"""Effective number of documents in a corpus, on which the errors of topic shares depend."""
 
 from __future__ import annotations
 
