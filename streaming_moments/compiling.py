@@ -1,4 +1,4 @@
-"""Compiling: tells the user that the first run is slow, because Numba compiles functions."""
+"""Compiling: informs the user that the first run is slow, because Numba compiles functions."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ class Staleness:
 
     `counted` and `forgotten` are numbers of documents that were added and subtracted after
     `version`. A shard that was subtracted and added again is in neither. If the content of a shard
-    changed, but not its number of documents, both numbers include all its documents. If versions
-    after `version` are no longer stored, both are None.
+    changed, but not its number of documents, both numbers include all its documents. Both have the
+    value None if versions after `version` are no longer stored.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Three views: fits a mixture to records of three columns (views), two of which are sketched.
+"""Three views: fits a mixture to records of three columns (views), and sketches two of them.
 
 The method is that of Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning
 latent variable models" (JMLR 15, 2014), section 3.3. It makes the moments symmetric on the rows
@@ -192,7 +192,7 @@ def recovered(
     tensor = whitened_tensor(whitened, sums / sides.triples)
     O = by_joint_diagonalization(tensor)
     # The columns of O are known up to sign. Choose the sign with which the tensor is positive along
-    # the column. The sign cannot be taken from the sum of a sketched column, which may be negative.
+    # the column. The sum of a sketched column does not show the sign, because it may be negative.
     O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O) < 0, -1.0, 1.0)
     shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
     columns = whitened.pairs @ O

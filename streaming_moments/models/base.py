@@ -176,7 +176,7 @@ class Model(Protocol):
 
     @property
     def scored(self) -> NDArray[np.float64] | None:
-        """(n, k) topics over words, whose coherence can be computed; None if there are none."""
+        """(n, k) topics over words, whose coherence can be computed; None without such topics."""
 
     @property
     def mean_coherences(self) -> dict[str, float | None]:

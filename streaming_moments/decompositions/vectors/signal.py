@@ -115,7 +115,7 @@ def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
 
 
 def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float64]:
-    """Return the (d,) noise variances that are likeliest for normal rows with r common factors.
+    """Return the (d,) noise variances of maximum likelihood for normal rows with r factors.
 
     Let l be the d - r smallest eigenvalues of the covariance in units of the noise. These
     eigenvalues are near 1 for the right noise variances. Newton steps in the logarithms of the
@@ -180,7 +180,7 @@ def _misfit(
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Return the distance of the noise eigenvalues from 1, its gradient and expected Hessian.
 
-    `logs` are the logarithms of the noise variances, with respect to which both are taken.
+    `logs` are the logarithms of the noise variances. Both derivatives are with respect to them.
     """
     root = np.exp(logs / 2)
     values, vectors = np.linalg.eigh(C / np.outer(root, root))
@@ -192,7 +192,9 @@ def _misfit(
 def signal_covariance(
     moments: CentralMoments, r: int, diagonal: bool = False
 ) -> NDArray[np.float64]:
-    """Return the likeliest (d, d) covariance of rows that have r directions of signal plus noise.
+    """Return the (d, d) maximum likelihood covariance of rows with r directions of signal.
+
+    All other variance is noise.
 
     For r = 0, this is the covariance of noise alone. With `diagonal`, each coordinate has its own
     noise variance. Raises NotIdentifiable if r is larger than the number of directions that can be

@@ -201,7 +201,7 @@ class BernoulliMixture(StoredModel):
 
     @property
     def smoothed(self) -> NDArray[np.float64]:
-        """(n, k) probabilities for inference, of which a thousandth is the mean over components.
+        """(n, k) probabilities for inference: a thousandth of each is the mean over components.
 
         So no single feature can exclude a component.
         """

@@ -111,7 +111,7 @@ class SetMoments:
     def covariances(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (n, s) covariances of each feature with the projections z.
 
-        The entry for the pair of a feature with itself is taken from `squares`.
+        The pair of a feature with itself has the value in `squares`.
 
         squares : (core,) values of `sum_h w_h p_ih^2`
         """
