@@ -107,7 +107,10 @@ class Column:
         return [None if no else one for no, one in zip(self.unknown.tolist(), values, strict=True)]
 
     def first(self, number: int) -> Column:
-        """Return the first `number` rows. For lists of different lengths, `array` stays whole."""
+        """Return the first `number` rows.
+
+        If lists have different lengths, `array` still holds the lists of all rows.
+        """
         unknown = None if self.unknown is None else self.unknown[:number]
         if self.offsets is not None:
             return Column(self.array, unknown, self.offsets[: number + 1])

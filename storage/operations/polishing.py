@@ -43,7 +43,10 @@ class PassSums:
     bad: tuple[tuple[str, str], ...] = ()
 
     def add(self, other: PassSums) -> PassSums:
-        """Add the sums, shards and unreadable shards of `other`. Changes `expected` in place."""
+        """Return the total of this and `other`: sums, shards and unreadable shards.
+
+        Changes `expected` in place.
+        """
         expected = self.expected.add(other.expected)
         return PassSums(expected, self.shards + other.shards, (*self.bad, *other.bad))
 

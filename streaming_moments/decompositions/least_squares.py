@@ -105,7 +105,7 @@ def _explained(
     B: NDArray[np.float64],
     C: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the (r,) shares of the squared norm of the tensor that r restarts explain."""
+    """Return the (r,) share of the tensor's squared norm that each of r restarts explains."""
     k = unfolded.shape[0]
     pairs = (B[:, :, None, :] * C[:, None, :, :]).reshape(-1, k * k, k)
     residual = unfolded - A @ pairs.transpose(0, 2, 1)

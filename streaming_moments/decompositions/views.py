@@ -169,7 +169,10 @@ def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhit
 
 
 def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, 1 + s_l, 1 + s_r) sum of `W_i T_i` over rows i with slices T_i."""
+    """Return the (k, 1 + s_l, 1 + s_r) sum of `W_i T_i` over rows i.
+
+    W_i is the row of the whitening W, and T_i the slice.
+    """
     rows, *rest = slices.shape
     product = W.T @ slices.reshape(rows, -1).astype(np.float64)
     return np.asarray(product.reshape(-1, *rest))

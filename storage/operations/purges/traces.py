@@ -41,7 +41,7 @@ _OWN = frozenset(
     {COMMITS, SEGMENTS, MODELS, POLISHING, PURGING, LOCKS, "vocabulary", "basis"}
     | {FORMAT_FILE, reached_file(), "clock"}
 )
-_AT_ONCE = 8  # the search holds at most this many files in memory at once
+_AT_ONCE = 8  # the search for names in files holds at most this many files in memory at once
 _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
 _OF_STORES = "the store of the origin, and stores that copied its counts or models fitted to them"

@@ -28,8 +28,8 @@ _SINGULAR = 1e-8
 _LEAST_ROOT = 1e-6  # the weight of a component counts as zero if its square root is below this
 # The variance of each component is at least this share of the mean variance of all components.
 _LEAST_VARIANCE = 1e-3
-# It is also at least this share of the mean variance of the coordinates over all rows, so that a
-# component has a density even if all its rows are equal.
+# The variance of each component is also at least this share of the mean variance of the coordinates
+# over all rows, so that a component has a density even if all its rows are equal.
 _LEAST_SHARE = 1e-9
 
 

@@ -19,7 +19,7 @@ _SETTLED = 1e-10
 _ROUNDS = 100
 _HALVINGS = 20
 _RIDGE = 1e-9
-# with fewer rows per coordinate, `signal_directions` counts upwards from zero directions
+# with fewer rows per coordinate than this, `signal_directions` counts directions upwards from zero
 _FEW_ROWS = 2
 # 99% quantile of the Tracy-Widom law, which the largest eigenvalue of pure noise follows
 _TAIL = 2.02
@@ -194,11 +194,9 @@ def signal_covariance(
 ) -> NDArray[np.float64]:
     """Return the (d, d) maximum likelihood covariance of rows with r directions of signal.
 
-    All other variance is noise.
-
-    For r = 0, this is the covariance of noise alone. With `diagonal`, each coordinate has its own
-    noise variance. Raises NotIdentifiable if r is larger than the number of directions that can be
-    separated from noise.
+    All other variance is noise. For r = 0, this is the covariance of noise alone. With `diagonal`,
+    each coordinate has its own noise variance. Raises NotIdentifiable if r is larger than the
+    number of directions that can be separated from noise.
 
     Examples
     --------

@@ -99,7 +99,10 @@ class SetMoments:
 
     @cached_property
     def _seen(self) -> NDArray[np.float64]:
-        """(n, s) `E[x_i z]` for projections z of row x, without pairs of a feature with itself."""
+        """(n, s) mean over rows x of `x_i z`, with `z = Q' x`, for each feature i.
+
+        The pair of feature i with itself is left out.
+        """
         return np.asarray(self.pairs @ self.Q / self.rows)
 
     @property
@@ -127,7 +130,7 @@ class Squares:
 
     Most columns are zero if the basis is the identity.
 
-    columns : s
+    columns : number s of columns of the basis
     places : (m,) int64, indices of the nonzero columns
     values : (core, m) float64, the nonzero columns
     """

@@ -32,7 +32,7 @@ class Chain:
 
     @property
     def tables(self) -> tuple[NDArray[np.float64], ...]:
-        """All parameters."""
+        """The parameters: `emission`, `transition` and `weights`."""
         return self.emission, self.transition, self.weights
 
     def drawn(self, rng: np.random.Generator) -> Chain:
