@@ -82,7 +82,8 @@ def plot_means(
         axis.tick_params(labelsize=_SMALL)
         _title(axis, title)
     panels[0].set_yticks(places, features, fontsize=_SMALL, parse_math=False)
-    panels[0].invert_yaxis()
+    # the first feature at the top
+    panels[0].set_ylim(len(features) - 0.5, -0.5)
     panels[0].figure.supxlabel(
         "mean of the feature; the line is one standard deviation of the rows", fontsize=_SMALL
     )

@@ -492,8 +492,8 @@ class Store:
             options = chosen_options(self.snapshot, options, auto, run)
             model = scored_refit(self.snapshot, TopicModel, options, run)
             run.tell(outcome_of(model))
-        if few := too_few_line(model):
-            warn_caller(few)
+        if warning := too_few_line(model) or model.rough_sentence:
+            warn_caller(warning)
         labels = self._kept(name, model)
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 

@@ -105,7 +105,8 @@ class Topics:
     def transform(self, texts: Iterable[str]) -> NDArray[np.float64]:
         """Return (documents, k) float64 topic proportions.
 
-        A text without known words gets the weights of the topics.
+        A text without known words gets the weights of the topics. Texts are read whole, also if the
+        store cuts its documents into passages; `Store.transform` reads each passage.
 
         Parameters
         ----------
@@ -339,13 +340,12 @@ def _require_texts(texts: object) -> list[str]:
         )
     # iterating over an Arrow array would give scalars of Arrow instead of strings
     listed = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)
-    for place, text in enumerate(listed):
+    for place, text in enumerate(listed, 1):
         if is_missing(text):
             raise InvalidInput(
                 f"text {place} is missing; leave it out, in pandas by frame['text'].dropna()"
             )
         if not isinstance(text, str):
-            raise InvalidInput(
-                f"text {place} is of type {type(text).__name__}; give texts as str, decoded"
-            )
+            remedy = "join its words by blanks" if isinstance(text, list) else "give it as str"
+            raise InvalidInput(f"text {place} is of type {type(text).__name__}; {remedy}")
     return listed

@@ -571,6 +571,19 @@ class TopicModel(StoredModel):
         scores = {"NPMI": self.npmi, **self.coherences}
         return {"share": self.weights, **scores, **super().shown_values}
 
+    @property
+    def rough_sentence(self) -> str:
+        """Warning about refined topics whose error bar is above 1, with a remedy; empty if none."""
+        bars = self.topic_bars
+        rough = 0 if bars is None or not self.refined else int((bars > 1).sum())
+        if not rough:
+            return ""
+        return (
+            f"{rough} of {of_number(self.n_topics, 'topic')} {'has' if rough == 1 else 'have'} an "
+            "error bar above 1, so half of the probability may be on the wrong words: fit fewer "
+            "topics, or count more documents"
+        )
+
     def described(self) -> Description:
         """Describe the topics: shares, error bars, refinement, held-out score and polishing."""
         names = ("n_topics", "alpha0", "alpha_sum", "method", "captured")

@@ -20,6 +20,7 @@ from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.fit import fit_reported, search_topics
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.stored import too_few_line
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.plural import of_number
@@ -82,7 +83,8 @@ class MomentTopics(SparseInput, MomentTransformer):
     weights_ : (k,) float64
         Share of each topic, decreasing.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of topics that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : MomentStatistics
         Statistics of all documents.
     scale_ : int
@@ -193,7 +195,9 @@ class MomentTopics(SparseInput, MomentTransformer):
     def to_frame(
         self, number: int = 10, names: Sequence[str] | NDArray[Any] | None = None
     ) -> DataFrame:
-        """Return a pandas frame with a row for each topic: share, bar, coherences and top words.
+        """Return a pandas frame with a row for each topic.
+
+        Its columns are the share of the topic, the error of the share, coherences and top words.
 
         Parameters
         ----------
@@ -289,7 +293,10 @@ class MomentTopics(SparseInput, MomentTransformer):
         return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
-        """Return the names of the columns of X; without names, `before` and the column's number."""
+        """Return the names of the columns of X.
+
+        Without names, the name of a column is `before` followed by the number of the column.
+        """
         check_is_fitted(self)
         if names is None:
             names = getattr(
@@ -356,6 +363,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             self._reporter(),
         )
         self.statistics_ = statistics
+        if model.rough_sentence and not too_few_line(model):
+            warnings.warn(model.rough_sentence, stacklevel=4)
         return self._shown(model)
 
     def _shown(self, model: TopicModel) -> Self:
