@@ -22,9 +22,9 @@ class Receipt:
         store cannot count their shard; the service tries again when an admin requests it, or when
         documents of the shard are deleted. "refused": not counted, for the given reason.
         "forgotten": all were deleted on request, and no later version counts them.
-    documents : number of documents; None if it is not looked up
-    version : version of the store that counts them
-    reason : reason if they are refused, set aside or uncounted
+    documents : number of documents; None if this call does not look it up
+    version : version of the store that counts the documents
+    reason : why the documents are refused, set aside or uncounted
     left_out : documents that were not accepted, if the call allowed that
     empty : number of accepted documents without content, such as a text of spaces; they count as
         documents, and add no words. None if it is not looked up
@@ -63,7 +63,7 @@ class TextTopics:
     proportions : share of each topic, by its number; the shares add up to 1
     words, known : number of words of the text without stop words, and number of those in the
         vocabulary of the model
-    foreign : whether fewer than a fifth are known; the topics then mean little
+    foreign : whether fewer than a fifth of the words are known; the topics then mean little
     """
 
     proportions: tuple[float, ...]
@@ -116,7 +116,7 @@ class DocumentRead:
 
     proportions : shares of topics, states, components or communities; they add up to 1
     words, known : number of words or values, and number of those that the model contains
-    foreign : whether fewer than a fifth are known
+    foreign : whether fewer than a fifth of the words or values are known
     log_likelihood : log-likelihood of the known values, in nats
     factors : values of independent factors
     states : most likely sequence of states, one for each symbol
@@ -199,9 +199,9 @@ class DocumentSent:
 
     text : the whole text
     id : names the document for a deletion by id, and for answers. It need not be unique, and a
-        repeated id counts again: an Idempotency-Key makes a repeated request safe
-    date : text that begins with a date, such as 2026-11-23; by default the day of
-        arrival
+        document with a repeated id is counted again. An Idempotency-Key makes a repeated request
+        safe
+    date : text that begins with a date, such as 2026-11-23; by default the day on which it arrives
     """
 
     text: str
@@ -275,8 +275,8 @@ class Shares:
 
     model : name of the model
     by : "day", "week" or "month"
-    origin : origin of the hub whose documents the shares describe; "" for the own documents of the
-        hub, null for all documents
+    origin : origin, such as a site, whose documents the shares describe; "" for documents that the
+        store counted itself, null for all documents
     periods : periods, the earliest first: first and last day, tokens, shares of the topics,
         and their errors
     """

@@ -1,6 +1,7 @@
 """Compare numbers of topics or states for a user, but not during the HTTP request.
 
-A page leaves a note in the inbox. An accumulator compares, and stores the result in the inbox.
+The page on which a user requests the comparison leaves a note in the inbox. An accumulator finds
+the note, compares, and stores the result in the inbox.
 """
 
 from __future__ import annotations
@@ -71,9 +72,10 @@ def found_selection(inbox: Inbox) -> Compared | None:
 
 
 def compare(store: MomentStore, inbox: Inbox, run: Run) -> Compared:
-    """Compare numbers of topics or states at a version, and delete the note that requested it.
+    """Compare numbers of topics or states of a store, and delete the note that requested it.
 
-    If the process is killed before it has stored the result, the note remains.
+    If the process is killed before it has stored the result, the note remains, and the comparison
+    is made later.
     """
     try:
         compared = Compared(store.version, _selection(store, run))
