@@ -96,7 +96,7 @@ class Current:
 
     @property
     def intake(self) -> Intake:
-        """Which documents the store accepts; if none, raises StoreError with the reason."""
+        """Which documents the store accepts; raises StoreError, with the reason, if none."""
         view = self.view
         if view.intake is None:
             raise StoreError(view.problems.get(INTAKE, "the store accepts no documents"))
@@ -104,7 +104,7 @@ class Current:
 
     @property
     def silence(self) -> float:
-        """Seconds since the last finished update; they grow while the storage does not answer."""
+        """Seconds since the view was last updated; grows while the storage does not answer."""
         return time.monotonic() - self._looked
 
     def start(self) -> None:

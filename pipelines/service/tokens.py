@@ -61,7 +61,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Principal:
-    """The caller of a request; `name` is the name of its token, empty if tokens are not used."""
+    """The user who sent a request; `name` is that of the token, empty if tokens are not used."""
 
     name: str
     role: Role

@@ -43,7 +43,7 @@ class CategoryIndex:
         return count_rows(rows, self)
 
     def counted(self, rows: pa.Table) -> CountedPassages:
-        """Count rows as `count_rows` does, but with the number of unknown values of each row."""
+        """Count rows as `count_rows` does; also return the number of unknown values in each row."""
         vocabulary = self.vocabulary
         words = coded(rows, lambda term: vocabulary.index.get(term, _UNKNOWN))
         starts = np.arange(len(words) + 1) * words.shape[1]

@@ -79,7 +79,10 @@ class CountedPassages:
         return np.cumsum(self.passages) - self.passages
 
     def summed(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Add up (passages, ...) numbers over the passages of each document: (documents, ...)."""
+        """Add up the numbers of the passages of each document.
+
+        Turns (passages, ...) into (documents, ...).
+        """
         return np.asarray(np.add.reduceat(numbers, self.begins, axis=0))
 
 
@@ -118,7 +121,10 @@ class WordIndex:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
-        """Make the index, with `slots` slots: a power of two above the number of words."""
+        """Make the index.
+
+        `slots` is the size of the hash table, a power of two above the number of words.
+        """
         terms = vocabulary.index if policy.phrases else {}
         phrases = PhraseIndex.of(terms, policy.phrases, {*policy.stop_words})
         stopped = {*policy.stop_words}.difference(phrases.keys)

@@ -225,7 +225,10 @@ def require_few_nodes(tables: Sequence[pa.Table], limits: ReadLimits, columns: i
 
 
 def added_counts(tables: Sequence[pa.Table]) -> pa.Table:
-    """Add up the counts of each name over several tables; highest first, ties by name."""
+    """Add up the counts of each name over several tables; the highest sums come first.
+
+    Names with equal sums are sorted by name.
+    """
     return _each_once(tables).sort_by([(_COUNT, "descending"), (_NAME, "ascending")])
 
 
