@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def halved(
     tables: Iterable[tuple[pa.Table, Position]], first: int, by_content: bool
 ) -> Iterator[tuple[pa.Table, Position, NDArray[np.bool_] | None]]:
-    """Yield each table, the place after it, and the mask of its rows in the odd half.
+    """Yield each table, the position after it, and the mask of its rows in the odd half.
 
     Rows alternate between the halves; `first` is the number of the first row. If the half of a row
     depends on its content (`by_content`), yields None instead of a mask.

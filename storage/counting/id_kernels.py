@@ -15,7 +15,7 @@ NONE = np.int64(-1)  # marks a free slot; ids are at least 0
 
 @kernel()
 def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
-    """Fill (2^b, 2) `slots`, which contain `NONE`, with ids and their places in `ids`.
+    """Put ids and their places in `ids` into a (2^b, 2) hash table, which contains `NONE`.
 
     Open addressing: each id gets its own slot, or the next free one. There must be more slots than
     ids.

@@ -94,7 +94,7 @@ def listed_stop_words(languages: Iterable[str]) -> set[str]:
 
 
 def stop_words_of(languages: Iterable[str]) -> set[str]:
-    """Return the stop words of languages (English names), split into words by `words`."""
+    """Return the stop words of languages (English names), as the default tokeniser splits them."""
     return {piece for word in listed_stop_words(languages) for piece in words(word)}
 
 

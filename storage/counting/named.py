@@ -109,6 +109,6 @@ def with_names(
 
 
 def _numbered(url: str, first: int, number: int) -> pa.StringArray:
-    """Make names for `number` documents of a shard without names, from document `first` on."""
+    """Make names for `number` documents without names, from document `first` of a shard on."""
     numbers = pa.array(np.arange(first, first + number)).cast(pa.string())
     return pc.binary_join_element_wise(pa.scalar(f"{url}#", pa.string()), numbers, "")

@@ -1,4 +1,4 @@
-"""Vectors: rows of numbers of a shard, from one column of lists or from several columns."""
+"""Read rows of a shard as vectors of numbers, from one column of lists or from several columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PILOT_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class VectorsForm:
-    """Columns with the numbers of a row in a shard.
+    """Which columns of a shard have the numbers of a row.
 
     columns : one column of lists of numbers, or several columns of numbers; for shards that are
         arrays, any one name
