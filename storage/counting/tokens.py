@@ -190,8 +190,10 @@ class TokenPolicy:
     def from_json(cls, content: Mapping[str, Any]) -> TokenPolicy:
         """Decode a policy that `to_json` encoded.
 
-        Raises ------ InvalidInput The object comes from another version of the tokeniser, or has
-        other fields.
+        Raises
+        ------
+        InvalidInput
+            The object comes from another version of the tokeniser, or has other fields.
 
         Examples
         --------
@@ -248,7 +250,7 @@ class TokenPolicy:
 
     @property
     def of_whole_texts(self) -> TokenPolicy:
-        """This policy, but with each text as one passage."""
+        """The same policy, but with each text as one passage."""
         return replace(self, passage_words=None)
 
     @property
@@ -366,7 +368,9 @@ class TokenPolicy:
         return [found[start : start + self.passage_words] for start in starts]
 
     def tokens_in(self, found: Sequence[str]) -> list[str]:
-        """Return the tokens among the words of a passage: phrases, and words that `filtered` keeps.
+        """Return the tokens among the words of a passage.
+
+        Tokens are phrases, and words that `filtered` keeps.
 
         Examples
         --------
@@ -408,7 +412,7 @@ class TokenPolicy:
 
 
 def _as_cut(stop_words: Iterable[str], tokeniser: Tokeniser) -> set[str]:
-    """Return stop words as the tokeniser spells them, such as their stems."""
+    """Return stop words as the tokeniser changes them, for example to their stems."""
     if tokeniser.name == COMPILED:
         return {piece for word in stop_words for piece in words(word)}
     split, spelled = tokeniser.splitter(), set[str]()

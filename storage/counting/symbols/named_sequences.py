@@ -295,7 +295,10 @@ def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return the (rows,) mask of pieces in `places` that end before those in `others` begin."""
+    """Return the (rows,) mask of pieces in `places` that end before those in `others` begin.
+
+    Compares the pieces row by row.
+    """
     ends, begins = places[..., 2:], others[..., :2]
     same = ends[..., 0] == begins[..., 0]
     earlier = (ends[..., 0] < begins[..., 0]) | same & (ends[..., 1] < begins[..., 1])

@@ -20,7 +20,7 @@ _BLOCK = 64
 
 @functools.cache
 def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return two tables of the code points up to `last`: for raw texts, and for folded ones.
+    """Return two tables of the code points up to `last`: for raw texts, and for folded texts.
 
     They are (last + 1,) uint64 arrays; `token_kernels` describes their entries. Like the reference
     tokeniser, they are made with `unicodedata`. To fold a text is, for example, to convert it to

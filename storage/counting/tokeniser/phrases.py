@@ -57,7 +57,7 @@ def by_first_word(phrases: Iterable[Phrase]) -> dict[str, list[Phrase]]:
 def joined(
     words: Sequence[str], by_first: Mapping[str, Sequence[Phrase]]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the words and phrases of a text in order, and whether each is a phrase.
+    """Join words to phrases; yield words and phrases in order, and whether each is a phrase.
 
     From left to right, the longest phrase that begins at a word replaces its words.
 
@@ -112,7 +112,7 @@ class OrderedTerms:
     starts: NDArray[np.int64]
 
     def renumbered(self, places: NDArray[Any]) -> OrderedTerms:
-        """Replace the number of each term by that in `places`; -1 stands for a missing term."""
+        """Give terms other numbers: `places` has the new number of each; -1 removes the term."""
         known = self.terms >= 0
         terms = np.full(self.terms.size, -1, dtype=np.int32)
         terms[known] = places[self.terms[known]]

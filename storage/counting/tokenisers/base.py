@@ -110,7 +110,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
 
 
 def _bounded_list(found: Iterable[Any], most: int) -> list[Any]:
-    """List the items of an iterable; it may be infinite, so stop when the items exceed `most`."""
+    """List the words of an iterable, up to about `most` characters, because it may be infinite."""
     if isinstance(found, list):
         return found
     listed, size, several = list[Any](), 0, iter(found)
