@@ -24,7 +24,7 @@ HARMLESS = 200_000  # this many lists and objects are allowed even if a body has
 
 @checked_dataclass(frozen=True, config=STRICT)
 class LimitsSection:
-    """Largest accepted sizes and times.
+    """Limits on requests: largest accepted sizes, numbers and times.
 
     `body` and `document` are bytes; `body` also bounds the decompressed size. `days` bounds the age
     of the date of a document, because each day is counted separately. `inbox` and `inbox_age` bound

@@ -112,7 +112,7 @@ class TextsToRead:
 
 @dataclass(frozen=True)
 class DocumentRead:
-    """Answer of a model for a document that is not a text; each model has some of these fields.
+    """Answer of a model for a document that is not a text; a model gives some of these fields.
 
     proportions : shares of topics, states, components or communities; they add up to 1
     words, known : number of words or values, and number of those that the model contains
@@ -165,7 +165,7 @@ class TextTried:
 class Confirmed:
     """The form of a page that changes something.
 
-    token : token from the page, made for the caller who asked for it
+    token : token in the page, which was made for the user who opened it
     """
 
     token: str
@@ -304,8 +304,8 @@ class SharesByOrigin:
 class Readiness:
     """State of the service for readiness probes.
 
-    ready : whether all following values are true. A store without models needs no model, and
-        counting may pause for `inbox_age`.
+    ready : whether all following values are true. As long as the store has no model, `model` may be
+        false, and counting may pause for as long as the limit `inbox_age`.
     store, inbox, model : the store is readable, the inbox is readable and writable, a model is
         loaded
     counting : sealed documents are being counted; set-aside shards do not matter

@@ -33,8 +33,8 @@ class View:
     """What is known about the service at one time; a View never changes.
 
     store : the store at its latest version
-    intake : which documents this version accepts; None if the service accepts none
-    published : the model that answers
+    intake : which documents this version of the store accepts; None if the service accepts none
+    published : the model that answers calls
     tokens : tokens of users; None if anyone on this machine may use the service without a token
     backlog : pending documents of the inbox
     sealed : number of the latest known seal

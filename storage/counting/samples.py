@@ -232,7 +232,7 @@ def settled(
 
 
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
-    """Return what a report tells about the words of a sample, for JSON; empty if nothing.
+    """Return what a report tells about the words of a sample, for JSON; may be empty.
 
     It tells which tokeniser the language needs, which share of time a tokeniser takes that is not
     the default, how many phrases were found, and the most frequent phrases.

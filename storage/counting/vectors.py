@@ -89,10 +89,10 @@ class NumberRows:
 
 @dataclass(frozen=True, eq=False)
 class ReadVectors(ReadBatch[VectorBatch]):
-    """Consecutive rows of a shard; rows that are not valid are left out.
+    """Consecutive rows of a shard, without those that are not valid vectors.
 
-    `kept` is the mask of valid rows among all rows that were read, and `outside` the number of the
-    other rows.
+    A valid row has the right number of numbers, all of them finite. `kept` is the mask of valid
+    rows among all rows that were read, and `outside` the number of the other rows.
     """
 
     kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))

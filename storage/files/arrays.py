@@ -25,7 +25,7 @@ _Read = TypeVar("_Read")
 _GROUP = "zarr.json"
 _KINDS = "biuf"  # kinds of NumPy types that are read without Zarr
 _CHECK = 4  # size of a CRC-32C in bytes
-_SIZE = slice(4, 8)  # place in a blosc header of the decompressed size
+_SIZE = slice(4, 8)  # where the header of a blosc chunk has the decompressed size
 
 
 @dataclass(frozen=True)

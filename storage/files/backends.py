@@ -232,7 +232,7 @@ def remedy_of(error: BaseException) -> str | None:
 
 
 def _permissions(error: PermissionError) -> str:
-    """Return the remedy for a refused permission; on a local disk it names user and owner."""
+    """Return what to do about a refused permission on a local disk; names both users."""
     if os.name != "posix":
         return "check the permissions"
     told = f"check the permissions: this process runs as user {os.geteuid()}"

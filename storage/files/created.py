@@ -61,7 +61,7 @@ def create_once(
 def _created(
     folder: Folder, name: str, content: bytes, attempts: int, delay: float
 ) -> bytes | Exception | None:
-    """Create a file as `create_once` does, but return the error if no file was written."""
+    """Try once to create a file as `create_once` does; return the error if no file was written."""
     try:
         folder.create(name, content)
     except Exception as error:

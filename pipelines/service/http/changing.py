@@ -39,8 +39,8 @@ class Return:
     apart : difference from the latest version to the target
     models : models of the latest version that the target version lacks
     answering : whether the target version has any model
-    tags : for each tag that would change, its model in the latest version and in the target; None
-        where the tag does not exist
+    tags : for each tag that would change, its model in the latest version and its model in the
+        target; None if the tag does not exist there
     """
 
     version: int

@@ -28,8 +28,8 @@ _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
 # HTTP status of a request that is accepted but not yet done; the answer links to its state
 _ACCEPTED = 202
-# Text, and smallest and largest number of items in a list, in an example of a request body. A body
-# gets no example if one of its lists needs more than the largest number.
+# For examples of request bodies: the text in them, and the smallest and the largest number of items
+# in a list. A body gets no example if one of its lists needs more items.
 _TEXT, _FEW, _LONGEST = "the sea and a ship", 2, 16
 
 

@@ -79,7 +79,7 @@ class Outside:
 
     @property
     def has_risen(self) -> bool:
-        """Whether so many tokens of new documents are unknown that the model misses much of them.
+        """Whether the model misses much of new documents, because it knows too few of their tokens.
 
         `new` alone does not show this, because a vocabulary may lack common words on purpose.
         """

@@ -38,11 +38,12 @@ def in_words(operation: str) -> str:
 
 
 def grouped(commits: Sequence[Commit]) -> list[list[LogLine]]:
-    """Group consecutive commits that one run counted, which is seen from the lock they share.
+    """Group consecutive commits if they were made under the same lock.
 
-    Each run of the nightly job, and each cycle of an accumulator, takes the lock anew and so gets a
-    new number, the fence. A commit without a lock repeats the fence of the previous commit. If no
-    writer of a store ever held a lock, the fence is 0, and the commits are not grouped.
+    So a group has the commits of one run of the nightly job, or of one cycle of an accumulator.
+    Each of these takes the lock anew, and gets a new number, the fence, which commits record. A
+    commit without a lock repeats the fence of the previous commit. If no writer of a store ever
+    held a lock, the fence is 0, and the commits are not grouped.
     """
 
     def run_of(commit: Commit) -> tuple[str, int]:

@@ -306,7 +306,7 @@ class Accumulator:
 
         Also returns whether all documents that were pending at the start are sealed.
         """
-        # Count shards that are already sealed first. If that fails, seal no further documents: then
+        # First count shards that are already sealed. If that fails, seal no further documents: then
         # the age of pending documents grows, which shows the failure.
         before = self._lagging(journal) if self.lags else Turn()
         sealed, whole = self._sealed(journal)

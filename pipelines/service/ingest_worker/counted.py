@@ -20,7 +20,7 @@ _REACHED = "counted.json"
 class Counted:
     """The result of counting the shards of a seal.
 
-    version : version of the store that counts them; None if no note about the seal exists
+    version : version of the store that counts these shards; None if there is no note about the seal
     left_out : why a shard was not counted, by its path in the inbox
     """
 

@@ -53,7 +53,7 @@ class Outcomes:
     """Reasons why an update left out shards, by their paths.
 
     refused : content that no one can read
-    aside : readable content that the store cannot count
+    aside : readable content that the store cannot count now
     failing : other faults; the next cycle tries again to count these shards
     """
 
@@ -192,7 +192,10 @@ def note_outcomes(
 
 
 def refuse(log: SealLog, path: str) -> None:
-    """Refuse the documents of a set-aside shard for good, under the lock of the store."""
+    """Refuse the documents of a set-aside shard, so that they are never tried again.
+
+    The caller holds the lock of the store.
+    """
     folder, number = log.inbox.folder, seal_of_shard(path)
     reasons = {note.path: note.reason for note in all_set_aside(folder)}
     noted = read_counted(log.inbox, number)

@@ -25,8 +25,8 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 _ROWS = 8
 # To find duplicates, all edges of a shard are held in memory, with this many bytes for each.
 _KEY_BYTES = 8
-# A pilot makes a sketch, a matrix with a row for each node. This is the number of bytes of one
-# entry. Jobs reserve a multiple of it.
+# A pilot makes a sketch, a matrix with a row for each node. This many bytes are counted for each
+# entry, and jobs reserve a multiple of them.
 _COLUMN_BYTES = 2
 _NAME, _COUNT = "name", "count"
 

@@ -1,7 +1,7 @@
 """Read the rest of a request after the answer is sent, so that the client gets the answer.
 
-If the server closes a connection with unread bytes, its system resets the connection. The system of
-the client then drops the answer.
+If a server closes a connection on which it has not read all bytes, its operating system resets the
+connection. The client's operating system then drops the answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SILENT = 2.0  # reading stops if the client sends no byte for this many seconds
 class Lingering:
     """Application that reads and drops the rest of a request after it has sent the whole answer.
 
-    body : bytes of the largest accepted request body; the connection closes after four times as
+    body : number of bytes of the largest accepted body; the connection closes after four times as
         many
     seconds : time after which the connection closes; it closes earlier if the client sends nothing
         for 2 seconds
