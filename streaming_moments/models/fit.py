@@ -112,8 +112,8 @@ def fit_by(
     alpha : {"given", "auto"}
         Which prior the model has for reading documents; the topics do not depend on it. "given"
         uses `alpha0`. "auto" uses the sum of alpha with the best held-out log-likelihood of pairs,
-        and needs halves. It raises this sum if one half of a document, of the counted lengths, then
-        predicts the other half better.
+        and needs halves. It raises this sum if one half of a document then predicts the other half
+        better, for documents of the counted lengths.
     verbose : int
         1 prints a line for each step, with its seconds; 0 prints none.
 

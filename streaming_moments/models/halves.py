@@ -1,4 +1,4 @@
-"""Halves: fits of both halves of the documents give error bars, number of rounds, and alpha."""
+"""Halves: separate fits to two halves of the documents, for error bars, rounds and alpha."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ STEP = "halves"
 # rounds differ by 1% from those after 1, and by a few percent after 10. More rounds do not bring
 # them nearer to the true errors.
 BAR_ROUNDS = 1
-# How often a fit reads the pair counts of a half: in each half for its start, for each round, and
-# for the score of the other half's topics.
+# Number of times that a fit reads pair counts of one of the two halves: each half once for its
+# start, once for each round, and once to score the topics of the other half.
 SWEEPS = 2 * (BAR_ROUNDS + 2)
 # Eigenvalues below this share of the largest one count as 0: they do not separate topics.
 _SINGULAR = 1e-10
@@ -114,7 +114,8 @@ def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]
 
     If `refine` is 0, no pairs are read, and `rows` is returned in place of the `pair_rows`.
 
-    If memory holds the pair counts of the whole and of both halves, the statistics are read once.
+    If memory holds the pair counts of all documents and of both halves, the statistics are read
+    once.
     """
     if refine and rows.halves and rows.keeps_halves:
         whole, even, odd = _whole_and_halves(rows)
@@ -151,8 +152,8 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
 
     where the inner norms are L1. (a - b) / 2 has the distribution of the noise of the whole,
     because a half has twice the variance of the whole. The second norm is the bias that both halves
-    share (the jackknife of two halves), plus the part to which the rounds of the whole had not yet
-    converged.
+    share (the jackknife of two halves), plus an error because the rounds of the whole end before
+    they converge.
 
     For the probability of one word, these differences are a single draw of its error. So their
     squares are averaged with the variance of its count, which is proportional to the probability.
@@ -163,7 +164,7 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
 
 
 def crossed_there(halves: HalfRows, fits: Sequence[Any], whole: Any) -> Any:
-    """Do as `crossed` does, for handles of its arguments; return the handle of the `CrossFit`."""
+    """Do as `crossed` does, but take and return handles of `Rows` instead of values."""
     return halves.rows.once(STEP, crossed, *fits, whole, scored(halves, fits))
 
 
@@ -188,7 +189,7 @@ def noise(several: Sequence[HeldOut]) -> float:
 
 
 def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
-    """Return handles of the topics of each half after rounds; None if a half has no pairs.
+    """Return handles of the topics of each half after `rounds`; None if a half has no pairs.
 
     Each half has a start of its own. The topics of the whole are no good start, because they are
     already fitted to the held-out half. From them, a half would need hundreds of rounds in
@@ -266,7 +267,7 @@ def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
 
 
 def own_rows(pairs: PairRows, dual: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (r, k) rows of the topics that follow from the pairs of one half only."""
+    """Return (r, k) rows of topics that are found from the pairs of one half only."""
     return pairs.products(dual)
 
 
@@ -276,7 +277,7 @@ def any_pairs(parts: Sequence[NDArray[np.float64]]) -> bool:
 
 
 def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTopics:
-    """Join the `own_rows` of all blocks to topics, and mix a little of the mean into them."""
+    """Make topics from the `own_rows` of all blocks, and mix a little of the mean into them."""
     rows = interleaved(parts)
     totals = rows.sum(axis=0)
     # a topic without pairs in this half starts from the topic of the whole
@@ -287,10 +288,10 @@ def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTo
 def pair_logarithms(
     pairs: PairRows, state: PairTopics, shares: Sequence[float] = (0.0,)
 ) -> NDArray[np.float64]:
-    """Return sums over the pairs of each row, (r, shares + 1): log-likelihoods, number of pairs.
+    """Sum over the pairs of each row: log-likelihoods for each share, then the number of pairs.
 
-    There is a log-likelihood for each share: the fraction of pairs in which the topics of the two
-    words are independent. The topics of other pairs follow Omega.
+    A share is the fraction of pairs in which the topics of the two words are independent. The
+    topics of other pairs follow Omega. The result is (r, shares + 1).
     """
     left = state.topics[pairs.block.rows] @ state.pair_weights
     means = state.topics @ state.pair_weights.sum(axis=1)
@@ -331,7 +332,7 @@ def bars_of(
 
 
 def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> Any:
-    """Do as `TopicModel.trusted` does, for handles; only numbers are copied to this process.
+    """Do as `TopicModel.trusted` does, with handles of `Rows`; copy only numbers to this process.
 
     If `near` is given, also search the `likeliest_alpha` for reading documents, near that value.
     Raise InvalidInput in that case if a half has no pair of words.
@@ -366,7 +367,7 @@ def likely(several: Sequence[HeldOut]) -> list[int]:
 
 
 def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
-    """Return the first of 5, 10, 20, 40 and 80 rounds for which twice as many predict no better.
+    """Return the first number of rounds, of 5, 10, 20, 40, 80, whose double predicts no better.
 
     "Better" means that the gain in held-out log-likelihood exceeds half its difference between the
     halves. `start` holds the topics of the decomposition. Raises InvalidInput if a half has no pair
@@ -376,7 +377,7 @@ def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
 
 
 def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
-    """Do as `predicting_rounds` does, for a handle of the start."""
+    """Do as `predicting_rounds` does, with the start as a handle of `Rows`."""
     rounds, best = 0, None
     for tried in TRIED_ROUNDS:
         fits = fits_of(halves, start, tried)
@@ -416,7 +417,7 @@ def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float
         top += way
     alpha = LEAST_ALPHA * 2.0**top
     # There is no parabola if the best value is an end of the range, or if there is only one topic:
-    # then all sums predict the same.
+    # then all sums predict equally well.
     if 0 < top < _DOUBLED and at(top) > max(at(top - 1), at(top + 1)):
         before, share, after = (one / (one + 1) for one in (alpha / 2, alpha, alpha * 2))
         rise = (at(top) - at(top - 1)) / (share - before)

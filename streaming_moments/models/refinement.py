@@ -69,7 +69,10 @@ def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
 
 
 def refined_there(rows: Rows, start: Any, rounds: int) -> Any:
-    """Do as `refined` does, for handles and at least one round; copy no data to this process."""
+    """Do as `refined` does, but take and return handles of `Rows`; copy no data to this process.
+
+    `rounds` is at least 1.
+    """
     return rounds_from(rows, rows.once(STEP, begun, start), rounds)
 
 
@@ -195,7 +198,7 @@ def _columns(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDA
 
 
 def likelier_there(model: Any, pairs: Rows, rounds: int) -> Any:
-    """Do as `TopicModel.likelier` does, for handles; copy no data to this process."""
+    """Do as `TopicModel.likelier` does, with handles of `Rows`; copy no data to this process."""
     start = pairs.once(STEP, pair_topics_of, model, pairs.basis.core)
     found = refined_there(pairs, start, rounds)
     return pairs.once(STEP, with_pair_topics, model, found, rounds)

@@ -1,4 +1,4 @@
-"""Registry of the models, one line each, and of the commands and pages that a model lacks."""
+"""Registry of the models, and of the commands, pages and calls that do not support them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ALL: tuple[Any, ...] = (
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
 DEFAULT_MODEL = TopicModel.name  # stored models without a name are of this class, too
-# For the name of a model, and a kind of statistics that it does not read: the model to use instead.
+# Model to use instead, by the name of a model and a kind of statistics that it does not read.
 COUNTERPARTS: Mapping[tuple[str, str], Any] = MappingProxyType(
     {(Communities.name, Blockmodel.kind): Blockmodel}
 )

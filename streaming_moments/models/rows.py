@@ -93,7 +93,7 @@ class Rows(Protocol):
         """Call `function(*values)` while no other step runs."""
 
     def shared(self, value: Any) -> Any:
-        """Return a handle of a value of this process; it is sent once for all steps that use it."""
+        """Return a handle of a value of this process; the value is sent once for all steps."""
 
     def value(self, handle: Any) -> Any:
         """Return the result behind a handle."""

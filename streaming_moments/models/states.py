@@ -1,7 +1,7 @@
 """States: topics, hidden states or clusters of any model, in a form that can be matched.
 
-A feature that only some models have is a Protocol. A table has a line for each of these models,
-like the table `PASSES` for passes.
+If only some models have a feature, a Protocol describes it, and a table such as `WITH_TABLES` has
+a line for each of these models.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class StoredModel:
 
     @property
     def shown_columns(self) -> Columns:
-        """Columns of the table that notebooks show: a row for each state, known `shown_values`."""
+        """Columns of the table that notebooks show: the states, and known `shown_values`."""
         known = {name: values for name, values in self.shown_values.items() if is_known(values)}
         places = np.arange(cast("Any", self).n_topics)
         return Columns.of(**{one_of(self.numbered): places, **known})
@@ -186,6 +186,11 @@ class StoredModel:
     def moments(self) -> tuple[int, float] | None:
         """Number of topics and alpha0 of a fit to moments of documents; None for other models."""
         return None
+
+    @property
+    def rough_sentence(self) -> str:
+        """Warning that some states have large errors, with a remedy; empty if none have."""
+        return ""
 
     def summary(self) -> dict[str, Any]:
         """Return values that describe the fit in logs, by name."""

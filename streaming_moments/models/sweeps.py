@@ -1,4 +1,4 @@
-"""Sweeps: the three passes of a fit over the rows, for any model."""
+"""Sweeps: a fit reads all rows three times; the functions for this are the same for all models."""
 
 from __future__ import annotations
 

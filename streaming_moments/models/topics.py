@@ -64,6 +64,7 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.numerics.relevance import telling_words
+from streaming_moments.plots import Axes, Figure, plot_words
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, require_batch
@@ -73,9 +74,9 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
-_SMOOTHING = 1e-3  # by default, this share of M1 is mixed into topics that read documents
-# Only the rows of a batch's words are used if the batch has few entries: fewer than the number of
-# words of the model divided by this.
+_SMOOTHING = 1e-3  # default share of M1 in the topics with which documents are read
+# If a batch has fewer entries than the number of words of the model divided by this, only the rows
+# of its own words are smoothed.
 _FEW = 4
 # Fields that frames have as first columns, in this order, with the names that `Topics` gives them.
 _COLUMNS = MappingProxyType(
@@ -116,8 +117,8 @@ class TopicModel(StoredModel):
         Number of refinement rounds by the word pairs.
     pair_weights : (k, k) float64
         `Omega = E[theta theta']`, topic co-occurrence matrix: share of the word pairs of a document
-        that have these two topics. Rows sum to the weights, or to those before passes learned
-        alpha. Without refinement, it is the matrix of the Dirichlet distribution.
+        that have these two topics. Rows sum to the weights, or to the weights before passes
+        learned alpha. Without refinement, it is the matrix of the Dirichlet distribution.
     polishing : Polishing, optional
         Record of the passes over documents after the fit.
     topic_bars, word_bars : (k,) and (n, k) float64, optional
@@ -202,7 +203,7 @@ class TopicModel(StoredModel):
     def from_topics(
         cls, topics: NDArray[np.float64], weights: NDArray[np.float64], alpha0: float = 0.0
     ) -> TopicModel:
-        """Make a model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
+        """Make a model of known (n, k) topics and (k,) weights, such as those of synthetic data."""
         unknown = (np.full(weights.size, np.nan),) * 4
         return cls(
             topics.copy(),
@@ -271,7 +272,7 @@ class TopicModel(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
-        """Return the largest bytes of the (n, k) float64 arrays that a fit's last step holds."""
+        """Return the most bytes that (n, k) float64 arrays take in the last step of a fit."""
         # with refinement, the step holds arrays of a second start besides those of the first
         mean = options.rows == "mean"
         copies = 11 + mean if options.refine else 9 if mean else 6
@@ -363,6 +364,55 @@ class TopicModel(StoredModel):
         """
         return telling_words(self.topics, self.word_probabilities, number, by)
 
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+        labels: Sequence[str] = (),
+    ) -> list[Axes]:
+        """Draw a panel for each topic: its top words, their probabilities and error bars.
+
+        Parameters
+        ----------
+        number : int
+            Number of words of each topic.
+        names : sequence of str, optional
+            Words of the vocabulary, such as `vocabulary.terms` of `from_gensim`; by default "word"
+            and a number.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
+        labels : sequence of str, optional
+            Labels of the topics for the titles of the panels.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        InvalidInput
+            The number of names differs from the words of the model, `number` is below 1, or the
+            figure is not one of matplotlib.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        called = [f"word {word}" for word in range(self.n_words)] if names is None else names
+        self._require_names(called)
+        chosen = self.top_words(number)
+        titles = [
+            " ".join(filter(None, (str(topic), label, f"({share:.0%})")))
+            for topic, label, share in zip(
+                range(self.n_topics), labels or [""] * self.n_topics, self.weights, strict=True
+            )
+        ]
+        words = [[str(called[word]) for word in row] for row in chosen]
+        heights = [self.topics[row, topic] for topic, row in enumerate(chosen)]
+        bars = self.word_bars
+        errors = None if bars is None else [bars[row, topic] for topic, row in enumerate(chosen)]
+        return plot_words(titles, words, heights, errors, figure)
+
     def likelier(self, pairs: Rows, rounds: int) -> Self:
         """Return the model after more rounds of refinement, with topics by decreasing weight.
 
@@ -396,7 +446,7 @@ class TopicModel(StoredModel):
 
     @property
     def alpha0(self) -> float:
-        """The parameter of the moments: found by `alpha0_search`, or given."""
+        """alpha0 of the moments to which topics are fitted: given, or found by `alpha0_search`."""
         if self.alpha0_search is not None:
             return self.alpha0_search.alpha0
         return self.alpha_sum if self.given_alpha0 is None else self.given_alpha0
@@ -503,19 +553,36 @@ class TopicModel(StoredModel):
         ordered = {name: own.pop(name) for name in _COLUMNS.values() if name in own} | own
         if names is None:
             return Columns(ordered)
+        self._require_names(names)
+        told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
+        return Columns({**ordered, "words": Column.of_values(told)})
+
+    def _require_names(self, names: Sequence[str]) -> None:
+        """Raise InvalidInput unless each word of the model has a name."""
         if len(names) != self.n_words:
             raise InvalidInput(
                 f"{of_number(len(names), 'name')} given for {of_number(self.n_words, 'word')}; "
                 "give a name for each word of the model"
             )
-        told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
-        return Columns({**ordered, "words": Column.of_values(told)})
 
     @property
     def shown_values(self) -> dict[str, NDArray[np.float64]]:
         """Shares, coherences, and the columns of `described`."""
         scores = {"NPMI": self.npmi, **self.coherences}
         return {"share": self.weights, **scores, **super().shown_values}
+
+    @property
+    def rough_sentence(self) -> str:
+        """Warning about refined topics whose error bar is above 1, with a remedy; empty if none."""
+        bars = self.topic_bars
+        rough = 0 if bars is None or not self.refined else int((bars > 1).sum())
+        if not rough:
+            return ""
+        return (
+            f"{rough} of {of_number(self.n_topics, 'topic')} {'has' if rough == 1 else 'have'} an "
+            "error bar above 1, so half of the probability may be on the wrong words: fit fewer "
+            "topics, or count more documents"
+        )
 
     def described(self) -> Description:
         """Describe the topics: shares, error bars, refinement, held-out score and polishing."""
@@ -648,7 +715,7 @@ class TopicModel(StoredModel):
     def read(
         self, batch: CountBatch, method: Any = "fixed-point", seed: int | None = None
     ) -> Columns:
-        """Return known words, topic and proportions of each document; see `transform`."""
+        """Return number of known words, topic and proportions of each document; see `transform`."""
         return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Shared parts of models of vectors: a fit of all row blocks, bars by halves, reading in parts."""
+"""Shared parts of models of vectors: fits of all rows and of their halves, reading in parts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ M = TypeVar("M")
 BY_SPECTRUM = 0
 """Value of an option: as many factors as the spectrum separates."""
 
-_LEAST_SHARE = 0.05  # held-out scores enlarge the variance of each coordinate by this share
-_LEAST_NOISE = 1e-9  # they add at least this share of the mean variance of all coordinates
+# Held-out scores enlarge the variance of each coordinate by this share of it, and at least by
+# `_LEAST_NOISE` times the mean variance of all coordinates.
+_LEAST_SHARE = 0.05
+_LEAST_NOISE = 1e-9
 _ROWS = 4096  # rows read at a time
 _COPIES = 8  # number of copies of a third or fourth moment, and of covariances, that a fit holds
 
@@ -74,14 +76,14 @@ def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
     """
     if not whole.foundation.halves:
         raise InvalidInput(
-            "the statistics have no halves of the rows, so no number can be chosen by halves; give "
-            "the number of components, or count with halves"
+            "the statistics have no halves of the rows, so the number of components cannot be "
+            "chosen by halves; give the number, or count with halves"
         )
     totals = whole.totals
     if not 0 < totals.even_documents < totals.n_tokens:
         raise InvalidInput(
-            "all rows are in one half, so no number can be chosen by halves; give the number of "
-            "components, or count more rows"
+            "all rows are in one half, so the number of components cannot be chosen by halves; "
+            "give the number, or count more rows"
         )
     halves = [VectorMoments.of(whole.half(odd)) for odd in (False, True)]
     variances = VectorMoments.of(whole).covariance.diagonal()

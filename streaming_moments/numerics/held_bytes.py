@@ -32,7 +32,7 @@ def held_bytes(value: object) -> int:
 
 def _bytes(part: object) -> int:
     if isinstance(part, np.ndarray):
-        return part.nbytes  # of a view, count only its own data, because only these are sent
+        return part.nbytes  # a view counts only its own data, because only these are sent
     if isinstance(part, list | tuple):
         return sys.getsizeof(part) + sum(map(_bytes, part))
     own = is_dataclass(part) and type(part).__sizeof__ is object.__sizeof__

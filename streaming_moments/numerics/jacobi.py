@@ -13,7 +13,7 @@ _ONE = np.uint64(1)
 def diagonalize_jointly(
     matrices: NDArray[np.float64], rotation: NDArray[np.float64], tolerance: float, max_sweeps: int
 ) -> int:
-    """Diagonalise symmetric matrices jointly by Jacobi rotations, as far as one rotation can.
+    """Find one rotation that makes all symmetric matrices nearly diagonal, by Jacobi rotations.
 
     `matrices` (m, k, k) become `rotation' M rotation` in place, and `rotation` (k, k) is multiplied
     from the right. Returns the number of sweeps. Each angle is the closed form of Cardoso and

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-_NEGLIGIBLE = 1e-10  # directions smaller than this share of the largest eigenvalue are rounding
+_NEGLIGIBLE = 1e-10  # directions below this share of the largest eigenvalue are rounding errors
 
 
 def leading_eigenpairs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 
-_INSIDE = ("streaming_moments", "sklearn")  # scikit-learn wraps methods of estimators
+_INSIDE = ("streaming_moments", "sklearn")  # scikit-learn, because it wraps our methods
 
 
 def warn_outside(line: str) -> None:

@@ -24,7 +24,7 @@ def of_number(number: int, noun: str) -> str:
 
 
 def agreeing(number: int, one: str, more: str) -> str:
-    """Return a number with the words after it, which agree with it.
+    """Return a number with the words that agree with it: `one` after 1, else `more`.
 
     Examples
     --------

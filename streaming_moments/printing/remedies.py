@@ -1,4 +1,4 @@
-"""Remedies of errors: what to do, with options named as Python, the command line or HTTP does."""
+"""Remedies of errors: what to do, with options named as in Python, commands or HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 Spell: TypeAlias = Callable[[str, str, str], str]
 
-ANY = "option"  # replaces the name of the command if several commands have the option
+ANY = "option"  # stands for the command if several commands have the option
 
 
 @runtime_checkable

@@ -73,7 +73,7 @@ def compare_clusters(
     means and the mean of their variances: `2 Phi(D / 2) - 1` for means D standard deviations apart,
     exact for equal variances. Two components match in one of three cases:
 
-    - this distance is within the rule;
+    - this distance is at most `rule.furthest`;
     - their means are no further apart than their error bar;
     - their means are no further apart than half of the distance from either to any other mean of
       its own model. This recognises a component that moved far.
@@ -170,7 +170,7 @@ def _lone(clusters: Clusters) -> NDArray[np.float64]:
 
 
 def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
-    """Return (k, m) distances of means in standard deviations, from the mean of both variances."""
+    """Return (k, m) distances of means, in standard deviations by the mean of both variances."""
     if before.means.shape[1] != after.means.shape[1]:
         raise InvalidInput(
             f"clusters of {before.means.shape[1]} and of {after.means.shape[1]} dimensions cannot "

@@ -7,7 +7,7 @@ from math import isfinite, sqrt
 from statistics import NormalDist
 
 BARS = 2.0  # differences exceed noise above this many standard errors; by chance, one in 22 does
-# Of pages without a trend, this share names a largest change by chance.
+# Where there is no trend, a page names a largest change with this probability, by chance.
 _BY_CHANCE = 0.05
 
 

@@ -12,8 +12,8 @@ class Drift:
     Parameters
     ----------
     captured : float or None
-        Smallest share of a leading eigenvalue of the second moment that the basis captures; well
-        below 1 it misses a topic. None if not computed.
+        Smallest share of a leading eigenvalue of the second moment that the basis captures. If it
+        is well below 1, the basis misses a topic. None if not computed.
     outside_share : float or None
         Share of tokens outside the vocabulary; None without tokens.
     effective_documents : float

@@ -1,4 +1,4 @@
-"""Matching: pairs of topics of a new and an earlier model, and their numbers."""
+"""Matching: pair topics of a new model with those of an earlier one, and number them alike."""
 
 from __future__ import annotations
 

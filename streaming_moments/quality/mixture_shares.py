@@ -169,7 +169,8 @@ def _variances(
 ) -> NDArray[np.float64]:
     total, mixed = float(counts.sum()), topics @ shares
     expected = total * mixed / mixed.sum()
-    mixed = np.where(mixed > 0, mixed, 1.0)  # 0 for words that were counted in no document
+    # divide by 1 for words that were counted in no document
+    mixed = np.where(mixed > 0, mixed, 1.0)
     enough = expected >= _ENOUGH
     freedom = int(enough.sum()) - shares.size
     spread = ((counts[enough] - expected[enough]) ** 2 / expected[enough]).sum()

@@ -17,7 +17,7 @@ _DEVIATIONS = 1.96  # normal quantile of a one-sided bound with probability 97.5
 class Representative:
     """Document that represents a topic.
 
-    id, source, row : its id, its shard, and its row there, from 0
+    id, source, row : id of the document, address of its shard, and its row in the shard, from 0
     share : share of the topic in the document
     bound : lower bound of that share (see `share_bounds`)
     length : number of its tokens in the vocabulary
@@ -77,8 +77,8 @@ class Representatives:
 class NearRow:
     """Row near the mean of a component, and its distance from this mean.
 
-    source, row : its shard, and its row there, from 0
-    id : its id; empty if ids are not requested
+    source, row : address of the shard, and number of the row in it, from 0
+    id : id of the row; empty if ids are not requested
     """
 
     distance: float

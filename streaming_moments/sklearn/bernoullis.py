@@ -39,8 +39,8 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         both halves of the rows. "predict" chooses the smallest number whose held-out log-likelihood
         of pairs of features is within the noise of the best.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
-        "auto" stops when all later passes together would change the components by less than a
+        Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
+        most 20, and stops when all later passes together would change the components by less than a
         twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
         rows. Passes start from the fit by moments. They start from components of a pilot of up to
         8,000 rows instead if these make rows more likely, or if moments identify fewer than k
@@ -125,8 +125,8 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
     def _of_most(self, statistics: MomentStatistics, asked: int) -> BernoulliMixture:
         """Fit the requested number of components, or as many as are separable.
 
-        With `polish`, return a blank model with the requested number if moments identify fewer.
-        Passes then start from a pilot.
+        With `polish`, return a blank model of the requested number of components if moments
+        identify fewer. The passes then start from components of a pilot instead.
         """
         for k in range(asked, 0, -1):
             try:

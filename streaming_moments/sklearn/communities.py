@@ -24,7 +24,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, documents_repeated
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
-# n_components can be at most this number; if the fit chooses it, the basis has room for as many
+# Largest `n_components`; if the fit chooses it, the basis has room for this many communities.
 _MOST = 32
 
 
@@ -40,7 +40,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of communities k, of at most 32. "auto" chooses the smallest number after which
+        Number of communities k, at most 32. "auto" chooses the smallest number after which
         another community improves the held-out log-likelihood of pairs of neighbours little.
         "predict" chooses the smallest number within the noise of the best log-likelihood.
     alpha0 : float
@@ -62,10 +62,10 @@ class MomentCommunities(SparseInput, MomentTransformer):
     weights_ : (k,) float64
         Share of each community, decreasing.
     memberships_ : (nodes, k) float64
-        Memberships of the fitted nodes; only after `fit`, as other methods do not have all rows.
-        With alpha0 0, each node has one community: the most likely one after variational rounds of
-        a blockmodel. The blockmodel corrects for degrees that differ by more than chance. The
-        rounds split and merge communities where that makes the edges more likely.
+        Memberships of the fitted nodes; only after `fit`, as `partial_fit` and `+` do not have all
+        rows. With alpha0 0, each node has one community: the most likely one after variational
+        rounds of a blockmodel. The blockmodel corrects for degrees that differ by more than chance.
+        The rounds split and merge communities where that makes the edges more likely.
     labels_ : (nodes,) int64
         Most likely community of each fitted node; only after `fit`.
     number_search_ : NumberSearch
@@ -195,7 +195,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
             self.model_ = Communities.fit(InMemory((statistics,)), options)
         except NotIdentifiable as error:
             if options.topics == 1:
-                raise  # the message below would ask for fewer than one community
+                raise  # do not ask for fewer than one community, as the message below would
             raise NotIdentifiable(
                 f"the neighbours of the nodes do not separate {options.topics} communities; "
                 "ask for fewer, or add edges"

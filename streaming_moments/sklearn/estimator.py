@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self, TypeAlias, cast
@@ -29,6 +29,7 @@ from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.stored import outcome_of, too_few_line
+from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.remedies import in_memory
 from streaming_moments.printing.short_repr import shown
 from streaming_moments.progress import Report, reporter
@@ -63,7 +64,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     _seen: ClassVar[str] = "rows"
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
     _repeated = False  # whether most of the first records are copies of one another
-    _passed = 0  # number of records of the estimator from which `like` made this one
+    # if `like` of another estimator made this one: number of records that the other had counted
+    _passed = 0
     _added = False  # whether the statistics came by `partial_fit`, `like` or `+`
     number_search_: NumberSearch
     # defaults for pickles of earlier versions, which lack these parameters
@@ -154,9 +156,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def __add__(self, other: Self) -> Self:
         """Return an estimator fitted to the records of both, as if one had counted all of them.
 
-        For categories, sets and views, the half of a row depends on its position. The sum of these
-        kinds is exactly that of one estimator only if `like` of the first estimator made the
-        second.
+        For categories, sets and views, the position of a row decides to which half it belongs. For
+        these kinds, the result is exactly that of one estimator only if `like` of the first
+        estimator made the second.
 
         Raises
         ------
@@ -244,10 +246,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:
-        """Return the halves of `number` records by their positions, or None.
+        """Return whether each of `number` records is in the odd half, by its position, or None.
 
-        Halves depend on positions if most of the first records are copies of one another. None
-        means that they depend on the content of records.
+        Positions decide if most of the first records are copies of one another. Otherwise return
+        None, because the content of each record decides.
         """
         return odd_by_place(first, number) if self._repeated else None
 
@@ -267,7 +269,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def _started(self, model: Any, batch: Any) -> Any:
-        """Return the model from which passes start: the fit, or a start from a pilot."""
+        """Return the model from which passes start: the fitted model, or one from a pilot."""
         second = passes_of(type(model)).second
         if second is None:
             return model
@@ -275,7 +277,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return second.start(model, batch, foundation, passes, self._seed)
 
     def _read_by_passes(self, records: Any) -> Any:
-        """Return all records as a batch in the form that passes read."""
+        """Return all records as a batch in the form that the passes of `polish` read."""
         return records
 
     def _read(self, X: Any) -> Any:
@@ -379,6 +381,22 @@ class MomentMixture(DensityMixin, MomentSampler):  # type: ignore[misc]
     def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
         """Fit the model to these rows and return the most likely component of each, (n,)."""
         return self.fit(X).predict(X)
+
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Draw a panel for each component, with the `number` features that set it apart.
+
+        Parameters and errors are those of the `plot` of `model_`. Columns of a fitted data frame
+        give the names.
+        """
+        check_is_fitted(self, "model_")
+        called = getattr(self, "feature_names_in_", None) if names is None else names
+        panels: list[Axes] = self.model_.plot(number, called, figure)
+        return panels
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; lower is better."""

@@ -19,7 +19,8 @@ from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
-# rows are clipped to this many median norms; the radius is large, because tails separate factors
+# Rows are clipped to this multiple of their median norm. It is large, because factors are separated
+# by the tails of their distributions.
 _REACH = 4.0
 _MOST_FOURTH = 40  # with more columns in the sketch, fourth moments take too much time
 
@@ -43,9 +44,9 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         Covariance of the normal noise: one variance, one per coordinate, or a full matrix. With as
         many factors as columns, "spherical" and "diag" assume no noise.
     polish : int or "auto"
-        Passes of maximum likelihood over the rows after the fit. "auto" stops when a pass changes
-        the columns of factors by less than a twentieth of their error bars. Only `fit` polishes,
-        because `partial_fit` does not have all rows.
+        Number of passes of maximum likelihood over the rows after the fit. "auto" stops when a pass
+        changes the columns of factors by less than a twentieth of their error bars. Only `fit`
+        polishes, because `partial_fit` does not have all rows.
     sketch_columns : int, optional
         Columns of the sketch of the rows; the default is that of `MomentGaussianMixture`.
     random_state : int, RandomState or None
@@ -118,7 +119,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         Raises
         ------
         ForeignStatistics
-            The number of factors differs.
+            The number of factors differs from that of the model.
         """
         check_is_fitted(self, "model_")
         values = check_array(X, dtype=np.float64)
@@ -146,7 +147,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         k = BY_SPECTRUM if isinstance(self.n_components, str) else self.n_components
         options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
         model = IndependentFactors.fit(InMemory((statistics,)), options)
-        # `polish` needs no warning: its passes separate factors by any deviation from normality
+        # do not warn with `polish`: its passes separate factors by any deviation from normality
         if model.weak and not self.polish:
             other = "" if model.order == "both" else ', set order to "both"'
             warnings.warn(

@@ -40,10 +40,10 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         Whether a component has one variance ("spherical") or a variance for each coordinate
         ("diag"). "tied" variances are equal in all components.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
-        "auto" stops when all later passes together would change the means by less than a twentieth
-        of their error bars. Only `fit` polishes, because `partial_fit` does not have all rows.
-        Passes start from the fit by moments. They start from K-means on a pilot of 4,000 rows
+        Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
+        most 20, and stops when all later passes together would change the means by less than a
+        twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
+        rows. Passes start from the fit by moments. They start from K-means on a pilot of 4,000 rows
         instead if this makes other rows more likely, or if moments identify fewer than k
         components.
     sketch_columns : int, optional

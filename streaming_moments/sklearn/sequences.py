@@ -42,8 +42,8 @@ class MomentHMM(MomentSampler):
     refine : int
         Rounds of expectation maximisation on the counts of windows, for up to 128 symbols.
     polish : int or "auto"
-        Passes of Baum-Welch over the sequences after the fit, of at most 100 for "auto". "auto"
-        stops when all later passes together would change the states by less than a hundredth of
+        Number of passes of Baum-Welch over the sequences after the fit. "auto" makes at most 100,
+        and stops when all later passes together would change the states by less than a hundredth of
         their error bars. Only `fit` polishes, because `partial_fit` does not have all sequences.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.
@@ -281,7 +281,7 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
         )
     if whole.dtype.kind in "UO" and any(isinstance(one, str) for one in whole[:1]):
         raise InvalidInput(
-            f"symbols are strings, such as {str(whole[0])!r}; number them from 0, such as by "
+            f"symbols are strings, such as {str(whole[0])!r}; number them from 0, for example by "
             "pandas.factorize, or count them in a store"
         )
     numbers = whole.dtype.kind in "iubf"

@@ -64,12 +64,12 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         Weight of a column's overall distribution when it is mixed with each of the column's
         distributions given a state.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, of at most 20 for "auto".
-        "auto" stops when all later passes together would change the tables by less than a twentieth
-        of their error bars. Only `fit` polishes, because `partial_fit` does not have all rows. With
-        shape "auto", passes start from latent classes of a pilot of the rows if that makes held-out
-        rows more likely. There are `n_components` classes, or 2 to 32 if the fit chooses their
-        number.
+        Number of passes of expectation maximisation over the rows after the fit. "auto" makes at
+        most 20, and stops when all later passes together would change the tables by less than a
+        twentieth of their error bars. Only `fit` polishes, because `partial_fit` does not have all
+        rows. With shape "auto", passes start from latent classes of a pilot of the rows if that
+        makes held-out rows more likely. There are `n_components` classes, or 2 to 32 if the fit
+        chooses their number.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -148,20 +148,20 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Draw (n_samples, V) rows from the tree, with (n_samples, H) states of its hidden nodes.
 
-        Parameters and errors are those of other estimators.
+        Parameters and errors are those of `MomentSampler.sample`.
         """
         codes, states = super().sample(n_samples, random_state)
         return self._values(codes), states
 
     def _values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the values of codes: int64 if all categories are such numbers, else objects."""
+        """Return the values of codes: int64 if all categories are whole numbers, else objects."""
         columns = [own[codes] for own, codes in zip(self.categories_, codes.T, strict=True)]
         values = [value for own in self.categories_ for value in own]
         whole = all(type(value) is int and -(2**63) <= value < 2**63 for value in values)
         return np.stack(columns, axis=1).astype(np.int64 if whole else object)
 
     def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
-        """Return (rows, c) for each column: its distribution given the known values of a row."""
+        """Return (rows, c) probabilities of each column's values, given the row's known values."""
         codes = self._codes(self._read(X))
         return list(self.model_.tree.conditionals(codes))
 

@@ -53,10 +53,10 @@ class MomentViews(SparseInput):
         Rounds of refinement by the table of triples. They need views without sketches, and an
         alpha0 of 0.
     polish : int or "auto"
-        Passes of expectation maximisation over the records after the fit, of at most 20 for "auto";
-        alpha0 must be 0. "auto" stops when all later passes together would change the states by
-        less than a twentieth of their error bars. Only `fit` polishes, because `partial_fit` does
-        not have all records.
+        Number of passes of expectation maximisation over the records after the fit; alpha0 must be
+        0. "auto" makes at most 20, and stops when all later passes together would change the states
+        by less than a twentieth of their error bars. Only `fit` polishes, because `partial_fit`
+        does not have all records.
     random_state : int, RandomState or None
         Seed of the random columns and starts.
     keep_statistics : bool
@@ -129,7 +129,7 @@ class MomentViews(SparseInput):
         return self.fit(X).predict(X)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Return the log-probability of each record in nats, if a record has a single state."""
+        """Return the log-probability of each record in nats, as if it had a single state."""
         check_is_fitted(self, "model_")
         return self.model_.log_likelihoods(self._views(X))
 

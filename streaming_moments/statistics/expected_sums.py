@@ -43,11 +43,11 @@ class ExpectedSums(Protocol):
         """Add the sums of `other` to these sums in place, and return them."""
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
+        """Return arrays and numbers from which `from_parts` restores the sums."""
 
     @classmethod
     def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """Sums from their `parts`."""
+        """Restore the sums from their `parts`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +86,12 @@ class IntegerSums:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in base}
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
+        """Return arrays and numbers from which `from_parts` restores the sums."""
         return self.arrays, {"documents": self.documents, "tokens": self.tokens}
 
     @classmethod
     def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """Sums from their `parts`."""
+        """Restore the sums from their `parts`."""
         return cls(**arrays, documents=numbers["documents"], tokens=numbers["tokens"])
 
     def add(self, other: Self) -> Self:
@@ -134,7 +134,7 @@ def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> ND
 def columns_of(
     sums: NDArray[np.int64], before: NDArray[np.float64], beside: float = 0.0
 ) -> NDArray[np.float64]:
-    """Scale columns of counts to sum 1; a column without counts becomes that of `before`.
+    """Scale columns of counts to sum 1; replace a column without counts by that of `before`.
 
     `beside` is first added to each cell of the columns with counts.
 

@@ -38,7 +38,7 @@ def half_life_of(value: Any) -> float:
 
 
 def half_life_suffix(half_life: float | None) -> str:
-    """Return the suffix of the name of a model with a half-life; empty without one.
+    """Return the suffix that a half-life adds to the name of a model; empty without a half-life.
 
     Examples
     --------
@@ -49,7 +49,9 @@ def half_life_suffix(half_life: float | None) -> str:
 
 
 def half_life_text(half_life: float | None) -> str:
-    """Return a text about a half-life, to print after a number of documents; empty without one.
+    """Return the text about a half-life that is printed after a number of documents.
+
+    The text is empty without a half-life.
 
     Examples
     --------

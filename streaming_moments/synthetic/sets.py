@@ -68,7 +68,7 @@ def feature_sets(
 
 
 def probability_error(found: ArrayLike, true: ArrayLike) -> float:
-    """Return the root mean square error of (d, k) probabilities, with components matched best.
+    """Return the root mean square error of (d, k) probabilities, for the best matching of columns.
 
     Examples
     --------

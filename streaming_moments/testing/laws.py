@@ -17,7 +17,7 @@ def check_laws(
     parts: Sequence[Any],
     order: Sequence[int],
 ) -> None:
-    """Check every law on a sample that is cut into `parts`, also with the parts in `order`.
+    """Check every law on a sample that is cut into `parts`, also after reordering them by `order`.
 
     `of` maps a sample to its statistic, and `join` concatenates samples. Statistics must be equal
     bit for bit.

@@ -1,4 +1,4 @@
-"""Members: memberships of nodes and edge probabilities of communities, fitted to sums of edges."""
+"""Members: fit the memberships of nodes, and the edge probabilities of communities, to edges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Result of a fit of all or half of the edges, with fields as in `Blockmodel`."""
+    """Communities fitted to all edges or to half of them; the fields are as in `Blockmodel`."""
 
     memberships: NDArray[np.float64]
     mixing: NDArray[np.float64]
@@ -68,7 +68,7 @@ def members_of(rows: Rows, foundation: EdgesFoundation, options: Any) -> Members
 
 
 def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
-    """Return the (r, n) mask of neighbours of a block's nodes, and how many neighbours repeat."""
+    """Return the (r, n) mask of neighbours of a block's nodes, and the number of repeated edges."""
     counts = statistics.sums[part_name(0)][:, 1:]
     there = counts > 0
     return there, int(counts.sum() - there.sum())
@@ -77,7 +77,7 @@ def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
 def _of_lists(
     parts: Sequence[tuple[NDArray[np.bool_], int]], directed: bool, options: Any
 ) -> Members:
-    """Fit communities to complete lists of neighbours, and read each list as a document."""
+    """Fit communities to complete lists of neighbours; each list is read like a document."""
     there = sp.csr_array(interleaved([part for part, _ in parts]), dtype=np.int32)
     batch = CountBatch.from_csr(there)
     degrees = np.asarray(np.diff(batch.indptr), dtype=np.int64)
@@ -110,7 +110,10 @@ def _of_lists(
 def _members(
     statistics: ViewStatistics, ends: ExpectedEnds
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return least squares memberships (r, k), off the simplex, and degrees of a block's nodes."""
+    """Return (r, k) memberships of a block's nodes, and the degrees of these nodes.
+
+    The memberships are by least squares. They may be negative and need not sum to 1.
+    """
     turned = np.hstack(turned_ends(statistics, ends.frames))
     degrees = np.sum([array[:, 0] for array in _ends(statistics)], axis=0)
     return turned @ np.linalg.pinv(ends.columns).T, degrees
@@ -125,7 +128,10 @@ def _of_members(
     ends: ExpectedEnds,
     foundation: EdgesFoundation,
 ) -> Members:
-    """Join the memberships of all blocks; fit the mixing matrix that gives `ends` with them."""
+    """Join the memberships of all blocks, and fit the mixing matrix.
+
+    With the memberships, the mixing matrix has to give the expected edges `ends`.
+    """
     solved = interleaved([part for part, _ in parts])
     degrees = interleaved([own for _, own in parts])
     sums = solved.sum(axis=1)

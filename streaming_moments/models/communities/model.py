@@ -31,7 +31,7 @@ from streaming_moments.statistics.counts.weighted import Statistics, WeightedSta
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 
 # With fewer nodes than this, a fit fills in pairs and triples of equal neighbours. With more nodes,
-# the bias from their absence is below the noise.
+# it leaves them out, because the bias is then below the noise.
 FILLED_BELOW = 1000
 # Most rounds that fill in moments. Graphs with communities take about 6 rounds, others up to 26,
 # and some do not converge.
@@ -62,10 +62,10 @@ class Communities(TopicModel):
     """Communities of nodes, each a distribution over the neighbours of its members.
 
     A fit reads the list of neighbours of a node as a document, and a neighbour as a word. `topics`
-    are the distributions of neighbours in each community, `weights` the shares of the communities
-    in all neighbours. `alpha0` belongs to the memberships: it is 0 if each node has one community.
-    No list contains a neighbour twice, so with fewer than 1,000 nodes the fit fills in pairs and
-    triples of equal neighbours.
+    are the distributions of neighbours in each community. `weights` are the shares of the list
+    entries that come from each community. `alpha0` is the sum of the Dirichlet parameters of the
+    memberships; it is 0 if each node has one community. No list contains a neighbour twice, so with
+    fewer than 1,000 nodes the fit fills in pairs and triples of equal neighbours.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Communities(TopicModel):
         rows : Rows
             Statistics of lists of neighbours.
         options : TopicOptions
-            As for a fit of topics, which raises the same errors.
+            Options as for a fit of topics. The errors are also the same as for that fit.
         """
         small = rows.basis.n_words < FILLED_BELOW and rows.basis.core == rows.basis.n_words
         if not small:

@@ -61,7 +61,7 @@ def likelier_labels(adjacency: Any, labels: NDArray[np.int64], k: int) -> NDArra
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Labels after rounds, log-likelihood of the graph, and whether it corrects for degrees."""
+    """Labels after rounds; log-likelihood of the graph, and whether it is corrected for degrees."""
 
     labels: NDArray[np.int64]
     likelihood: float
@@ -105,8 +105,9 @@ def _split(
 ) -> NDArray[np.int64] | None:
     """Give label k to some members of a community; return None if it has no inner edges.
 
-    The sign of a vector splits the members. It is the leading eigenvector of their regularised
-    adjacency (Amini, Chen, Bickel, Levina 2013), without the part that degrees explain.
+    A member gets label k if its entry of a vector is positive. The vector is the leading
+    eigenvector of the regularised adjacency of the members (Amini, Chen, Bickel, Levina 2013),
+    without the part that degrees explain.
     """
     own = np.flatnonzero(labels == chosen)
     inner = adjacency[own][:, own].astype(np.float64)
@@ -130,7 +131,7 @@ def _split(
 def _merged(
     adjacency: Any, labels: NDArray[np.int64], k: int, corrected: bool
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield labels with two communities merged; the most likely ones first."""
+    """Yield labels with two communities merged; merges of highest likelihood come first."""
     tried: list[tuple[float, int, NDArray[np.int64]]] = []
     blocks = Blocks.of_labels(adjacency @ np.eye(k, dtype=np.int64)[labels], labels)
     for one, other in combinations(range(k), 2):

@@ -1,7 +1,7 @@
-"""Node views: edges of each node into three parts of a graph, as views of its memberships.
+"""Node views: the edges of a node to three parts of a graph are three views of its memberships.
 
-Given the memberships of a node, its edges into different parts are independent, so their sketches
-are three views (Anandkumar, Ge, Hsu, Kakade 2014). All views are sketched, also the rows view.
+Given the memberships of a node, its edges to different parts are independent, so the sketches of
+these edges are three views (Anandkumar, Ge, Hsu, Kakade 2014). The rows view is sketched, too.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.edges.ends import PARTS, part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# The nodes of a graph are in three parts. These are the numbers of the parts to which edges are the
-# rows view, the left view and the right view.
+# The nodes of a graph are split into three parts, numbered 0 to 2. Edges to part 2 are the rows
+# view, edges to part 0 the left view, and edges to part 1 the right view.
 _ROWS, _LEFT, _RIGHT = 2, 0, 1
 _STRIP = 512
 _ROUNDING = 1e-10
@@ -38,10 +38,10 @@ _ROUNDING = 1e-10
 class ExpectedEnds:
     """Expected edges of a node that belongs to a single community, as sketches.
 
-    frames : for each part a (t, t) float64 matrix that maps a row `[c; Q' x]` to coordinates of
-        orthonormal columns
-    columns : (3 t, k) float64, column of each community: the expected edges of a member, in those
-        coordinates, part after part
+    frames : (t, t) float64 matrix for each part, which maps a sketched row `[c; Q' x]` to
+        coordinates of orthonormal columns
+    columns : (3 t, k) float64, expected edges of a member of each community to the first, second
+        and third part, in these coordinates
     spectrum : (k,) float64, singular values of the pair moments of the left and right views
     """
 

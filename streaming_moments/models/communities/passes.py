@@ -1,4 +1,4 @@
-"""Passes over all edges, which raise the likelihood of a blockmodel; their sums are integers."""
+"""Passes over all edges, which raise the likelihood of a blockmodel and sum only integers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.expected_sums import IntegerSums
 
-# Passes reuse stored sums only if these rules of reading have not changed.
+# Passes reuse stored sums only if these constants of the reader have not changed.
 RULES = ("labels",)
 
 
@@ -83,8 +83,8 @@ def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
     """Return the model after a pass, with new labels of all nodes.
 
     Its `mixing` is estimated from the labels before the pass. The new labels correct for degrees if
-    these differ by more than chance (`Blocks.corrected`). A node without edges gets the weights of
-    the communities.
+    degrees differ by more than chance (`Blocks.corrected`). A node without edges gets the weights
+    of the communities.
     """
     labels = model.memberships.argmax(axis=1)
     incoming = expected.incoming if model.directed else None

@@ -141,7 +141,7 @@ class IndependentFactors(StoredModel):
     n_missing, n_clipped : int
         Number of records that are not numeric, and of rows that were clipped to the radius.
     bars : (k,) float64, optional
-        Expected distance of each column from the true one, from halves of the rows.
+        Expected distance of each column from the true one, estimated from two halves of the rows.
     polishing : Polishing, optional
         How the factors were polished, if they were.
     documents, since, until, half_life
@@ -309,7 +309,7 @@ class IndependentFactors(StoredModel):
         return np.asarray(values @ self.mixing.T + self.mean)
 
     def described(self) -> Description:
-        """Describe each factor by its skewness and kurtosis, beside those that noise would give."""
+        """Describe each factor by its skewness and kurtosis, beside their standard errors."""
         columns = {
             "share": self.weights,
             "skewness": self.skewness,

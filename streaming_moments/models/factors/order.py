@@ -21,8 +21,8 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 AUTO = "auto"
 """Value of the option `order` that lets the cumulants decide."""
-# Use a single order only if it makes the difference between the halves smaller than this share of
-# their difference with both orders.
+# Use cumulants of one order only if the halves then differ by less than this share of their
+# difference with both orders.
 _BETTER = 0.9
 _NAMES = {"third": "third cumulants", "fourth": "fourth cumulants", "both": "both"}
 
@@ -32,14 +32,14 @@ Halves = tuple[Factors, Factors]
 def fitted(
     whole: VectorStatistics, moments: VectorMoments, k: int, order: str, noise: Any
 ) -> tuple[Factors, Order, Halves | None, str]:
-    """Fit the factors by cumulants of an order, which "auto" chooses.
+    """Fit the factors by third cumulants, fourth cumulants, or both; "auto" chooses the order.
 
     Returns the factors, the order, the factors of the two halves, and why "auto" chose this order.
     The reason is empty if the order was given.
 
     "auto" uses both cumulants. It uses only one of them if that makes the halves differ less, and
-    if at most one factor lacks this cumulant. Without fourth moments it uses the third. Raises as
-    `independent_factors` does.
+    if this cumulant is within noise for at most one factor. Without fourth moments it uses third
+    cumulants. Raises as `independent_factors` does.
     """
 
     def fit(given: VectorMoments, order: Any) -> Factors:
@@ -69,7 +69,7 @@ def fitted(
 def matched_halves(
     found: Factors, halves: Halves
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Match columns of the even and of the odd half to those of all rows; both are (k, d)."""
+    """Return the (k, d) columns of the even and of the odd half, matched to those of all rows."""
     own = found.mixing.T
     # the sign of a factor without skewness is arbitrary: match either sign
     either = [

@@ -21,7 +21,7 @@ FACTOR = 1 << 8
 _FURTHEST = 1 << 5  # values are clipped to this many standard deviations
 # A score is linear in each interval between two of these ends, in standard deviations.
 _ENDS = (-4.0, -3.0, -2.25, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.25, 3.0, 4.0)
-_POWER = 1 << 6  # integer units in which third and fourth powers are summed
+_POWER = 1 << 6  # number of integer units in 1, for sums of third and fourth powers
 _ROUNDING = 1 / 12  # variance that rounding to the grid adds, in squared steps of the grid
 _LARGEST = (FACTOR * _FURTHEST) ** 2  # largest value that a row adds to a sum
 # Slopes of neighbouring intervals are smoothed with this weight, in rows. Measured: a smaller
@@ -33,7 +33,7 @@ _SMOOTH = 10.0
 _LINEAR = 50.0
 _LONGEST = 0.3  # largest step by which a pass moves a factor towards another
 _LEAST_SHARE = 0.01  # least share of a factor in the variance of its values; the rest is noise
-# Passes reuse stored sums only if these rules of reading have not changed.
+# Passes reuse stored sums only if these constants of the reader have not changed.
 RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)
 
 
@@ -153,7 +153,7 @@ def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> Indepen
 
 
 def shape_of(model: IndependentFactors) -> tuple[int, int]:
-    """Return a shape (rows, k) with as many entries as a pass holds, for memory plans.
+    """Return the shape (rows, k) of a table as large as what a pass holds, for memory plans.
 
     A pass holds its sums, the columns of the model, and the values of a batch.
     """
@@ -178,7 +178,7 @@ def _noise_of(
 
 
 def _spreads(model: IndependentFactors, grid: Grid) -> NDArray[np.float64]:
-    """Return the (k,) standard deviations of the factors, of variance 1, plus their noise."""
+    """Return (k,) standard deviations of the factors plus noise; a factor alone has variance 1."""
     return np.asarray(np.sqrt(1 + np.diag(_noise_of(model, model.unmixing, grid))))
 
 
@@ -192,8 +192,8 @@ def _score(
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the mean slope of a factor's score, and the score's (k,) covariances with all factors.
 
-    The score is a linear combination: it multiplies the value clipped to each interval by a slope.
-    To fit these slopes to the true score, the share of rows in each interval is enough.
+    The score is a sum over intervals: the value clipped to the interval, times a slope. To fit
+    these slopes to the true score, the share of rows in each interval is enough.
     """
     sizes, sums, squares = rows / n, first / (n * FACTOR), products / (n * FACTOR**2)
     ends = np.rint(np.array(_ENDS) * FACTOR) / FACTOR
@@ -218,7 +218,10 @@ def _known_noise(
     noise: NDArray[np.float64],
     n: int,
 ) -> NDArray[np.float64]:
-    """Return (k, k) multiples of other factors to subtract from each: a Newton step per pair."""
+    """Return a Newton step for each pair of factors, for noise of known covariance.
+
+    Row i of the (k, k) result says how much of each other factor to subtract from factor i.
+    """
     left = scores - slopes[:, None] * noise
     own, other = spread.diagonal() - noise.diagonal(), 1 - noise.diagonal() * slopes
     straight = slopes[:, None] * own
@@ -234,7 +237,7 @@ def _known_noise(
 def _free_of_noise(
     scores: NDArray[np.float64], slopes: NDArray[np.float64], spread: NDArray[np.float64], n: int
 ) -> NDArray[np.float64]:
-    """Do as `_known_noise` for noise of unknown covariance: use the non-linear part of scores."""
+    """Return the step for noise of unknown covariance, from the non-linear parts of the scores."""
     left = scores - slopes[:, None] * spread
     size = slopes * spread.diagonal() - 1
     told = size > _LINEAR / n
@@ -249,7 +252,7 @@ def _cumulants(
     spread: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> dict[str, Any]:
-    """Return the fields with (k,) cumulants of the factors without noise, and standard errors."""
+    """Return skewness and kurtosis of the factors without noise, and their standard errors."""
     n, variances = sums.documents, spread.diagonal()
     third, fourth = sums.powers / (n * _POWER)
     raw = variances + mean**2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-# height of a row, distance of levels, left margin and width of names, in pixels
+# in pixels: height of a row, distance between levels, left margin, and width of names
 _ROW, _STEP, _LEFT, _WIDTH = 22, 90, 20, 180
 
 

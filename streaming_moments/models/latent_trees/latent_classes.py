@@ -42,7 +42,7 @@ def _from_start(
     given = own[:, :, None] * rng.gamma(2.0, size=(V, C, classes))
     given /= given.sum(axis=1, keepdims=True)
     weights, before, mean = np.full(classes, 1 / classes), -np.inf, 0.0
-    # each row of a column is counted in as many triples as contain the column
+    # the counts of a column are summed over all triples that contain it: divide by their number
     often = np.maximum(np.bincount(triples.views.ravel(), minlength=V), 1)[:, None, None]
     counts, total = triples.counts.reshape(T, C, C * C), triples.counts.sum()
     for _ in range(_MOST_ROUNDS):

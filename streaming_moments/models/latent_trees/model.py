@@ -264,7 +264,7 @@ class LatentTree(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return the bytes of a fit of topics by moments; the tables of a tree need fewer."""
+        """Return the bytes that a fit of topics by moments needs; tables of trees need fewer."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @classmethod
@@ -336,7 +336,10 @@ class LatentTree(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """Score a fit by held-out columns; raises as `fit`, and NotIdentifiable for one state."""
+        """Score a fit by held-out columns.
+
+        Raises as `fit` does, but NotIdentifiable for a single state.
+        """
         if options.topics < _LEAST_STATES:
             raise NotIdentifiable("a single state explains nothing; ask for 2 or more")
         return super().trial(rows, options)
@@ -357,7 +360,7 @@ class LatentTree(StoredModel):
 
     @property
     def flat(self) -> NDArray[np.float64]:
-        """Parents, columns and tables of all nodes, one after another."""
+        """Parents, columns and tables of all nodes, one after another in one array."""
         nodes = np.array([self.tree.parents, self.tree.columns], dtype=np.float64)
         return np.concatenate([nodes.ravel(), *(table.ravel() for table in self.tree.tables)])
 
@@ -411,7 +414,7 @@ class LatentTree(StoredModel):
 
     @property
     def shown_columns(self) -> Columns:
-        """Columns of the table that notebooks show: a row for each node, after its parent."""
+        """Columns of the table that notebooks show; a row for each node, and parents come first."""
         nodes = drawing.as_json(self)
         found = {name: [one[name] for one in nodes] for name in ("node", "parent", "length")}
         found["states"] = [len(one["states"]) for one in nodes]

@@ -110,11 +110,11 @@ class PairTables:
 def length_of(joint: NDArray[np.float64], states: int = 0) -> float:
     """Return the `PairTables.distance` of two variables, from their joint probabilities.
 
-    Without `states`, it assumes as many states as the smaller side of the table.
+    Without `states`, it assumes as many states as the variable with fewer categories has.
     """
     states = states or min(joint.shape)
     left, right = joint.sum(axis=1, keepdims=True), joint.sum(axis=0)
-    # divide by 1 if no row has a category: its probabilities are all 0
+    # divide by 1 if no row has a category, because all its probabilities are 0
     scaled = joint / np.sqrt(np.where(left > 0, left, 1.0))
     scaled /= np.sqrt(np.where(right > 0, right, 1.0))
     values = np.linalg.svd(scaled, compute_uv=False)[1:states]

@@ -107,8 +107,8 @@ def _all_given(
 ) -> NodeStates:
     """Find the distributions of all leaves given the states of a node.
 
-    The distributions O_e of a leaf e solve `P_ea = O_e diag(w) O_a'`, where each view a lies beyond
-    another edge of the node than e.
+    The distributions O_e of a leaf e solve `P_ea = O_e diag(w) O_a'`. The views a are leaves, each
+    beyond an edge of the node that does not lead to e.
 
     Raises NotIdentifiable for a leaf whose values all have probability 0 given a state.
     """
@@ -144,8 +144,8 @@ def transition(
 ) -> NDArray[np.float64]:
     """Fit the (k, l) joint distribution J of the states of two adjacent hidden nodes.
 
-    Non-negative least squares solves `O_x J O_y' = P_xy`, with sum 1, over leaves x on one side of
-    the edge and leaves y on the other side.
+    Non-negative least squares solves `O_x J O_y' = P_xy` for leaves x on one side of the edge and
+    leaves y on the other side. J sums to 1.
     """
     from scipy.optimize import nnls
 
@@ -185,7 +185,7 @@ def hidden_states(
     triples: Mapping[int, Mapping[Triple, NDArray[np.float64]]],
     states: int,
 ) -> dict[int, NodeStates]:
-    """Find the states of all hidden nodes: `states`, or as many as a node's columns separate.
+    """Find the states of each hidden node: `states`, or as many as the columns around it separate.
 
     Arguments and errors are as for `parametrised`. At least one node must have all `states`.
     """

@@ -16,7 +16,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 
 _ROWS = 4096  # rows that are read at a time
-# Passes reuse stored sums only if these rules of reading have not changed.
+# Passes reuse stored sums only if these constants of the reader have not changed.
 RULES = (UNIT, OWN_ROWS)
 
 
@@ -71,7 +71,7 @@ class TreeReader:
 
 
 def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
-    """Return the tree of maximum likelihood after a pass, with `OWN_ROWS` added for each state."""
+    """Return the tree of maximum likelihood after a pass; each state gets `OWN_ROWS` extra rows."""
     sums = tuple(one / UNIT for one in expected.tables(model.tree))
     return replace(model, tree=with_tables(model.tree, sums))
 

@@ -64,7 +64,7 @@ class Measured:
 class Shaped:
     """A tree of one shape.
 
-    structure, order : the same as of `LatentTree`
+    structure, order : as in `LatentTree`
     tree : the tree of all rows
     halves : trees of both halves, for held-out scores; empty if there are no halves
     alike : trees of both halves with the nodes of `tree`, for error bars
@@ -170,7 +170,7 @@ def taken_of(held_out: Mapping[str, HeldOut], found: Mapping[str, Shaped]) -> st
 
 
 def structure_of(tree: DirectedTree, order: tuple[int, ...]) -> Structure:
-    """Return a tree's structure; an edge is as long as the distance of the states at its ends."""
+    """Return the structure of a tree; the length of an edge is the distance of its two ends."""
     edges = []
     marginals = tree.marginals()
     for place, parent in enumerate(tree.parents):

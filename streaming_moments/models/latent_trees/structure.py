@@ -110,8 +110,8 @@ def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
 def contracted(structure: Structure, shortest: float, columns: bool = False) -> Structure:
     """Merge hidden nodes that are closer to each other than `shortest`, and renumber them.
 
-    If `columns` is true, a column that is closer than `shortest` to a hidden node also takes its
-    place, beginning with the closest column (Choi, Tan, Anandkumar, Willsky 2011).
+    If `columns` is true, a column that is closer than `shortest` to a hidden node also takes the
+    place of this node; the closest columns come first (Choi, Tan, Anandkumar, Willsky 2011).
 
     Examples
     --------

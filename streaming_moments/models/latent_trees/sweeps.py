@@ -15,7 +15,10 @@ from streaming_moments.statistics.row_block import RowBlock
 
 
 def pair_rows(statistics: Statistics, n_words: int) -> NDArray[np.float64]:
-    """Return (rows, n + 1): pair counts, then number of rows, of the categories in the tree."""
+    """Return (categories in this block, n + 1): pair counts, then the number of rows with each.
+
+    `n_words` is the number n of categories in the tree; words beyond it are left out.
+    """
     rows = statistics.block.size(n_words)
     pairs = statistics.pair_counts[:rows, :n_words].astype(np.float64)
     return np.hstack([pairs, statistics.moment_counts[:rows, None].astype(np.float64)])
@@ -27,7 +30,7 @@ def even_pairs(statistics: Statistics) -> tuple[RowBlock, NDArray[Any] | None]:
 
 
 def even_rows(half: tuple[RowBlock, NDArray[Any]], n_words: int) -> NDArray[np.float64]:
-    """Return the (rows, n) pair counts of the even half, of the categories in the tree."""
+    """Return the pair counts of the even half, only for the `n_words` categories in the tree."""
     block, pairs = half
     return np.asarray(pairs[: block.size(n_words), :n_words], dtype=np.float64)
 
@@ -35,7 +38,10 @@ def even_rows(half: tuple[RowBlock, NDArray[Any]], n_words: int) -> NDArray[np.f
 def triple_rows(
     statistics: Statistics, table: TableColumns, wanted: Sequence[Triple]
 ) -> dict[Triple, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Return for each triple: the first column's categories in this block, and their counts."""
+    """Return counts of each triple, for those categories of its first column that this block has.
+
+    The indices of these categories come first.
+    """
     block: RowBlock = statistics.block
     words = np.arange(table.n_words)[block.rows]
     found = {}
@@ -49,7 +55,7 @@ def triple_rows(
 
 
 def _packed(left: slice, right: slice, order: int) -> NDArray[np.int64]:
-    """Return the indices, in a packed upper triangle, of all pairs of the rows and columns."""
+    """Return the indices, in a packed upper triangle, of all pairs of a left and a right word."""
     one, other = np.meshgrid(np.arange(order)[left], np.arange(order)[right], indexing="ij")
     low, high = np.minimum(one, other), np.maximum(one, other)
     return np.asarray(low * order - low * (low - 1) // 2 + high - low, dtype=np.int64).ravel()

@@ -16,11 +16,11 @@ OWN_ROWS = 1.0
 
 
 def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -> DirectedTree:
-    """Improve a tree by 20 rounds over the counts of some triples, which are a sample of all."""
+    """Improve a tree by 20 rounds of expectation maximisation over the counts of some triples."""
     if not counts:
         return tree
     rows, weights = as_rows(counts, len(tree.node_of))
-    # divide by the mean number of triples of a column, because its rows count in each of them
+    # each row of a column counts in all triples of the column: divide by their mean number
     weights = weights * len(tree.node_of) / (3 * len(counts))
     for _ in range(ROUNDS):
         tree = with_tables(tree, tree.expected(rows, weights))
@@ -28,10 +28,10 @@ def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -
 
 
 def with_tables(tree: DirectedTree, sums: tuple[NDArray[np.float64], ...]) -> DirectedTree:
-    """Return the tree that makes expected rows most likely, with `OWN_ROWS` added to each state.
+    """Return the tree that makes expected rows most likely; each state gets `OWN_ROWS` extra rows.
 
-    A table's row stays the same if no rows are expected in its state of the parent. One more row is
-    spread over all states of a node, so that no probability is 0.
+    A row of a table stays the same if no rows are expected in this state of the parent. Another
+    extra row is spread over all states of a node, so that no probability is 0.
     """
     made = []
     for cells, before in zip(sums, tree.tables, strict=True):

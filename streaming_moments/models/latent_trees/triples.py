@@ -1,7 +1,7 @@
 """Triples: choice of triples of columns, their counts, and the counts of halves of the rows.
 
 The statistics have the pairs of each half, but only the triples of all rows. This module draws the
-triples of a half and fits them to its pairs.
+triples of a half at random from those of all rows, and fits them to the pairs of the half.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streaming_moments.statistics.counts.tables.columns import TableColumns
 # triples as columns, even if their tables have more cells.
 _CELLS = 10_000
 _MOST_ROUNDS = 200
-_FITTED = 1e-9  # rounds end when no pair probability differs by more than this
+_FITTED = 1e-9  # rounds end when pair probabilities are as near as this to those in the table
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,10 @@ class Triples:
 
 
 def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
-    """Return triples of neighbours in random rings, which let all columns share their classes."""
+    """Return triples of columns that are adjacent in random rings of all columns.
+
+    Each ring links all columns, so that the classes mean the same in all of them.
+    """
     V, rng = table.number, np.random.default_rng(seed)
     most = max(V, _CELLS // max(table.sizes) ** 3)
     every = V * (V - 1) * (V - 2) // 6
@@ -107,7 +110,7 @@ def fitted_to_pairs(triples: Triples, tables: PairTables) -> NDArray[np.float64]
     """Change counts of triples as little as possible (in entropy) to match pair counts of rows.
 
     Iterative proportional fitting (Deming, Stephan 1940) runs until the pairs match, for at most
-    200 rounds. Samples can have pairs that are in no sampled triple; these never match completely.
+    200 rounds. A pair of values can be in no sampled triple; it then never matches completely.
     Raises NotIdentifiable if no row has values in two of the columns.
     """
     totals = np.maximum(triples.counts.sum(axis=(1, 2, 3), keepdims=True), 1.0)

@@ -24,7 +24,7 @@ _ROUNDING = 1 / 12  # variance that rounding to the grid adds, in squared steps 
 _LEAST_VARIANCE = (
     1e-3  # variances are at least this share of their mean, or of the variance of rounding
 )
-# Passes reuse stored sums only if these rules of reading have not changed.
+# Passes reuse stored sums only if these constants of the reader have not changed.
 RULES = (ROW, SUM_BITS)
 
 
@@ -57,7 +57,7 @@ class ExpectedRows:
 
     @property
     def documents(self) -> int:
-        """Number of rows, by the name that jobs have for records of any kind."""
+        """Number of rows, under the name that jobs use for records of any kind."""
         return self.rows
 
     tokens = documents
@@ -262,7 +262,7 @@ def polished(
 
 
 def shape_of(model: GaussianMixture) -> tuple[int, int]:
-    """Return a shape (rows, k) with as many entries as a pass holds, for memory plans.
+    """Return the shape (rows, k) of a table as large as what a pass holds, for memory plans.
 
     A pass holds the means, the variances, and the rows that are in memory at a time.
     """

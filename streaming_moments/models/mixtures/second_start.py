@@ -49,9 +49,9 @@ def best_start(
     nat per row. Otherwise `model` after these passes is chosen if it gains as much over `model`
     itself.
 
-    Rows that the grid clips are left out if they are few. Otherwise a component of outliers would
-    make them most likely. The start has no error bars if one of its means is far from that of the
-    fit.
+    Rows that the grid clips are left out if they are few. Otherwise a mixture with a component for
+    outliers would make the rows most likely. The start has no error bars if one of its means is far
+    from that of the fit.
 
     Parameters
     ----------
@@ -190,10 +190,11 @@ def _only(model: GaussianMixture, kept: NDArray[np.bool_]) -> GaussianMixture:
 
 
 def _widest(model: GaussianMixture, rows: NDArray[Any]) -> list[tuple[int, NDArray[np.float64]]]:
-    """Return components that spread wider along an axis than normal rows would, and that spread.
+    """Return wide components, each with the vector by which its split moves the two means apart.
 
-    The components are ordered by the gain in likelihood from their split. A component is wide if it
-    exceeds the largest spread that noise gives the same number of rows (Marchenko and Pastur 1967).
+    The components are ordered by the gain in likelihood from their split. A component is wide if
+    its spread along an axis exceeds the largest spread that noise gives the same number of rows
+    (Marchenko and Pastur 1967).
     """
     shares, d = model.posterior(rows), model.dimension
     found = []

@@ -20,7 +20,7 @@ from streaming_moments.statistics.counts.basis import Basis
 
 # Numbers of topics to try. The 1 shows whether more than one topic improves the score.
 TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
-DOCUMENTS_EACH = 10  # with fewer documents than this for each topic, topics are mostly chance
+DOCUMENTS_EACH = 10  # with fewer documents per topic than this, topics mostly describe noise
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 """Numbers of states, components or communities to try."""
 # The gain of one more topic is little if it is below this share of the mean gain per topic so far.
@@ -58,7 +58,7 @@ class NumberSearch:
     of : str
         Plural noun for what is counted, such as topics.
     more : str
-        Advice how to try larger numbers; empty if unknown.
+        Advice on how to try larger numbers; empty if unknown.
     single : HeldOut, optional
         Score of one topic, if 1 is not among the numbers of `curve`. It makes `separable`
         independent of the smallest number that was tried: gains are compared with the mean gain
@@ -102,7 +102,7 @@ class NumberSearch:
 
     @property
     def marks(self) -> dict[str, int]:
-        """Labels of a plot, each with the number to mark: those of "auto" and of "predict"."""
+        """Numbers that "auto" and "predict" choose, by the labels that mark them in a plot."""
         chosen = {"separable": self.separable, "predict best": self.predicting}
         edge = max(self.curve, default=0) if len(self.curve) > 1 else 0
         return {

@@ -94,12 +94,13 @@ class Passes:
     reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
     improved : `improved(model, sums, foundation, alpha)` is the model after a pass
     arrays : names of the arrays of a model that the sums depend on
-    rules : rules by which records are read; stored sums under other rules are not reused
+    rules : constants of the reader; sums stored with other constants are not reused
     shape : (rows, columns) of the tables of a model, for memory plans
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
     settles : "auto" stops if passes would change the model by at most this share of its error
         bars; see `settled`
-    lasting : whether "auto" compares the expected change by all later passes, not that by one pass
+    lasting : whether "auto" stops by the expected change of all later passes together, instead of
+        the change of one pass
     of_rows : whether records are rows of numbers, which need the grid of a foundation
     states : `states(model)` returns the values whose change decides when "auto" stops
     cut : `cut(batches)` divides the records into other batches for `reader`, which do not depend

@@ -88,7 +88,7 @@ def polished(
     """
     if passes_of(type(model)).of_rows:
         raise InvalidInput(
-            f"model {model.name} is of rows of numbers; polish it by the parameter `polish` of "
+            f"model {model.name} reads rows of numbers; polish it by the parameter `polish` of "
             "MomentGaussianMixture or MomentFactors"
         )
     if hasattr(batches, "dtype"):  # refuse a SciPy matrix, which is not a list of batches

@@ -19,7 +19,7 @@ SWEEPS = 15
 PASSES = 2
 _TOLERANCE = 3e-4  # sweeps over a document end when at most this share of its tokens changes topic
 _SMOOTHING = 1e-3  # this share of M1 is mixed into the topics with which documents are read
-# Passes reuse stored sums only if these rules of reading have not changed.
+# Passes reuse stored sums only if these constants of the reader have not changed.
 RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)
 
 M = TypeVar("M", bound=TopicModel)
@@ -90,14 +90,16 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     """Return the model after a pass, with new topics and weights, and new alpha if requested.
 
     A topic without tokens keeps its column. Omega, error bars and held-out likelihood stay those of
-    the fit. Passes hardly change them, and estimates by passes would be worse. For error bars,
-    halves that start with the same topics differ by only half of their errors. For Omega, the
-    second moments of inferred proportions are shrunk to those of the prior.
+    the fit. Passes hardly change them, and estimates by passes would be worse. Error bars would
+    be too small, because halves that start with the same topics differ by only half of their
+    errors. Omega would be too near to the prior, because second moments of inferred proportions
+    shrink to those of the prior.
     """
     topics = columns_of(expected.counts, model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
     if not (model.refined and model.alpha_sum):
-        changed["pair_weights"] = np.empty((0, 0))  # drop those, which belong to the old weights
+        # drop the pair weights, because they belong to the old weights
+        changed["pair_weights"] = np.empty((0, 0))
     prior = expected.prior.astype(np.float64)
     if not model.alpha_sum and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]

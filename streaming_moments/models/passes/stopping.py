@@ -32,8 +32,9 @@ def settled(
 ) -> bool:
     """Whether a pass changed states by at most this share of their error bars on average.
 
-    `earlier` are the states before the previous pass. If they are given, the sum of the changes by
-    all later passes is compared. It assumes that each change is a constant share of the last one.
+    `earlier` are the states before the previous pass. If they are given, the expected sum of the
+    changes by all later passes is compared instead. Each of these changes is expected to be the
+    same share of the one before.
 
     Without bars, the limit is this share of a tenth, but at most a hundredth. Its unit is an L1
     distance of 1 for distributions, and the spread of a cluster for clusters. Wide bars of clusters

@@ -136,7 +136,7 @@ class IndependentIntensities(TopicModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return the bytes of a fit of topics that averages two estimates of each topic."""
+        """Return the bytes that a fit needs, which averages two estimates of each topic."""
         return 8 * 9 * int(foundation.rows * options.topics)
 
     @classmethod
@@ -153,7 +153,8 @@ class IndependentIntensities(TopicModel):
 
         A column of the estimate from the third cumulant sums to `2 / b_j`. A column of the estimate
         from the second cumulant sums to the standard deviation of h_j. The shapes are
-        `c_j = (o_j . u)^2`. Topics are the mean of both estimates.
+        `c_j = (o_j . u)^2`, where o_j is the direction of topic j and u is the whitened M1. Topics
+        are the mean of both estimates.
         """
         rows = interleaved([rows for rows, _ in parts])
         scales, deviations = np.hsplit(rows.sum(axis=0), 2)

@@ -48,12 +48,12 @@ class PoissonMixture(TopicModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """Fit the mixture to statistics; `options` are `FitOptions`, and errors as for `fit_by`."""
+        """Fit the mixture to statistics; `options` are `FitOptions`. Raises as `fit_by` does."""
         return cls.of_form(rows, PerDocument(), options)
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Return the bytes of a fit of topics by the third moment."""
+        """Return the bytes that a fit needs: as many as for topics from the third moment."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @property
@@ -63,7 +63,7 @@ class PoissonMixture(TopicModel):
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """(n, k) rate of each word in each component: its topic times its mean document length."""
+        """(n, k) rates of words: the topic of a component times its mean document length."""
         return self.topics * self.lengths
 
     def described(self) -> Description:
@@ -71,7 +71,7 @@ class PoissonMixture(TopicModel):
         return replace(super().described(), columns={"words a document": self.lengths})
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
-        # Add the logarithm of Poisson probabilities. The rate of a word in a component is its topic
-        # times the mean length.
+        # Add the logarithm of Poisson probabilities. The rate of a word in a component is its
+        # probability in the topic, times the mean length of the component.
         spread = super()._log_posterior(batch, smoothing)
         return spread + np.outer(batch.lengths, np.log(self.lengths)) - self.lengths

@@ -125,13 +125,13 @@ def completing_alpha(
 ) -> float:
     """Return the sum of alpha with which one half of a document best predicts the other half.
 
-    The proportions of a half are inferred by the fixed point. It is the mode of their logarithms,
-    and if a document has few words, the mode is more certain than the mean. So short documents need
-    a larger sum than `alpha`, and long documents need `alpha`.
+    The proportions of a half are inferred by the fixed point, the mode of the logarithms of the
+    proportions. If a document has few words, this mode is more certain than the mean. So short
+    documents need a larger sum than `alpha`, and long documents need `alpha` itself.
 
-    The search draws documents of these lengths from (n, k) positive topics with the sum `alpha`. It
-    multiplies the sum by the root of 2 while that gains more than twice the standard error over
-    documents. The result has two digits.
+    The search draws documents of the given `lengths` from (n, k) positive topics with the sum
+    `alpha`. It multiplies the sum by the root of 2 as long as the gain is more than twice the
+    standard error over documents. The result has two digits.
     """
     sizes = _typical_lengths(lengths)
     if weights.size == 1 or not sizes.size:

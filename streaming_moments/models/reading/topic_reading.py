@@ -86,11 +86,11 @@ def expected_counts(
     topics, alpha : (n, k) float64 and (k,) float64, all positive
     sweeps : largest number of sweeps for a document; they end earlier when its tokens in each topic
         change by at most the share `tolerance` of all its tokens
-    totals : (n, k) int64, to which the kernel adds, in units of 2^-20 of a token; the values of a
-        document depend only on it and the model, so sums have the same bits in any order
+    totals : (n, k) int64, to which the kernel adds, in units of 2^-20 of a token; what is added for
+        a document depends on no other document, so sums have the same bits in any order
     harmonics : (k + 1,) int64, to which the kernel adds, in the same units:
         `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` for each topic, and
-        `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
+        `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, with psi linear between whole N
     """
     # use `cumsum`, which adds one number after another, as the kernels do; `sum` adds pairwise
     alpha0 = float(np.cumsum(alpha)[-1])

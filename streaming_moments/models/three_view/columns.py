@@ -1,4 +1,4 @@
-"""Sweeps over the rows of three views: find columns of hidden states, and error bars by halves."""
+"""Sweeps over the rows of three views: find columns of hidden states, with error bars."""
 
 from __future__ import annotations
 

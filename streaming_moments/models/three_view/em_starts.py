@@ -1,4 +1,4 @@
-"""Starts of expectation maximisation on triples: spectral and random ones, in one race."""
+"""Spectral and random starts of expectation maximisation on triples; the best ones continue."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.models.three_view.triples_em import AnyHidden, after_rounds, spread
 
-FEWEST, MOST = 3, 24  # fewest and most random starts, besides the spectral ones
+FEWEST, MOST = 3, 24  # lower and upper limit of the number of random starts
 # The number of random starts is limited so that starts times triples times states times rounds is
-# at most this; 10^8 take about a second.
+# at most this, which takes about a second.
 _WORK = 1e8
 # Largest number of steps of all rounds of all starts, which take about two thirds of a second. Fits
 # of halves may take a third of these steps.
 _MOST_WORK = 1.5e9
-# Stages of the race: in each stage, one of this many starts continues, for this multiple of the
-# rounds.
+# Stages of the race, as pairs (n, multiple): the best of n starts continues, and makes this
+# multiple of `rounds`.
 _RACE = ((1, 0.5), (4, 1), (12, 2))
 # Factor by which steps get longer from round to round.
 _GROWTH = 1.2

@@ -157,8 +157,9 @@ class MultiViewMixture(TripleModel):
     def fit(cls, rows: Rows, options: Any) -> Self:
         """Fit the model to statistics.
 
-        Moments may identify two states, but fewer than requested, as with few words in a view. Then
-        random starts search for the states that make the table of triples most likely.
+        Moments may identify at least two states, but fewer than requested, for example if a view
+        has few words. Then random starts search for the states that make the table of triples most
+        likely.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class MultiViewMixture(TripleModel):
         ------
         NotIdentifiable
             Moments identify fewer than two states, or fewer than requested and the triples cannot
-            be refined: they have no table, or `refine` is 0. The message has the number.
+            be refined: they have no table, or `refine` is 0. The message says how many.
         """
         try:
             return super().fit(rows, options)
@@ -242,7 +243,7 @@ class MultiViewMixture(TripleModel):
 
     @property
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Columns of the views, weights and alpha0: the parameters of triples."""
+        """Columns of the views, weights and alpha0, on which probabilities of triples depend."""
         return (self.rows, self.left, self.right), self.weights, self.alpha0
 
     def transform(
@@ -266,7 +267,7 @@ class MultiViewMixture(TripleModel):
     def read(
         self, batch: ViewBatch, method: str = "fixed-point", seed: int | None = None
     ) -> Columns:
-        """Return known words, state and proportions of each record; see `transform`."""
+        """Return number of known words, state and proportions of each record; see `transform`."""
         return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def posterior(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
@@ -287,7 +288,7 @@ class MultiViewMixture(TripleModel):
         return posteriors(log_posteriors(*self._stacked(views), self.weights))
 
     def log_likelihoods(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
-        """Return (records,) log-probabilities of single-state records; arguments as `posterior`."""
+        """Return (records,) log-probabilities of records with one state; see `posterior`."""
         logarithms = log_posteriors(*self._stacked(views), self.weights)
         return np.asarray(np.logaddexp.reduce(logarithms, axis=1), dtype=np.float64)
 

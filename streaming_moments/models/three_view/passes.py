@@ -19,7 +19,7 @@ from streaming_moments.statistics.expected_sums import (
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 
-# Passes reuse stored sums only if these rules of reading have not changed.
+# Passes reuse stored sums only if these constants of the reader have not changed.
 RULES = (UNIT, MIXED, BESIDE)
 
 

@@ -14,7 +14,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# The weights of the states count as this many more windows of each symbol.
+# Number of windows that each symbol gets in addition; in these, states have their usual weights.
 _PRIOR = 1.0
 # Weight of the equation that shares sum to 1, relative to the largest coefficient.
 _SUM = 1e3
@@ -34,8 +34,8 @@ def by_surroundings(
     shares of these symbols. The surroundings of a symbol are the symbols beside it in its windows,
     as sketches. They are fitted by least squares as a mixture of the surroundings of the states, in
     the covariance metric of the sketches. The shares of this mixture are `P(h | x)`, on the
-    simplex. The weights of the states count as one more window of each symbol. All this also holds
-    for mixed states, because their surroundings are mixed in the same way.
+    simplex. In the fit, each symbol gets one more window, in which the states have `weights`. All
+    this also holds for mixed states, because their surroundings are mixed in the same way.
 
     Returns (n, k) columns on the simplex, and (k,) weights.
 
@@ -70,7 +70,7 @@ def sketch_metric(rows: Rows, sketch: Basis, name: str = TRIPLES) -> NDArray[np.
 def _around(
     statistics: ViewStatistics, name: str, metrics: Sequence[NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the (r,) numbers of windows of symbols, and (r, c) sums of sketches beside them."""
+    """Return (r,) numbers of windows of symbols, and (r, c) sums of sketches beside a symbol."""
     sums = statistics.sums[name]
     beside = [sums[:, 1:, 0], sums[:, 0, 1:]] if name == TRIPLES else [sums[:, 1:]]
     turned = [one @ metric for one, metric in zip(beside, metrics, strict=True)]
@@ -99,7 +99,7 @@ def _on_simplex(
     counts, sums = _around(statistics, name, metrics)
     root = np.asarray(np.linalg.qr(around.T, mode="r"))
     k = weights.size
-    # this has the same least squares solution, because residuals outside the span are constant
+    # solve this smaller problem: least squares ignores what is outside the span of `around`
     sides = np.linalg.pinv(root.T) @ around
     one = _SUM * max(1.0, float(np.abs(root).max()))
     design = np.vstack([root, np.eye(k), np.full((1, k), one)])
@@ -124,7 +124,7 @@ def _occurrences(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
 
 
 def _metric(statistics: ViewStatistics, sketch: Basis, name: str) -> NDArray[np.float64]:
-    """Return sums over a block, (1 + s, s): of counts in the corner, then `Q' diag(counts) Q`."""
+    """Return (1 + s, s) sums over a block: the sum of counts first, `Q' diag(counts) Q` below."""
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
     counts = _occurrences(statistics, name)
     found = np.zeros((1 + sketch.columns, sketch.columns))

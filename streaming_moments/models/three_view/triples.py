@@ -18,8 +18,8 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 # A dense table is used if it has at most this many cells, and at least this share of them is
 # nonzero. It is then faster than a list.
 _DENSE, _FILLED = 1 << 18, 0.2
-# Cost of a triple in steps, besides one step for each state. Cost of a cell of a dense table,
-# relative to a triple of a list.
+# A triple of a list costs this many steps, and one more for each state. A cell of a dense table
+# costs this share of a triple of a list.
 _BESIDE, _PLACE = 40, 0.2
 _LEAST = np.float32(1e-30)
 

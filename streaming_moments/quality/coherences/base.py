@@ -1,4 +1,4 @@
-"""Coherence: how often the top words of a topic occur in the same documents; base of measures."""
+"""Coherence: how often top words of a topic occur in the same documents; base of its measures."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Coherence:
     compared : tuple of int
         Numbers of top words that `select` compares; it plots the last.
     followed : bool
-        Whether pages, nightly jobs and frames of few columns show it, and a gate bounds its drop.
+        Whether pages, nightly jobs and frames of topics show it, and a gate limits its drop.
     bounds : str
         Range of its values, in words; empty if that is of no use.
     gate, gate_name : str
@@ -111,7 +111,7 @@ class Coherence:
 
     @property
     def columns(self) -> dict[int, tuple[str, str]]:
-        """For each number of top words, key and name in comparisons of numbers of topics."""
+        """Key and name for each number of top words in `compared`, as `select` shows them."""
         several = len(self.compared) > 1
         return {
             words: (

@@ -100,7 +100,7 @@ class Basis:
         matrix.setflags(write=False)
 
     def with_words(self, n_words: int, vocabulary: str) -> Basis:
-        """Return the same matrix for a vocabulary with other words outside the core."""
+        """Return a basis with this matrix for a vocabulary with other words outside the core."""
         return replace(self, n_words=n_words, vocabulary=vocabulary)
 
     @property

@@ -262,8 +262,8 @@ def odd_documents(
 
     passages : (documents,) int64, number of rows of each document; all rows of a document are in
         the same half. By default, each row is a document.
-    n_words : number of first words whose counts decide; by default all. Words that were added to a
-        vocabulary later do not decide.
+    n_words : only the counts of this many first words decide the half; by default those of all
+        words. Words that were added to a vocabulary later do not decide.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def odd_documents(
 
 
 def documents_repeated(batch: CountBatch) -> bool:
-    """Whether distinct documents are fewer than half of the documents with words."""
+    """Whether fewer than half of the documents with words are distinct."""
     keys = count_keys(batch.indptr, batch.words, batch.counts, 0, batch.n_words)
     return mostly_repeated(keys[np.diff(batch.indptr) > 0])
 

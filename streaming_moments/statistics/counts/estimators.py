@@ -43,8 +43,8 @@ def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) ->
     Returns
     -------
     Moments
-        As `decompose` takes them for documents of one topic; `dirichlet_moments` converts them for
-        LDA.
+        Moments for `decompose` if each document has one topic; for LDA, convert them first by
+        `dirichlet_moments`.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def pooled_moments(batch: CountBatch) -> Moments:
 
 
 def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
-    """Estimate moments as `pooled_moments` does, but count a document of length c w(c) times.
+    """Estimate moments as `pooled_moments` does, but with weight w(c) for a document of length c.
 
     Examples
     --------

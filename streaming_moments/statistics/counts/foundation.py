@@ -133,7 +133,7 @@ class CountsFoundation:
         columns = None if table is None else TableColumns.from_json(table)
         basis = Basis(arrays["Q"], words, vocabulary, weights, columns)
         halves = bool(attributes["halves"])
-        # stores save this attribute only where it matters
+        # stores save `by_content` only if they have halves, and not for rows of a table
         by_content = attributes.get("by_content", True) or not halves or columns is not None
         return cls(
             basis,
@@ -182,10 +182,11 @@ class CountsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Return the most tokens with which a document adds less than `bound` to each sum."""
+        """Return the largest number of tokens with which a document adds less than `bound`."""
         lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
         bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
-        # lengths start at 1, so the index of the first length that is too large is the one before
+        # lengths start at 1: if entry i is the first length with too large a bound, i is the
+        # largest length that is allowed
         return int(np.argmax(bounds >= bound)) if bounds.max() >= bound else most
 
     def require_bounded(self, bound: float) -> None:

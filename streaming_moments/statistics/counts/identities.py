@@ -81,8 +81,8 @@ def _block_problems(
 class _Sums:
     """Sums over row blocks, from which the identities of a segment are checked.
 
-    P = P' inside the core is checked by r' P q = q' P r for random r and q, which needs no core by
-    core matrix. This identity and that of the sketch are exact, because they are computed in
+    P = P' inside the core is checked by r' P q = q' P r for random r and q, so that no (core, core)
+    matrix is needed. This identity and that of the sketch are exact, because they are computed in
     integers modulo 2^64.
     """
 

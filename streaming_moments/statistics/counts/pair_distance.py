@@ -1,4 +1,4 @@
-"""Distance between the pair distributions of two states."""
+"""Distance between the distributions of word pairs in two states of a store."""
 
 from __future__ import annotations
 

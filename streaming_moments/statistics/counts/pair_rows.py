@@ -19,8 +19,8 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.row_block import RowBlock
 
-# A row is stored dense if a larger share of its entries is positive, because a sparse entry takes
-# six times as long and twice the bytes. Thresholds from a tenth to a third are equally fast.
+# A row is stored dense if at least this share of its entries is positive, because a sparse entry
+# takes six times as long and twice the bytes. Thresholds from a tenth to a third are equally fast.
 _DENSE = 1 / 3
 # Whole numbers up to this bound are exact in float32.
 _LARGEST_EXACT = 2**24
@@ -32,7 +32,7 @@ _TOPICS = 4
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Rounded pair counts P of a block, in a quarter to a half of the bytes of the statistics.
+    """Rounded pair counts P of a block, in a quarter to a half of the bytes of the exact counts.
 
     block : the row block, of r words
     scales : (r,) float64, pairs of all documents divided by pairs of the documents in which the
@@ -67,9 +67,9 @@ class PairRows:
         """Build the pair counts of one block of rows, of all documents or of one half.
 
         Fits use float32; float64 is a reference for tests. Half 0 is the even half, 1 the odd half;
-        the scales are always those of all documents. With `leading`, only pairs of that many first
-        words are included, which are in the core. Raises InvalidInput if a half is requested and
-        the statistics have no halves.
+        the scales are always those of all documents. With `leading`, only pairs of the first
+        `leading` core words are included. Raises InvalidInput if a half is requested and the
+        statistics have no halves.
 
         Examples
         --------
@@ -87,7 +87,8 @@ array([3], dtype=int32), array([1.], dtype=float32))
         pairs, taken = _pairs(statistics, half)
         whole, least = read_only(statistics.pair_counts), max(math.ceil(_DENSE * core), 1)
         entries, size = np.empty(rows, dtype=np.int64), rows * (least - 1) + 1
-        # the operating system gives no memory to parts of these arrays that are never written
+        # The arrays have the largest size that could be needed. The operating system gives no
+        # memory to the parts that are never written.
         dense = np.empty((rows, core), dtype=dtype)
         words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
         likelihood_kernels.copy_rows(whole, pairs, taken, least, entries, dense, words, counts)
@@ -264,7 +265,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _dense_rows(
         self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return the left side of dense rows, padded to whole groups, and zeros for their sums."""
+        """Return the left side of dense rows, padded to whole groups, and zeros to add sums to."""
         number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
         dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
         dense[:number] = lefts[self.dense_places, :k]
@@ -327,7 +328,7 @@ def _even(statistics: Statistics) -> NDArray[Any]:
 
 
 def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return pair counts, and the array to subtract from them: for the odd half, the even half."""
+    """Return two arrays whose difference is the pair counts of the half, or of all documents."""
     pairs = statistics.pair_counts if half != 0 else _even(statistics)
     taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
     return read_only(pairs), read_only(taken)

@@ -77,8 +77,8 @@ def rotated_diagonals(
     """Estimate rows of the topic matrix, `m_i = diag(O' H_i O)`, independently of one another.
 
     Returns (r, k) estimates, which are not distributions yet, for one block of r rows and a (k, k)
-    orthogonal O. Only the diagonals are computed, in the rotated coordinates. This costs a k-th of
-    the slices. With `leading`, only that many first rows of the block are estimated.
+    orthogonal O. Only the diagonals are computed, in the rotated coordinates. This takes a k-th of
+    the time of whole slices. With `leading`, only that many first rows of the block are estimated.
     """
     form, every = whitening.form, row_constants(statistics, whitening.form)
     turned = replace(

@@ -206,9 +206,9 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
         codocuments: bool = True,
         halves: bool = True,
     ) -> MomentStatistics:
-        """Gather the statistics of several batches, with the arrays of only one block.
+        """Add the statistics of several batches to the arrays of one block.
 
-        Batches that are joined take at most as many bytes as these arrays.
+        Batches are joined while they take fewer bytes than these arrays.
         """
         arrays = zero_arrays(basis, block, codocuments, halves)
         histogram, bound = LengthHistogram.zero(basis.weights), 0.0
@@ -260,7 +260,7 @@ class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
 
     @property
     def totals(self) -> RowLengths[LengthHistogram]:
-        """Sums that all row blocks of the same documents share."""
+        """Sums over all documents, which are the same for every row block."""
         return self.row_lengths
 
     @property

@@ -26,7 +26,7 @@ _DIRECTIONS = 16
 class TensorSums:
     """Sums over rows for the whitened third moment; the sums of several blocks can be added.
 
-    totals : C1, C2, C3 of the form, the same for all blocks
+    totals : C1, C2, C3 for the form of the model; they are equal for all blocks
     first : (k,) float64 `sum moment_counts_i w_i`
     second : (k, k) float64 `W' P W`
     sketched : (k, s (s + 1) / 2) float64 `sum w_i (x) T_i`, packed
@@ -128,8 +128,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
             weighted.sum(axis=0),
             w.T @ products,
             w.T @ statistics.triple_sketch[rows].astype(np.float64),
-            # v is `products + weighted`; a third of the last sum of the formula cancels two thirds
-            # of `weighted`
+            # v is `products + weighted`, and `crossed` subtracts two thirds of `weighted`
             (products + weighted / 3).T @ pack(w[:, :, None] * w[:, None, :]),
         )
 

@@ -34,7 +34,7 @@ class CoreMoments:
 
     pair_counts : (core, core) int64 P inside the core; float64 if documents are weighted
     word_counts : (core,) int64, weighted counts of the core words; float64 likewise
-    length_histogram : lengths of the documents, from which the totals of a form follow
+    length_histogram : lengths of the documents, from which C1, C2 and C3 of a form follow
     """
 
     pair_counts: NDArray[Any]
@@ -69,7 +69,7 @@ class CoreMomentsByRows:
 
 @dataclass(frozen=True, eq=False)
 class PairsByRows:
-    """Matrix `P / divisor` that is known only by its products with others.
+    """Matrix `P / divisor` that is not stored, but can be multiplied by other matrices.
 
     `product` multiplies (core, m) float64 by `P / divisor`. The divisor is C2.
     """
@@ -194,7 +194,7 @@ def whiten(
 
 
 def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixture()) -> int:
-    """Return how many topics `whiten` can find: positive eigenvalues of A projected on the basis.
+    """Return how many topics `whiten` can find: as many as A has positive eigenvalues on the basis.
 
     Examples
     --------
@@ -234,10 +234,11 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SeenMoments:
-    """Moments projected on the basis `Q = orthonormal triangle`, for forms with equal divisors.
+    """Moments projected on the basis Q, which is factored as `Q = orthonormal triangle`.
 
-    The arrays are float64: (core, s) `orthonormal`, (core, s) `images = M2 orthonormal`, (s, s)
-    `triangle` and `pairs`, and (s,) `mean`.
+    All forms with the same C1, C2 and C3 can use them. The arrays are float64: (core, s)
+    `orthonormal`, (core, s) `images = M2 orthonormal`, (s, s) `triangle` and `pairs`, and (s,)
+    `mean`.
     """
 
     orthonormal: NDArray[np.float64]
@@ -265,7 +266,7 @@ class SeenMoments:
         return values[order], vectors[:, order]
 
     def whitened(self, basis: Basis, n_topics: int, form: Form) -> Whitening:
-        """Return the whitening of a form; its `exact_spectrum` is only the projected spectrum.
+        """Return the whitening of a form; its `exact_spectrum` is a copy of the projected spectrum.
 
         Raises NotIdentifiable if there are fewer positive eigenvalues than topics.
         """
@@ -296,7 +297,7 @@ def positive(values: NDArray[np.float64]) -> int:
 
 
 def seen_through(core: AnyCoreMoments, basis: Basis, form: Form) -> SeenMoments:
-    """Project the moments inside the core on a basis; of the form, only its divisors matter.
+    """Project the moments inside the core on a basis; of the form, only C1, C2 and C3 matter.
 
     Raises NotIdentifiable if no document has three words.
     """

@@ -27,7 +27,7 @@ PARTS = 3
 
 @dataclass(frozen=True)
 class EdgeTotals(ViewTotals):
-    """Totals that all row blocks of the same edges share.
+    """Totals over all edges, which are the same for every row block.
 
     `triples` is the number of edges counted. `n_documents` also includes `without`, the number of
     skipped edges. Of the skipped edges, `loops` join a node to itself; the others are repeated.
@@ -160,7 +160,7 @@ class PreparedEdges:
 
     @property
     def bound(self) -> float:
-        """Most that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to an entry of a sum."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:

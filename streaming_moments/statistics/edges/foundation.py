@@ -100,7 +100,7 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """False: stores need not note it, as the ends of an edge decide in all store formats."""
+        """False: stores need not note that the ends of an edge decide its half; they always do."""
         return False
 
     @property

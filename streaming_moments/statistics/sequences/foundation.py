@@ -94,7 +94,7 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether stores must note that content decides halves; names always decide."""
+        """Whether stores must note that content decides halves; False if sequences have names."""
         return self.halves and self.by_content and not self.joins
 
     @property
@@ -104,7 +104,7 @@ class SequencesFoundation(ThreeViews):
 
     @property
     def whole(self) -> bool:
-        """Whether all triples are stored, because Q is the identity of all symbols."""
+        """Whether all triples are stored, because Q is the identity matrix."""
         return self.sketch.columns == self.rows
 
     @property

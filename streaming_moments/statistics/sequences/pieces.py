@@ -1,8 +1,8 @@
 """Pieces: parts of named sequences, so that the parts in different shards can be joined.
 
 A piece stores its place in the sequence and the two symbols at each end, because windows across the
-seam between two pieces contain no other symbols. The windows across seams follow from the pieces of
-a version, so they are not stored. Pieces are added and subtracted like counts.
+seam between two pieces contain no other symbols. The windows across seams are computed from the
+pieces of a version, so they are not stored. Pieces are added and subtracted like counts.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Pieces:
 
     @property
     def follows(self) -> NDArray[np.bool_]:
-        """Whether each piece is of the same sequence as the piece before it, (pieces,) bool."""
+        """Whether each piece belongs to the same sequence as the previous piece, (pieces,) bool."""
         found = np.zeros(len(self), np.bool_)
         found[1:] = (self.table[1:, KEY] == self.table[:-1, KEY]).all(axis=1)
         return found

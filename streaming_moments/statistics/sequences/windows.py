@@ -216,7 +216,7 @@ class PreparedWindows:
 
     @property
     def bound(self) -> float:
-        """Most that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to an entry of a sum."""
         return float(max(self.totals.bound, self.totals.n_documents))
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:

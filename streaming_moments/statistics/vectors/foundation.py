@@ -41,7 +41,7 @@ from streaming_moments.statistics.views.statistics import (
 from streaming_moments.statistics.views.three_views import ViewSums
 
 # A row of the sums has at most this many bytes. Smaller sums form a single row, because fewer files
-# are faster.
+# are read faster.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
@@ -208,11 +208,11 @@ class VectorsFoundation:
 
     @cached_property
     def largest_gain(self) -> int:
-        """Most that a row adds to an entry of a sum."""
+        """Largest amount that a row adds to an entry of a sum."""
         return largest_gain(self.grid, self.matrix, self.shift, self.squares, self.fourth)
 
     def gains(self, sketches: NDArray[np.int64], norms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the most that each row adds to an entry of a sum, (N,)."""
+        """Return the largest amount that each row adds to an entry of a sum, (N,)."""
         most = np.abs(sketches).max(axis=1, initial=0)
         found = np.maximum(np.maximum(norms, most**3), most * norms)
         if self.squares:
@@ -224,8 +224,8 @@ class VectorsFoundation:
 
     def sketched(self, rows: NDArray[np.int16]) -> NDArray[np.int32]:
         """Return the (N, s) sketches y of rows of the grid."""
-        # An entry of Q'x is at most the norm of x times the norm of a column of Q. If that is small
-        # enough, float32 is exact.
+        # An entry of Q'x is at most the norm of x times the norm of a column of Q. If this bound is
+        # small enough, float32 is exact.
         peak = np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max()
         exact = peak * reach_of(self.grid) < _LARGEST_SINGLE and self.shift.max() < _SINGLE_BITS
         kind: Any = np.float32 if exact else np.float64
@@ -271,7 +271,7 @@ class VectorsFoundation:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block by name, also of those of the even half."""
+        """Return the shape of each row array of a block by name, with those of the even half."""
         held = block.size(self.rows)
         whole = {name: (held, -(-size // self.rows)) for name, size in self.sizes.items()}
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
@@ -369,7 +369,7 @@ class VectorsFoundation:
 def largest_gain(
     grid: Grid, matrix: NDArray[np.int8], shift: NDArray[np.uint8], squares: bool, fourth: bool
 ) -> int:
-    """Return the most that a row of the grid adds to an entry of a sum."""
+    """Return the largest amount that a row of the grid adds to an entry of a sum."""
     radius = reach_of(grid)
     basis = np.ldexp(matrix.astype(np.float64), -shift.astype(np.int64))
     most = int(np.sqrt((basis**2).sum(axis=0)).max(initial=0) * radius) + 2

@@ -92,7 +92,7 @@ class Grid:
         return rows, norms, int(clipped)
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert (..., d) points, also between those of the grid, to the unit of the rows."""
+        """Convert (..., d) points, on the grid or between its points, to the unit of the rows."""
         found: NDArray[np.float64] = self.offset + self.step * points
         return found
 
@@ -100,7 +100,7 @@ class Grid:
 def rounded_for_sums(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
     """Round numbers so that the sums of their products with whole numbers are exact.
 
-    `largest` is an upper bound of such sums, in any order.
+    `largest` is an upper bound of such sums, whatever the order of their terms.
 
     Examples
     --------

@@ -14,21 +14,21 @@ from streaming_moments.statistics.vectors.foundation import VectorsFoundation, r
 from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
 from streaming_moments.statistics.views.statistics import LARGEST_SUM
 
-# Number of grid steps in the median of the standard deviations of the coordinates. Measured: even 2
+# The median standard deviation of the coordinates has this many steps of the grid. Measured: even 2
 # steps would lose no accuracy.
 _STEPS = 16
 # Whole numbers get a grid with step 1, which is exact, if their standard deviation is at most this.
 _MOST_WHOLE_STEPS = 64
-# Rows are clipped to this radius, in median norms of the pilot. It was chosen by measurements with
-# 1% outliers. The second radius is for fourth moments.
+# Rows are clipped to this multiple of the median norm of the pilot. It was chosen by measurements
+# with 1% outliers. The second number is for fourth moments.
 _RADIUS = 1.3
 _FAR = 4.0
-# Rows of the pilot beyond this many median norms are ignored when the spread is measured.
+# Rows of the pilot beyond this multiple of the median norm are ignored when the spread is measured.
 _STRANGE = 10.0
 _SMALLEST = 1e-90  # smallest size of the numbers of a pilot; its square is still a normal float
 _WITHIN = 0.99
 _MOST = 0.95  # at least this share of rows is not clipped, as a larger tail is data, not outliers
-# Up to this dimension a row is its own sketch, without and with fourth moments.
+# A row of up to this many numbers is its own sketch; the second limit is for fourth moments.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # Number of components for which the default sketch has enough columns, and its number of random
 # columns.
@@ -52,7 +52,7 @@ _SQUARES = 8
 
 
 def _shape_said(rows: NDArray[Any]) -> str:
-    """Say what a pilot without enough rows of numbers contains."""
+    """Describe the shape of a pilot that has too few rows of numbers."""
     if rows.ndim != 2:
         return f"the array has shape {rows.shape}"
     columns = of_number(rows.shape[1], "column")
@@ -88,8 +88,8 @@ def foundation_of(
         The default is d for up to 64 coordinates, else 50, which is enough for 32 components.
     seed : seed of the random columns
     squares, fourth, halves : options of the foundation
-    reach : radius in median norms. The default is 1.3 or more, so that outliers do not dominate
-        mixtures. With `fourth` it is 4, because tails separate factors.
+    reach : radius as a multiple of the median norm. The default is 1.3 or more, so that outliers do
+        not dominate mixtures. With `fourth` it is 4, because tails separate factors.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def _middle(sizes: NDArray[np.float64]) -> float:
 
 
 def _reach(values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
-    """Return the radius in median norms: 1.3, or more to include 95% of the rows.
+    """Return the radius as a multiple of the median norm: 1.3, or more to include 95% of the rows.
 
     If rows spread in few directions, the radius also includes 99% of a Gaussian distribution with
     as many directions.
@@ -234,15 +234,15 @@ def _sketch(
 def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
     """Return (d, number) leading directions of a factor model: orthonormal, largest entry positive.
 
-    The noise `psi` of the model is found by approximate maximum likelihood. The directions are then
-    the left singular vectors of `psi^-1 F` (Lawley). If all coordinates have equal noise, they are
-    the leading eigenvectors of the covariance.
+    The variances psi of the noise and the loadings F are found by approximate maximum likelihood
+    (Lawley). The directions are the left singular vectors of `psi^-1 F`. If all coordinates have
+    equal noise, they are the leading eigenvectors of the covariance.
     """
     rows = rows - rows.mean(axis=0)
     covariance = rows.T @ rows / len(rows)
     variances = covariance.diagonal().copy()
     least = _LEAST_NOISE * float(np.median(variances[variances > 0]))
-    # eigenvalues of pure noise reach this edge by chance, which is larger for a short pilot
+    # eigenvalues of pure noise reach up to this edge by chance; a short pilot has a larger edge
     edge = (1 + np.sqrt(rows.shape[1] / len(rows))) ** 2
     noise = np.full(len(covariance), max(float(np.median(variances)), least))
     for _ in range(_PASSES):

@@ -79,7 +79,7 @@ class VectorBatch:
 
     @property
     def held(self) -> int:
-        """Number of rows, which `select` and `take` refer to, without other records."""
+        """Number of numeric rows; `select` and `take` refer to them by number."""
         return len(self.values)
 
     def take(self, places: NDArray[np.int64]) -> VectorBatch:
@@ -95,7 +95,7 @@ class VectorBatch:
 
 
 def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
-    """Return one batch with the rows of all batches in order, without halves or other records."""
+    """Return one batch with the rows of all batches in order, without `odd` and `without`."""
     return VectorBatch(np.concatenate([one.values for one in batches]))
 
 
@@ -144,7 +144,7 @@ class PreparedVectors:
 
     @property
     def bound(self) -> float:
-        """Most that these rows add to an entry of a sum."""
+        """Largest amount that these rows add to an entry of a sum."""
         return float(self.totals.bound)
 
     @cached_property
@@ -189,7 +189,7 @@ class SummedVectors:
 
     @property
     def bound(self) -> float:
-        """Most that these rows add to an entry of a sum."""
+        """Largest amount that these rows add to an entry of a sum."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:

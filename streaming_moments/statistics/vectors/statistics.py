@@ -26,14 +26,14 @@ _SLACK = 1e-9  # relative tolerance for rounding errors when float64 products of
 
 @dataclass(frozen=True)
 class VectorTotals(IntegerTotals):
-    """Sums that all row blocks of the same records share.
+    """Sums over all records, which are the same for every row block.
 
     n_documents : number of records read, including those that are not numeric
     n_tokens : number N of vectors counted
     clipped : number of vectors beyond the radius, which were clipped to it
     even_documents : number of vectors in the even half; 0 without halves
-    largest : upper bound of the entries of a sum: for each vector, the largest value that it adds
-        to an entry; summed over all vectors
+    largest : upper bound of the entries of the sums: the largest value that a vector adds to any
+        entry, summed over all vectors
 
     Examples
     --------
@@ -100,7 +100,7 @@ class VectorStatistics(AdditiveStatistics):
         """
         if self.block != RowBlock():
             raise InvalidInput(
-                f"the statistics cover only {self.block}; join those of all rows by joined_blocks"
+                f"the statistics cover only {self.block}; join all row blocks by joined_blocks"
             )
         size = self.foundation.sizes[name.removeprefix(EVEN)]
         return self.sums[name].ravel()[:size]

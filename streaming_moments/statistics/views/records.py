@@ -146,7 +146,7 @@ class PreparedRecords:
         if large.size:
             raise BoundExceeded(
                 f"record {large[0]} of the batch has {[int(one[large[0]]) for one in sizes]} words "
-                "in its views, whose triples could pass 2^62; cut it into several records"
+                "in its views, whose triples could exceed 2^62; cut it into several records"
             )
         triples = batch.triples
         held, even = triples > 0, ~batch.odd
@@ -169,7 +169,7 @@ class PreparedRecords:
 
     @property
     def bound(self) -> float:
-        """Most that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to an entry of a sum."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:

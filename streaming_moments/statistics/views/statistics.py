@@ -29,12 +29,12 @@ LARGEST_FLOAT_SUM = 2.0**53
 
 @dataclass(frozen=True)
 class ViewTotals(IntegerTotals):
-    """Sums that all row blocks of the same records share.
+    """Sums over all records, which are the same for every row block.
 
     n_documents : number of records or sequences
     n_tokens : number of words of all views, or of symbols
-    triples : number of ways to choose one word from each view of a record, or of windows of three
-        symbols
+    triples : for views, number of ways to choose one word from each view of a record; for
+        sequences, number of windows of three symbols
     without : number of records without triples
     even_documents, even_triples : numbers of records and triples of the even half; 0 without halves
 
@@ -189,7 +189,7 @@ def require_same_foundation(foundation: Any, statistics: AdditiveStatistics) -> 
 
 
 def require_bounded(bound: float) -> None:
-    """Raise SumExceeded if entries of the sums may reach 2^62."""
+    """Raise SumExceeded if entries of the sums could reach 2^62."""
     if bound >= LARGEST_SUM:
         raise SumExceeded(
             f"an entry of the sums could reach {bound:.3g}, above the safe limit 2^62; create "
@@ -210,7 +210,7 @@ def broken(sums: Arrays) -> Iterator[str]:
                 yield f"{name} ({int((array < 0).sum())} counts below zero)"
             continue
         counts = array.reshape(len(array), -1)
-        # most that a triple adds to an entry: a product of two sketches, or an entry of one
+        # largest amount that a triple adds to an entry: that of two sketches' product, or of one
         peak = PEAK if array.ndim == 3 else 127
         if counts[:, 0].min() < 0:
             yield f"{name} ({int((counts[:, 0] < 0).sum())} counts below zero)"

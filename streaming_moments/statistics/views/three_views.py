@@ -61,7 +61,7 @@ class ThreeViews:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block by name, also of those of the even half."""
+        """Return the shape of each row array of a block by name, with those of the even half."""
         whole = self.whole_shapes(block)
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
         return {**whole, **even}
@@ -152,7 +152,7 @@ class ViewSums:
 
 
 def require_sketch(basis: Basis, words: Vocabulary) -> None:
-    """Raise InvalidInput for a basis of another vocabulary, length weights, or an entry of -128."""
+    """Raise InvalidInput if a basis has another vocabulary, length weights, or an entry of -128."""
     if (basis.n_words, basis.vocabulary) != (words.n_words, words.fingerprint):
         raise InvalidInput(
             "a basis and its view have different vocabularies; make the basis with the vocabulary "

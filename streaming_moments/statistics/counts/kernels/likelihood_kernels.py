@@ -1,7 +1,7 @@
 """Numba kernels of the likelihood of word pairs under topics, for each row of pair counts.
 
-They are serial and run without the interpreter lock. The bits of a row do not depend on other rows.
-Numbers have the type of the counts, and sums over a row are float64.
+They are serial and run without the interpreter lock. The result for a row has the same bits
+whatever the other rows are. Numbers have the type of the counts, and sums over a row are float64.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def _likelihoods(
 ) -> None:
     """Compute a part of `left right`, and write it to `found`.
 
-    The part has `GROUP` rows from `row` on and `size` columns from `start` on. Four rows and four
-    topics at a time share each read of `right`: 2.4 times as fast as single rows. Each row is
-    computed by the same operations at any position, so it has the same bits. Indices are unsigned,
-    so that Numba does not check for negative ones.
+    The part has `GROUP` rows from `row` on and `size` columns from `start` on. The kernel handles
+    four rows and four topics at a time, so that each value of `right` is read once for all four
+    rows. This is 2.4 times as fast as one row at a time. Each row is computed by the same
+    operations at any position, so it has the same bits. Indices are unsigned, so that Numba does
+    not check for negative ones.
     """
     first, second, third, fourth = found[0], found[1], found[2], found[3]
     r0, r1, r2, r3 = row, row + _ONE, row + _TWO, row + _THREE
@@ -225,7 +226,7 @@ def add_sparse_logarithms(
     likelihoods: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """Do the same as `add_dense_logarithms` for sparse rows as in `add_sparse_ratios`.
+    """Do the same as `add_dense_logarithms` for sparse rows, given as for `add_sparse_ratios`.
 
     `means` has an entry for each row of `left`.
     """
@@ -298,7 +299,7 @@ def copy_rows(
                 if some == 0:
                     continue
             for h in range(begin, begin + size):
-                # write each entry, and keep it if it is above 0: a branch would be mispredicted
+                # write each entry, but count only those above 0: a branch would be mispredicted
                 more = own[h] - less[h]
                 words[entry] = h
                 counts[entry] = more
@@ -345,7 +346,7 @@ def split_rows(
             word = words[entry]
             part = kind(own[word])
             rest = counts[entry] - part
-            # write both entries, and keep those above 0: a branch would be mispredicted
+            # write both entries, but count only those above 0: a branch would be mispredicted
             even_words[e] = odd_words[o] = word
             even_counts[e], odd_counts[o] = part, rest
             e += part > 0

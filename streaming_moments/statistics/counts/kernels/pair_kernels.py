@@ -16,7 +16,7 @@ from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
 # A document is prefetched this many entries before its use. Without prefetching, kernels waited for
-# memory in a third of the time.
+# memory for a third of the time.
 _AHEAD = 4
 _LINE = 8  # cells in a line of the cache
 _prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
@@ -40,7 +40,7 @@ class CellFields:
 
     @property
     def bits(self) -> int:
-        """Bits of a sum of products, which can reach about 30 times the number of documents."""
+        """Bits for a sum of products, which can be about 30 times the number of documents."""
         if self.halves:
             return 23 if self.codocuments else 32
         return 44 if self.codocuments else 63
@@ -58,9 +58,9 @@ def pack_core(
     """Pack the core entries of documents: words with count 1, then pairs of a word and its count.
 
     Words and counts must be below 2^16. Returns `(documents + 1, 2)` starts of the words with count
-    1 and of the other entries, and the packed numbers. Packing pays because `add_to_cells` reads
-    every document once for each of its words. Most packed entries take a quarter of the bytes of
-    two int32, and need neither shifts nor a product.
+    1 and of the other entries, and the packed numbers. Packing saves time, because `add_to_cells`
+    reads every document once for each of its words. Most packed entries take a quarter of the bytes
+    of two int32, and need neither shifts nor a product.
     """
     inside = words < core
     once = np.count_nonzero(inside & (counts == 1))
@@ -120,10 +120,10 @@ def add_to_cells(
 ) -> None:
     """Add the sums of `wide_pairs.add_pairs_together`, as fields of (rows, core) cells of 64 bits.
 
-    The low `bits` sum products of the odd half, the next ones those of the even half, and the
-    others count documents. Without `halves` the low bits sum both halves, and without `together`
-    documents are not counted. The caller ensures that no field of the chosen rows overflows its
-    bits.
+    The lowest `bits` bits of a cell sum the products of the odd half, the next `bits` bits those of
+    the even half, and the other bits count documents. Without `halves`, the lowest bits sum the
+    products of both halves. Without `together`, documents are not counted. The caller ensures that
+    no field of the chosen rows overflows its bits.
     """
     core = cells.shape[1]
     next_one, two, from_even = np.uint64(1), np.uint64(2), np.uint64(bits if halves else 0)

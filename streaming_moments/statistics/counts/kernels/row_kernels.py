@@ -83,8 +83,8 @@ def transpose(
     """Return the compressed columns of a batch, like `scipy.sparse.csr_array.tocsc`.
 
     The kernel uses counting sort. It returns `(n + 1,)` starts of the entries of each word, `(n,)`
-    starts of those of the odd half, and the document and count of each entry. Documents increase
-    within each half of a word.
+    starts of the word's entries in the odd half, and the document and count of each entry.
+    Documents increase within each half of a word.
     """
     free = np.zeros((n_words, 2), dtype=np.int64)
     starts, odd_starts = np.zeros(n_words + 1, dtype=np.int64), np.zeros(n_words, dtype=np.int64)

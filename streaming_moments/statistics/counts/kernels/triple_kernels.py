@@ -27,13 +27,13 @@ from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
 # Number of floats in a vector, and of rows in a tile. With this number, a tile has enough sums to
-# hide the latency, and few enough for the registers.
+# hide the latency of an addition, and few enough to fit in the registers.
 _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 4
 # Number of documents gathered at a time. The panel and the sums then stay in the L1 cache for s up
 # to 64.
 _GATHER = 48
 # Rows of y are prefetched this many entries before their use. In a large batch they are outside the
-# L2 cache, and without prefetching, kernels waited for them in up to a third of the time.
+# L2 cache, and without prefetching, kernels waited for them for up to a third of the time.
 _AHEAD = 24
 
 
@@ -88,7 +88,7 @@ def _tile(vectors: int) -> Any:
             for one in range(_LANES):
                 y = in_all_lanes(builder.load(at(panel, begin, one)))
                 for cell, right in zip(tile[one], weighted, strict=True):
-                    # whole numbers below 2^53: fused or separate rounding gives the same result
+                    # numbers are whole and below 2^53, so a fused operation gives the same sum
                     product = builder.fmul(y, right, flags=("contract",))
                     total = builder.fadd(product, builder.load(cell), flags=("contract",))
                     builder.store(total, cell)

@@ -68,12 +68,12 @@ def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> float:
-    """Return a bound on the Frobenius error of the pooled moment, of probability `1 - delta`.
+    """Return a bound that holds for the error of the pooled moment with probability `1 - delta`.
 
-    The bound is `sqrt(W) (1 + sqrt(log(1 / delta)))`, with W of Ruffini et al. 2018, Theorem 2. The
-    constants are ours; the module's notes have the proof. delta is in (0, 1). For M2 and M3
-    together, use half of delta for each. Raises InvalidInput if no document has as many words as
-    the order.
+    The bound of the Frobenius error is `sqrt(W) (1 + sqrt(log(1 / delta)))`, with W of Ruffini et
+    al. 2018, Theorem 2. Its constants differ from those of the paper; the notes of this module have
+    the proof. delta is in (0, 1). For M2 and M3 together, use half of delta for each. Raises
+    InvalidInput if no document has as many words as the order.
 
     Examples
     --------

@@ -92,8 +92,8 @@ class LengthHistogram:
     def _combine(self, other: LengthHistogram, sign: int) -> LengthHistogram:
         if self.weights != other.weights:
             raise ForeignStatistics(
-                "documents of other length weights cannot be added or subtracted; gather both with "
-                "one basis"
+                "documents with different length weights cannot be added or subtracted; gather "
+                "both with one basis"
             )
         both = np.concatenate([self.lengths, other.lengths])
         values, inverse = np.unique(both, return_inverse=True)
@@ -132,7 +132,7 @@ class LengthHistogram:
 
     @property
     def aged_documents(self) -> float:
-        """Number of documents N; like document frequencies, it is not weighted by length."""
+        """Number of documents N, because no document is weighted by age."""
         return float(self.n_documents)
 
     @property
@@ -202,7 +202,7 @@ class LengthHistogram:
 class WeightedLengths:
     """Documents by length and weight: normalising constants of weighted statistics.
 
-    parts : each weight once, with the documents that have it
+    parts : each distinct weight, with the lengths of the documents that have this weight
 
     Examples
     --------
@@ -229,7 +229,7 @@ class WeightedLengths:
 
     @property
     def aged_documents(self) -> float:
-        """Number of documents; like document frequencies, it is weighted by age, not by length."""
+        """Number of documents, weighted by age but not by length, as document frequencies are."""
         return sum(weight * histogram.n_documents for weight, histogram in self.parts)
 
     @property

@@ -14,13 +14,15 @@ from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
-# Bound of all sums. It is half of the range of int64, so that the sum of two states within the
-# bound cannot overflow unnoticed.
+# Bound of all sums. It is half of the range of int64, so that adding two sums within the bound
+# cannot overflow unnoticed.
 LARGEST_TOTAL = 2**62
-# Whole numbers are exact in float64 up to 2^53; half of it is a margin for rounding the bound.
+# Whole numbers are exact in float64 up to 2^53. This limit is half of that, because upper bounds
+# are rounded before they are compared with it.
 LARGEST_FLOAT_SUM = 2.0**52
-# Even weights leave room for 10^9 documents of up to 500 tokens, or for as many tokens in longer
-# documents. A 16th of the room that pooled weights leave is enough too, if that is less.
+# Even weights are chosen so that 10^9 documents of up to 500 tokens can be counted, or as many
+# tokens in longer documents. If pooled weights allow less than 16 times as many documents, a 16th
+# of the number that they allow is enough.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
 # Even weights are 1 only beyond this multiple of the length of the longest document of a sample, so
 # that its documents have larger weights. Measured on planted topics with Poisson lengths: if
@@ -36,7 +38,7 @@ _LONGEST_NARROW = 2**24
 
 
 def finest_even(batch: CountBatch) -> LengthWeights:
-    """Return even weights of at least 3 for a sample, so that rounding them is harmless."""
+    """Return even weights that are at least 3 in a sample, so that rounding them is harmless."""
     longest = int(batch.lengths.max(initial=0))
     if longest > _LONGEST:
         raise BoundExceeded(
@@ -64,7 +66,7 @@ def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights
     """Return the finest even weights for a sample that leave enough room below the bound of sums.
 
     Room for 10^9 documents of up to 500 tokens is enough, or for as many tokens in longer
-    documents. A sixteenth of the room that pooled weights leave is enough too, if that is less.
+    documents. If pooled weights leave less than 16 times as much, a 16th of their room is enough.
     """
     squares = _squares(batch, matrix)
     pooled, plain = _room(batch, squares, POOLED)
@@ -108,7 +110,7 @@ def _squares(batch: CountBatch, matrix: NDArray[np.int8]) -> NDArray[np.float64]
 def _room(
     batch: CountBatch, squares: NDArray[np.float64], weights: LengthWeights
 ) -> tuple[int, float]:
-    """Return how many documents fit, and the bound of the sums T for each token of the sample."""
+    """Return how many documents fit, and the upper bound of sums T per token of the sample."""
     weighted = weights.at(batch.lengths) * squares
     entries = batch.counts * np.repeat(weighted, np.diff(batch.indptr))
     triples = np.bincount(batch.words, entries, batch.n_words).max(initial=0.0)

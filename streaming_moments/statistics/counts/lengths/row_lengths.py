@@ -112,7 +112,7 @@ class RowLengths(Generic[L]):
     def constants(
         self, rows: NDArray[np.int64], form: Form = Mixture()
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the totals C1, C2, C3 of a form for each row, over the documents counted in it.
+        """Return C1, C2 and C3 of a model's form for each row, over the documents counted in it.
 
         Examples
         --------

@@ -25,9 +25,9 @@ MOST_CATEGORIES = 512
 class TableColumns:
     """Columns of a table with their categories; a row has one value of each column, or none.
 
-    Words are the first column's categories, then the second's. Raises InvalidInput for repeated
-    names or categories and for columns with one category, and BoundExceeded for too many
-    categories.
+    The words are the categories of the first column, then those of the second, and so on. Raises
+    InvalidInput for repeated names or categories and for columns with one category, and
+    BoundExceeded for too many categories.
 
     Examples
     --------
