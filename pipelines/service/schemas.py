@@ -304,8 +304,8 @@ class SharesByOrigin:
 class Readiness:
     """State of the service for readiness probes.
 
-    ready : whether all following values are true. As long as the store has no model, `model` may be
-        false, and counting may pause for as long as the limit `inbox_age`.
+    ready : whether all following values are true. But `model` may be false as long as the store has
+        no model. `counting` becomes false only after a pause as long as the limit `inbox_age`.
     store, inbox, model : the store is readable, the inbox is readable and writable, a model is
         loaded
     counting : sealed documents are being counted; set-aside shards do not matter

@@ -34,8 +34,8 @@ def draw(
     Which items are drawn does not depend on how they are grouped. The sample has the order of the
     stream. `keep` converts a drawn item for storage, and is called for about `quota * (1 +
     log(items / quota))` items. `size` returns the bytes of a converted item. When the sample takes
-    more than `room` bytes, only a random part of it is kept, and the quota becomes lower. So the
-    memory is at most `room`, plus the items of one group.
+    more than `room` bytes, all but a random part of it is dropped, and the quota becomes lower. So
+    the memory is at most `room`, plus the items of one group.
 
     Examples
     --------

@@ -232,10 +232,10 @@ def settled(
 
 
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
-    """Return what a report tells about the words of a sample, for JSON; may be empty.
+    """Return facts about the words of a sample for a report, as JSON; may be empty.
 
-    It tells which tokeniser the language needs, which share of time a tokeniser takes that is not
-    the default, how many phrases were found, and the most frequent phrases.
+    The facts are the tokeniser that the language needs, the share of time that a tokeniser takes if
+    it is not the default, the number of phrases, and the most frequent phrases.
     """
     if policy is None:
         return {}

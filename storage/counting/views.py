@@ -195,8 +195,8 @@ def sample_rows(
         # promote types, so that a column with only nulls gets its type from other tables
         joined = [table] if held is None else [held, table]
         held = pa.concat_tables(joined, promote_options="default")
-        # each row has a random key; the rows with the smallest keys are a uniform sample, however
-        # many are taken
+        # each row has a random key; the rows with the smallest keys are a uniform sample of any
+        # size
         if held.nbytes > limits.pilot_bytes:
             quota = min(quota, max(1, held.num_rows * limits.pilot_bytes // held.nbytes))
         if held.num_rows > quota:

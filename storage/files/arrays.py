@@ -202,7 +202,7 @@ def chunk_path(name: str, spec: ArraySpec, index: int = 0) -> str:
 
 
 def magnitude(array: NDArray[np.int64]) -> int:
-    """Return the largest absolute value of the entries; 0 if there are none."""
+    """Return the largest absolute value of the entries of an array; 0 for an empty array."""
     return max(int(array.max()), -int(array.min())) if array.size else 0
 
 

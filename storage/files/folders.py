@@ -1,4 +1,4 @@
-"""Folder: files under a URL, each of which is read and written as a whole."""
+"""Folder: files under a URL; each file is read and written as a whole."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def in_words(operation: str) -> str:
 
 
 def grouped(commits: Sequence[Commit]) -> list[list[LogLine]]:
-    """Group consecutive commits if they were made under the same lock.
+    """Group consecutive commits that counted documents under the same lock.
 
     So a group has the commits of one run of the nightly job, or of one cycle of an accumulator.
     Each of these takes the lock anew, and gets a new number, the fence, which commits record. A

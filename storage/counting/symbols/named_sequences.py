@@ -52,8 +52,8 @@ class Spans:
 class Sequences:
     """Consecutive sequences of a shard.
 
-    If `goes_on`, the first sequence continues the last one of the Sequences before. For sequences
-    without names, `spans` is None.
+    If `goes_on`, the first sequence continues the last one of the Sequences before. Sequences
+    without names have no `spans` (None).
     """
 
     values: Values

@@ -278,8 +278,8 @@ def count_words(
     of each (shaped like indptr), and the number of passages of each text.
 
     If there are phrases, `marks` has a row for each key that is not a stop word, keys from
-    `n_words` on are outside of the vocabulary, and `index_steps` has filled `steps`. If there are
-    none, give `marks=None`; Numba then compiles a kernel without the code for phrases.
+    `n_words` on are outside of the vocabulary, and `index_steps` has filled `steps`. Without
+    phrases, give `marks=None`; Numba then compiles a kernel without the code for phrases.
 
     The arrays of the result are doubled when they are full, because the largest size that they
     could need is far too large. This is done outside of the kernel: a loop that may replace an

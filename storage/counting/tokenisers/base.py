@@ -84,7 +84,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
         found: object = split(text)
         several = isinstance(found, Iterable) and not isinstance(found, str | bytes)
         listed: list[Any] = _bounded_list(cast("Any", found), most) if several else [found]
-    except MemoryError:  # the machine has too little memory, which is no failure of the tokeniser
+    except MemoryError:  # not a failure of the tokeniser: the machine has too little memory
         raise
     except Exception as error:
         raise TokeniserFailed(

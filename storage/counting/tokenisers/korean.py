@@ -12,8 +12,8 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter
 from streaming_moments.storage.counting.tokenisers.libraries import letters_of, library, versions
 
 _RULES = 1
-# words with these tags are kept: nouns, verbs, adjectives, adverbs and roots, and words in Latin or
-# Chinese letters
+# tags of the words that are returned: nouns, verbs, adjectives, adverbs and roots, and words in
+# Latin or Chinese letters
 _KEPT = ("NN", "VV", "VA", "MA", "XR", "SL", "SH")
 
 
