@@ -21,7 +21,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def answering(store: MomentStore, tag: str) -> str | None:
-    """Return the name of the model with a tag; if there is none, of the latest model.
+    """Return the name of the model with a tag; if no model has the tag, of the latest model.
 
     Returns None if the store has no models.
     """

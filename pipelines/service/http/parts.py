@@ -308,7 +308,7 @@ def _periods(
 
     Raises InvalidInput if there would be more periods than a page shows, or if `by` is unknown.
 
-    Only documents of `origin` are counted; if it is None, all documents are.
+    Only documents of `origin` are counted; all documents, if no origin is given.
     """
     store, periods = view.store, shown_of(published.model).periods
     assert periods is not None

@@ -88,7 +88,7 @@ async def transform(service: Service, request: Request) -> Response:
 
 
 def _known(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of an answer, but leave out fields whose value is None."""
+    """Return the fields of an answer, but leave out fields of value None."""
     return {name: value for name, value in fields if value is not None}
 
 

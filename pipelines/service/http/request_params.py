@@ -56,8 +56,8 @@ def require_known(request: Request, known: Collection[str], repeated: Collection
     """Raise a Problem 422 if the query has a parameter that the call does not have.
 
     A call that ignored a misspelt parameter would answer another question: for example, it would
-    return topics of another model. The same holds for a parameter with two values of which the call
-    reads one. So only parameters in `repeated` may appear twice.
+    return topics of another model. The same holds if a parameter has two values and the call reads
+    only one. So only parameters in `repeated` may appear twice.
     """
     for given, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if given not in known:

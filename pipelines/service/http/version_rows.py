@@ -41,7 +41,7 @@ def grouped(commits: Sequence[Commit]) -> list[list[LogLine]]:
     """Group consecutive commits that counted documents under the same lock.
 
     So a group has the commits of one run of the nightly job, or of one cycle of an accumulator.
-    Each of these takes the lock anew, and gets a new number, the fence, which commits record. A
+    Each of these takes the lock again, and gets a new number, the fence, which commits record. A
     commit without a lock repeats the fence of the previous commit. If no writer of a store ever
     held a lock, the fence is 0, and the commits are not grouped.
     """

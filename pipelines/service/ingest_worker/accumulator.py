@@ -359,7 +359,7 @@ class Accumulator:
 
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
-    """Whether pending documents are so many, or have waited so long, that they should be sealed.
+    """Whether to seal pending documents, because there are enough or they have waited long enough.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Decide what happens to a sealed shard that an update left out.
 
-Users were told that the documents of such a shard are accepted. So the shard is refused only if its
+The service has already accepted the documents of such a shard. So the shard is refused only if its
 content is unreadable. It is set aside if the store has no room for it, or if the tokeniser fails on
 a document. Any other failure makes the cycle of the accumulator fail, and the next cycle tries
 again to count the shard.

@@ -57,7 +57,7 @@ class Lingering:
                 closes = closes or _CLOSES in message["headers"]
             elif closes and not read and not message.get("more_body", False):
                 # Announce more content, so that the connection stays open. The client takes the
-                # answer as complete, because a header has told the client its length.
+                # answer as complete, because a header had the length of the answer.
                 message, unfinished = {**message, "more_body": True}, True
             await send(message)
 
