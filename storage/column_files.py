@@ -1,4 +1,4 @@
-"""Parquet files of columns, each written atomically."""
+"""Write columns to Parquet files, each file atomically, and read them."""
 
 from __future__ import annotations
 

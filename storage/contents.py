@@ -29,8 +29,8 @@ _DIGEST_BYTES = 16
 class FileContent:
     """Marks of the content of one file.
 
-    `etag` is the storage's own mark, if it has one. Otherwise `digests` holds the digest of
-    each block of `block_bytes` bytes, concatenated.
+    `etag` is the storage's own mark of the content, if it has one. Otherwise `digests` holds the
+    digest of each block of `block_bytes` bytes, concatenated.
     """
 
     path: str
@@ -44,7 +44,7 @@ class FileContent:
 class ShardContent:
     """Marks of the content of a shard.
 
-    mark : the fingerprint of the shard
+    mark : digest of the content of the shard, or the storage's own mark of it
     files : marks of its files, sorted by path; empty if `mark` is the storage's own mark
     """
 
@@ -52,7 +52,7 @@ class ShardContent:
     files: tuple[FileContent, ...] = ()
 
     def find(self, path: str) -> FileContent | None:
-        """Return the marks of a file by path."""
+        """Return the marks of the file at a path; None for an unknown path."""
         place = bisect_left(self.files, path, key=lambda file: file.path)
         file = self.files[place] if place < len(self.files) else None
         return file if file is not None and file.path == path else None

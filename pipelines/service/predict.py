@@ -53,7 +53,7 @@ class Answering:
 
     @classmethod
     def of(cls, store: MomentStore, model: Model) -> Answering:
-        """Prepare to answer with a model; errors as in `reader_of`."""
+        """Prepare to answer with a model; raises what `reader_of` raises."""
         return cls(store, model, reader_of(store, DEFAULT_LIMITS))
 
     def read(self, lines: bytes) -> list[DocumentRead]:

@@ -48,5 +48,5 @@ class Intake:
 
     @classmethod
     def of(cls, store: MomentStore, limits: LimitsSection) -> Intake:
-        """Return which documents a store accepts; errors as in `shape_of`."""
+        """Return which documents a store accepts; raises what `shape_of` raises."""
         return cls(shape_of(store, limits), takes_texts(store))

@@ -101,7 +101,7 @@ class DocumentsToForget:
 
 @dataclass(frozen=True)
 class TextsToRead:
-    """Texts to read.
+    """Texts in which to find topics.
 
     texts : texts; each is a document
     """
@@ -246,7 +246,7 @@ class Models:
     """Models of the store.
 
     answering : name of the model that answers
-    tags : models by tag
+    tags : for each tag, the name of its model
     models : names, the latest last, each with the version it was fitted to, and `fitted_by`,
         the URL of the store that fitted it, if that is another one
     """

@@ -107,7 +107,7 @@ class TokenFile:
         self._parsed: tuple[bytes, Tokens] | None = None
 
     def read(self) -> Tokens:
-        """Return the tokens that are in the file now; errors as in `read_tokens`."""
+        """Return the tokens that are in the file now; raises what `read_tokens` raises."""
         content = _content(self._path)
         if self._parsed is None or self._parsed[0] != content:
             self._parsed = content, Tokens(_parsed(content, self._path))
@@ -144,7 +144,7 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
 
 
 def remove_token(path: str | Path, name: str) -> None:
-    """Remove a token; errors as in `add_token`, and InvalidInput for an unknown name."""
+    """Remove a token; raises what `add_token` raises, and InvalidInput for an unknown name."""
     # read the token file first: in a missing folder, no lock file can be created, and its error
     # would be less clear
     _content(path)

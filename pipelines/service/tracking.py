@@ -18,7 +18,7 @@ from streaming_moments.storage.inbox.seals import Seal, SealedShard, shard_file
 from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
-# number of bytes to read from the beginning of a batch; its header is rarely longer
+# read this many bytes from the beginning of a batch to find its header, which is rarely longer
 _HEADER = 1 << 16
 _FAR = 1000  # search at most this many seals, beginning with the first that may have the receipt
 
@@ -63,9 +63,10 @@ class Tracker:
         left = Deletions(self.seals).left_of(receipt, sealed)
         if left:
             return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
-        # all documents were deleted from the inbox, but this version may still count them
+        # all documents of the receipt were deleted from the inbox, but this version may still count
+        # them
         if self._counted_anyway(receipt, sealed, store):
-            store = store.latest()  # the given version may be older than the deletion
+            store = store.latest()  # the version that was given may be older than the deletion
             if self._counted_anyway(receipt, sealed, store):
                 return Receipt(receipt, "counted", sealed.documents_of(receipt), store.version)
         return Receipt(receipt, "forgotten", sealed.documents_of(receipt))

@@ -1,4 +1,4 @@
-"""Counting: counts rows of categorical columns over a vocabulary of their values."""
+"""Count the values of categorical columns over a vocabulary of these values."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def count_rows(rows: pa.Table, index: CategoryIndex) -> tuple[CountBatch, int]:
 
 
 def coded(rows: pa.Table, code_of: Callable[[str], int]) -> NDArray[np.int64]:
-    """Return the (rows, columns) int64 code of each term `column=value`; -1 for a missing value.
+    """Convert each value of a table to the code of its term `column=value`.
+
+    Returns (rows, columns) int64, with -1 for a missing value.
 
     Examples
     --------

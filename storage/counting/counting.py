@@ -75,7 +75,7 @@ class CountedPassages:
 
     @functools.cached_property
     def begins(self) -> NDArray[np.int64]:
-        """(documents,) first passage of each document."""
+        """(documents,) index of the first passage of each document."""
         return np.cumsum(self.passages) - self.passages
 
     def summed(self, numbers: NDArray[Any]) -> NDArray[Any]:
@@ -227,7 +227,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
 
 
 def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> CountedPassages:
-    """Count as `count_column` does, but with the number of unknown tokens of each passage.
+    """Count texts as `count_column` does, but return the number of unknown tokens of each passage.
 
     Also returns the number of passages of each text.
 

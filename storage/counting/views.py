@@ -106,7 +106,7 @@ class ViewReader:
         limits: ReadLimits = DEFAULT_LIMITS,
         storage_options: Mapping[str, object] | None = None,
     ) -> ViewReader:
-        """Make a reader of the shards of a store with this foundation."""
+        """Make a reader for a store; its foundation has the vocabularies of the views."""
         made = cls.over(form, views, foundation.vocabularies, limits, storage_options)
         return replace(made, by_content=foundation.by_content)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read")
 
 _GROUP = "zarr.json"
-_KINDS = "biuf"  # kinds of NumPy types that are read without Zarr
+_KINDS = "biuf"  # booleans, integers and floats: arrays of these types are read without Zarr
 _CHECK = 4  # size of a CRC-32C in bytes
 _SIZE = slice(4, 8)  # where the header of a blosc chunk has the decompressed size
 
@@ -92,7 +92,7 @@ class StoredGroup:
     where: str
 
     def chunk(self, name: str, spec: ArraySpec, index: int) -> NDArray[Any]:
-        """Read the chunk at place `index` of the first axis; the caller may change the array."""
+        """Read the chunk at place `index` of the first axis; the caller may change the result."""
         found = self.attempt(lambda: _chunk(self.files, name, spec, index))
         if found is not None:
             return found
@@ -103,8 +103,8 @@ class StoredGroup:
             spec.dtype,
         ):
             raise StoreError(
-                f"{self.where}/{name} is {stored.shape} of {stored.dtype} instead of {spec.shape} "
-                "of int64; restore it from a copy"
+                f"{self.where}/{name} has shape {stored.shape} and type {stored.dtype} instead of "
+                f"{spec.shape} and int64; restore it from a copy"
             )
         return self._entries(name, slice(index, index + 1))
 
@@ -114,7 +114,7 @@ class StoredGroup:
         return self._entries(name, slice(None)) if found is None else found
 
     def attempt(self, read: Callable[[], _Read]) -> _Read | None:
-        """Call `read`, which decodes without Zarr; None if a file is not in this package's form."""
+        """Call `read`, which decodes without Zarr; None if this package did not write the file."""
         try:
             return read() if self._is_plain else None
         except (KeyError, TypeError, ValueError, RuntimeError):
@@ -223,7 +223,8 @@ def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -
     import google_crc32c
 
     described = json.loads(files[f"{name}/{_GROUP}"])
-    described.pop("dimension_names", None)  # ignore names of axes, which are for other readers
+    # ignore the names of the axes, which are for other readers such as xarray
+    described.pop("dimension_names", None)
     if np.dtype(spec.dtype).kind not in _KINDS or described != _described(spec, named=False):
         raise ValueError(name)
     if not all(spec.shape):
@@ -234,7 +235,8 @@ def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -
         raise ValueError(name)
     found = np.empty(spec.chunks, _little(spec.dtype))
     if spec.compressed:
-        # check the size first, because blosc would leave the rest of the array uninitialised
+        # check the decompressed size first: if it is too small, blosc would leave the rest of the
+        # array uninitialised
         if int.from_bytes(content[_SIZE], "little") != found.nbytes:
             raise ValueError(name)
         blosc.decompress(content, found)

@@ -308,7 +308,7 @@ class Folder:
             return local_files.link_whole(source._place(other), self._place(name))
 
     def _described(self, name: str) -> dict[str, str]:
-        """Return the option by which the client gives a file its type; empty if there is none."""
+        """Return the client's option that gives a file its type; empty if it has no such option."""
         option = self._backend.content_type
         kind = mimetypes.guess_type(name)[0] if option else None
         return {} if kind is None else {option: kind}

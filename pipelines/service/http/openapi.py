@@ -42,10 +42,10 @@ def openapi_document(
 ) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of a service.
 
-    shape : fields of a document of this store
-    tokens : whether tokens are required
+    shape : fields of a document that is sent to the store of the service
+    tokens : whether calls need a token
     version : version of the package
-    texts : whether documents are texts
+    texts : whether the store counts texts
     """
     calls = CALLS if texts else [_of_documents(call) for call in CALLS]
     kinds = [call.gives for call in calls] + [call.takes for call in calls]

@@ -56,8 +56,8 @@ _LONGEST = 100_000  # a text on the page `Try it` is cut to this many characters
 # A relative link starts with at most this many "../". No page is so deep in folders; the limit
 # bounds the size of an error page for a long path.
 _DEEPEST = 20
-_SHOWN = 50  # at most this many versions, or shards, are on a page
-_RUNS = 10  # at most this many runs of the nightly job are on a page
+_SHOWN = 50  # a page lists at most this many versions, and at most this many shards
+_RUNS = 10  # a page lists at most this many runs of the nightly job
 _GOOD = ("published", "nothing new")
 _WORDS = 8
 # The effective number of documents is small if a few documents have most of the weight. They
@@ -79,7 +79,7 @@ class Outside:
 
     @property
     def has_risen(self) -> bool:
-        """Whether the model misses much of new documents, because it knows too few of their tokens.
+        """Whether the model misses much of new documents, because it lacks many of their tokens.
 
         `new` alone does not show this, because a vocabulary may lack common words on purpose.
         """
@@ -102,7 +102,7 @@ class Spoken:
 
 
 async def topics(service: Service, request: Request) -> Response:
-    """Show the topics of the answering model."""
+    """Show the topics of the model that answers calls."""
     view = service.view
     published = view.published
     if published is None:
@@ -113,7 +113,7 @@ async def topics(service: Service, request: Request) -> Response:
 
 
 async def versions(service: Service, request: Request) -> Response:
-    """Show the commits, and the difference between two of them."""
+    """Show the commits of the store, and the difference between two of its versions."""
     store = service.view.store
     after = number(request, "after", max(1, store.version), LARGEST)
     earlier = (min(last, after - 1) for first, last in store.commit.kept if first < after)

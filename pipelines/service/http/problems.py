@@ -115,7 +115,7 @@ def problem_of(error: Exception) -> Problem:
     if lacks_space(error):
         return Problem(
             507,
-            "the storage has no space left, and nothing is acknowledged; send it again later",
+            "the storage has no space left, and nothing was stored; send the request again later",
             retry_after=_AGAIN_LATER,
         )
     # the message of this error names the machine, so do not show it

@@ -264,7 +264,8 @@ async def ready(service: Service, request: Request) -> Response:
     # while the store has no model, the service is ready without one, because it accepts documents
     wanted = answering(view.store, service.config.tag) is not None
     inbox = not {"inbox", "seals", "owner"} & problems.keys()
-    # problems may contain URLs, so only callers who may ask for the status see them
+    # give only the names of problems: their texts may contain URLs, and are for users who may ask
+    # for the status
     told = sorted(problems)
     refresh = service.config.refresh.total_seconds()
     silent = service.current.silence > max(_SILENT, _SILENT_LOOKS * refresh)

@@ -108,7 +108,7 @@ def _noticed(several: Iterable[object], shape: RecordShape, empty: set[int]) -> 
 
 
 def _holds(value: object) -> bool:
-    """Whether a field has content; every number is content, also 0."""
+    """Whether a field of a document has content; every number is content, also 0."""
     if isinstance(value, str):
         return not value.isspace() and value != ""
     return value is not None and value != []

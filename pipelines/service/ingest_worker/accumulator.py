@@ -123,7 +123,7 @@ class Accumulator:
 
     @property
     def lags(self) -> bool:
-        """Whether there are sealed, uncounted documents."""
+        """Whether there are documents that are sealed, but not yet counted."""
         return self.seals.latest() > counted_up_to(self.seals.inbox)
 
     def compare_if_asked(self) -> Compared | None:
@@ -211,7 +211,7 @@ class Accumulator:
         return report.outcome
 
     def _look_at_workers(self) -> None:
-        """Plan for the workers that the scheduler has now, because workers may come and go."""
+        """Plan the work for the workers that exist now, because workers may come and go."""
         if self.config.cluster.scheduler is not None:
             now = self.run.cluster.now(self.config.cluster.memory)
             self.run = replace(self.run, cluster=now)

@@ -17,7 +17,7 @@ from time import monotonic, sleep
 from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard, kill_if_hung
 
 _FIRST, _LONGEST = 1.0, 60.0  # shortest and longest wait before a restart, in seconds
-_LOOK = 0.5  # seconds between two checks of a silent child
+_LOOK = 0.5  # seconds between two checks whether a child has ended or sent a heartbeat
 # When the service ends, the child process has this many seconds to finish its cycle. Then it is
 # killed, and a later accumulator finishes the cycle.
 _ENDING = 30.0
@@ -83,7 +83,7 @@ class _Watch:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def keep(self, child: subprocess.Popen[bytes], anew: Callable[[int], bool]) -> int:
-        """Restart the child until `over` is True, or `anew` is False for its exit code.
+        """Restart a child that ends, until `over` is True or `anew` is False for its exit code.
 
         Returns the last exit code.
         """
@@ -122,7 +122,7 @@ class _Watch:
                 if self.over() and not lifeline.closed:
                     until = monotonic() + self.ending
                     lifeline.close()
-                    # a signal also ends a child that does not read its standard input yet
+                    # also send a signal, because the child may not read its standard input yet
                     child.terminate()
                 if select.select([said], [], [], _LOOK)[0]:
                     if not os.read(said.fileno(), 1 << 12):

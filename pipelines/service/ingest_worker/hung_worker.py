@@ -1,4 +1,4 @@
-"""Detection of a hung worker, which is killed after `hung_after` without a heartbeat."""
+"""Detect a process that hangs: it is killed after `hung_after` without a heartbeat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from time import monotonic
 
 from streaming_moments.pipelines.cluster.progress import StepProgress
 
-_LEAST = 0.2  # seconds between two heartbeats
+_LEAST = 0.2  # least number of seconds between two heartbeats
 
 
 @dataclass

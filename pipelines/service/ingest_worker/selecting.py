@@ -45,7 +45,7 @@ class Compared:
 
     @property
     def why(self) -> str:
-        """Reason for the chosen number; empty without held-out data."""
+        """Why this number of topics or states was chosen; empty without held-out data."""
         if self.selection is None:
             return ""
         return "; ".join(one for one in (self.selection.why, self.selection.why_separable) if one)
@@ -55,7 +55,7 @@ _COMPARED: TypeAdapter[Compared] = TypeAdapter(Compared)
 
 
 def ask_selection(inbox: Inbox, version: int) -> None:
-    """Leave a note that requests a comparison; errors as in `Folder.write`."""
+    """Leave a note that requests a comparison; raises what `Folder.write` raises."""
     inbox.folder.write(_ASKED, seal({"version": version}))
 
 
@@ -65,7 +65,7 @@ def selection_is_asked(inbox: Inbox) -> bool:
 
 
 def found_selection(inbox: Inbox) -> Compared | None:
-    """Read the result of the last requested comparison; None without one."""
+    """Read the result of the last comparison that a user requested; None if there was not one."""
     data = inbox.folder.find(_FOUND)
     where = f"{inbox.folder.url}/{_FOUND}"
     return None if data is None else checked(_COMPARED, unseal(data, where), f"{where} is invalid")

@@ -56,7 +56,7 @@ _FAILING: TypeAdapter[tuple[FailingStep, ...]] = TypeAdapter(tuple[FailingStep, 
 
 @dataclass
 class Steps:
-    """Runs the steps of a cycle; a failing step does not stop the others.
+    """Runs the steps of a cycle of the accumulator; a failing step does not stop the others.
 
     inbox : holds the notes of failing steps
     warn : called with a line for each failure
@@ -73,7 +73,7 @@ class Steps:
     _next: dict[str, float] = field(default_factory=dict)
 
     def is_due(self, step: str) -> bool:
-        """Whether the step may run now: if it failed, its wait is over."""
+        """Whether a step may run now; a failed step has to wait before it is tried again."""
         return self._next.get(step, -math.inf) <= self.clock()
 
     def attempt(self, step: str, act: Callable[[], T], idle_is_fine: bool = True) -> T | None:
@@ -172,7 +172,7 @@ def _write(inbox: Inbox, found: tuple[FailingStep, ...]) -> None:
 
 
 def read_steps(inbox: Inbox) -> tuple[FailingStep, ...]:
-    """Read the failing steps, by name."""
+    """Read the notes about failing steps, sorted by name."""
     data, where = inbox.folder.find(_NOTE), f"{inbox.folder.url}/{_NOTE}"
     if data is None:
         return ()

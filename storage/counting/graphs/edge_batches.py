@@ -58,8 +58,8 @@ class EdgeReader:
     ) -> Iterator[ReadBatch[EdgeBatch]]:
         """Read the distinct edges of a shard.
 
-        Raises ShardError also for an edge with only one end, and for more edges than a shard may
-        have.
+        Raises ShardError if the shard cannot be read, has an edge with only one end, or has more
+        edges than fit into memory.
         """
         options, limits = self.storage_options, _more_rows(self.limits)
         tables = read_tables(

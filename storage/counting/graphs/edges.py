@@ -48,7 +48,7 @@ class EdgeColumns:
 
     @property
     def columns(self) -> tuple[str, str]:
-        """Columns of the source and the target."""
+        """Names of the columns of the source and the target."""
         return self.source, self.target
 
 
@@ -196,7 +196,7 @@ def gather_part(
 
 
 def is_list_file(name: str) -> bool:
-    """Whether a file has a name that `gather_part` gives.
+    """Whether a file has the name of a file of neighbour lists, as `gather_part` writes them.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
 
 
 def _unique(entries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sort rows and remove duplicates."""
+    """Sort the pairs (node, neighbour), and remove duplicates."""
     if entries.size and entries.max() < 1 << 32:
         # pack both ends of an edge in one integer, which is faster to sort than a pair
         packed = entries[:, 0].astype(np.uint64) << _HALF | entries[:, 1].astype(np.uint64)

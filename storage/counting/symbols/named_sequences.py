@@ -82,7 +82,10 @@ class OpenPiece:
         first: NDArray[np.int64],
         last: NDArray[np.int64],
     ) -> tuple[list[int], int, list[int], list[int]]:
-        """Join this piece and its continuation; return places, length, first and last symbols."""
+        """Join this piece and its continuation.
+
+        Returns the places, the length, and the first and last symbols of the joined piece.
+        """
         heads = [one for one in (*self.first, *first) if one != ABSENT]
         tails = [one for one in (*self.last, *last) if one != ABSENT]
         return (

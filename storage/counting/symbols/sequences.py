@@ -168,7 +168,7 @@ class SequenceReader:
             outside = int((batch.symbols[batch.own] < 0).sum())
             told = None if spans is None else spans.cut(*cut)
             yield ReadSymbols(replace(batch, pieces=found), outside, after, told)
-            found = Pieces()  # all pieces of the table are in its first batch
+            found = Pieces()  # the first batch of a table already has all its pieces
 
 
 def read_sequences(
@@ -285,7 +285,7 @@ class _Pieces:
         while sequence <= last:
             stop = int(np.searchsorted(offsets, offsets[sequence] + place + PIECE, side="right"))
             if place == 0 and stop - 1 > sequence:
-                # take as many whole sequences as fit
+                # take as many whole sequences as fit into a batch
                 end, upto = stop - 1, None
             else:
                 end, upto = sequence + 1, place + PIECE

@@ -98,7 +98,8 @@ def _spell(
     begins: NDArray[np.int64],
     hard: NDArray[np.bool_],
 ) -> None:
-    # ASCII is never hard. It is read byte by byte, and no branch depends on the bytes.
+    # A document in ASCII never has to be folded as a whole. To be fast, its bytes are read one by
+    # one without a branch that depends on them.
     place = np.int64(0)
     for document in range(hard.size):
         at = offsets[document]

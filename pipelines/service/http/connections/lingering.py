@@ -21,7 +21,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 # key that marks the ASGI scope of an answered request whose body is still being read
 LINGERS = "lingers"
 _CLOSES = (b"connection", b"close")
-_TIMES = 4  # reading stops after this multiple of the size of the largest accepted body
+_TIMES = 4  # at most this many times the bytes of the largest accepted body are read
 _SILENT = 2.0  # reading stops if the client sends no byte for this many seconds
 
 

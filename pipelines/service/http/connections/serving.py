@@ -114,7 +114,7 @@ def require_free(listen: ListenSection) -> None:
 
 
 def require_certificate(listen: ListenSection) -> None:
-    """Raise InvalidInput unless certificate and key can be read and belong together."""
+    """Raise InvalidInput unless a TLS certificate and its key can be read and belong together."""
     certificate, key = listen.certificate, listen.key
     if certificate is None or key is None:
         return
@@ -131,7 +131,8 @@ def require_certificate(listen: ListenSection) -> None:
                 f"[listen] {name} {path} cannot be read ({error.strerror}); {remedy}"
             ) from error
     if "ENCRYPTED" in contents["key"]:
-        # do not load the key here: that would ask for its password, as the server does later
+        # do not load an encrypted key here: that would ask the user for its password, as the server
+        # does later
         return
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
