@@ -248,7 +248,7 @@ def fingerprint(
     """Return the fingerprint of a shard's content: its ETag, "etag:...", or else "sha256:...".
 
     If the listing of the storage gave no ETag for the shard, the shard is read once, 1 MiB at a
-    time. `mark_of` returns the fingerprint of each of its files.
+    time. `mark_of` returns the fingerprint of each file of a shard.
 
     Examples
     --------

@@ -26,7 +26,8 @@ _MORE = " \N{HORIZONTAL ELLIPSIS}"
 
 @dataclass(frozen=True)
 class ModelRead:
-    """Store and name of the model that was applied to documents or rows, and its labels."""
+    """Store and name of the model that was applied to documents or rows, and labels of the topics.
+    """
 
     store: str
     model: str

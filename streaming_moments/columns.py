@@ -142,7 +142,7 @@ class Columns(Mapping[str, Any]):
     columns : mapping of str to Column or Columns
         At least one.
     index : pandas.Index, optional
-        Names of the rows, for frames; by default their numbers.
+        Names of the rows, for frames; by default the numbers of the rows.
 
     Examples
     --------

@@ -41,8 +41,8 @@ class Withdrawal:
     purge : Purge
         Versions, models and tags that are dropped. No single shards are listed in it.
     erased : tuple of str
-        Deleted files in the folder of the store that do not belong to the store. They named shards
-        of the origin, or described a dropped version.
+        Deleted files in the folder of the store that do not belong to the store, such as reports.
+        Each of these files named a shard of the origin, or described a dropped version.
     """
 
     store: MomentStore
@@ -61,11 +61,11 @@ def plan_withdrawal(store: MomentStore, name: str) -> Withdrawal:
 def withdraw(store: MomentStore, name: str, message: str = "") -> Withdrawal:
     """Remove the documents of an origin permanently from every version, model and file of a store.
 
-    One commit drops all versions that count documents of the origin, even if the origin had another
-    name there, and all models that may have been fitted to these versions. Then the files of these
-    versions and models are deleted. Later pulls of the origin's store are refused, unless they
-    allow forgotten documents to be counted again. If an earlier purge of the origin did not delete
-    all files, this call deletes the rest.
+    One commit drops all versions that count documents of the origin, even those in which the origin
+    has another name, and all models that may have been fitted to these versions. Then the files of
+    these versions and models are deleted. Later pulls of the origin's store are refused, unless
+    they allow forgotten documents to be counted again. If an earlier purge of the origin did not
+    delete all files, this call deletes the rest.
 
     Parameters
     ----------

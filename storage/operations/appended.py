@@ -29,7 +29,8 @@ _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 class Longer:
     """A file that may have grown after it was counted.
 
-    records : ledger records of its counted parts: of the beginning, and of each part appended later
+    records : ledger records of the counted parts of the file: the beginning, and each part appended
+        later
     document_bytes : size of the largest allowed record (a document), in bytes
     """
 
@@ -44,7 +45,7 @@ class Appended:
     """Complete records that were appended to a file.
 
     part : the part of the file with these records; None if there are none
-    waiting : number of bytes of the incomplete record after them
+    waiting : number of bytes of the incomplete record at the end of the file
     """
 
     part: Shard | None

@@ -28,7 +28,7 @@ def write_sum(writer: SegmentWriter, sources: Sequence[Part], index: int) -> tup
 def write_sums(
     writer: SegmentWriter, sources: Sequence[Part], indices: Sequence[int]
 ) -> tuple[FileRecord, ...]:
-    """Write row blocks of the sum of segments; return their file records, which `seal_sum` needs.
+    """Write row blocks of the sum of segments; return the records of the new files for `seal_sum`.
 
     Negative counts raise InvalidInput: the store is inconsistent, and `rollback` repairs it.
     """
@@ -118,12 +118,12 @@ def seal_sum(
     sources: Sequence[SegmentReference] | None = None,
     ledger: Ledger | None = None,
 ) -> Segment:
-    """Return the sum of the segments `sources` as a new segment, together with their ledger.
+    """Return the sum of the segments `sources` as a new segment, together with its ledger.
 
     By default, all segments of the version are summed.
 
-    Pass `ledger`, the ledger of the summed segments, if the version lacks some of them. Raises
-    StoreError if a row block is missing.
+    Pass `ledger`, the ledger of the summed segments, if the version lacks some of these segments.
+    Raises StoreError if a row block is missing.
     """
     summed = store.commit.segments if sources is None else sources
     dates = days_of(summed)
@@ -145,7 +145,7 @@ def commit_compaction(
 
     store : store whose latest version the new commit follows
     sources : the summed segments
-    segment : their sum; None if it counts no shard
+    segment : the sum of these segments; None if it counts no shard
     """
     written = () if segment is None else (segment.written,)
 

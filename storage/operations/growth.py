@@ -18,9 +18,9 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class AddedWords:
-    """Words that one commit added to a store. They have `words` rows, beginning with row `first`.
+    """Words that one commit added to a store: `words` words, the first of them in row `first`.
 
-    Only documents that were counted after `version` include these words. `time` is the time of
+    These words are counted only in documents that were added after `version`. `time` is the time of
     this version, in ISO 8601 and UTC.
     """
 
@@ -46,7 +46,7 @@ def grow(
 
     store : store whose latest version the new commit follows
     terms : new words, the most frequent first
-    token_ids : their ids in shards of token ids; None for a store of texts
+    token_ids : ids of the new words in shards of token ids; None for a store of texts
 
     Examples
     --------
@@ -99,7 +99,7 @@ def grow(
 
 
 def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
-    """Return the store with its earlier vocabulary of `words` words, in order to count with it.
+    """Return the store with its earlier vocabulary of `words` words, to count shards with.
 
     Returns the store itself if `words` is missing (None). The result must not be used for commits.
     """

@@ -186,8 +186,8 @@ def difference(store: MomentStore, before: int, after: int, model: str | None = 
 
     store : the store, at any version
     before, after : the versions; -1 is the latest. The earlier version need not come first.
-    model : name or tag of the models to compare. By default, compare under each name and tag that
-        stands for different models in the two versions.
+    model : name or tag of the models to compare. By default, models are compared for each name and
+        tag that stands for different models in the two versions.
     """
     latest = store.latest()
     one, two = latest.at(before), latest.at(after)
@@ -231,8 +231,8 @@ def _identity(commit: Commit, name: str) -> str:
 def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str, MovedTopics]:
     """Compare the topics of all models that two versions have under the same name or tag.
 
-    Leaves out models that cannot be compared. Raises StoreError if the model `asked` is one of
-    them.
+    Leaves out models that cannot be compared. Raises StoreError if the two models called `asked`
+    cannot be compared.
     """
     moved = {}
     for name in _names_to_compare(one, two, asked):

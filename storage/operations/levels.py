@@ -101,9 +101,9 @@ def parts_to_sum(
 ) -> tuple[Part, ...]:
     """Return the next parts of a version (segments or stored sums) to add up.
 
-    They stay in the version, beside their sum.
+    The parts stay in the version, in addition to their sum.
 
-    These are the earliest `after` parts of the same level, vocabulary and sign, or none. Segments
+    Returns the earliest `after` parts of the same level, vocabulary and sign, or no parts. Segments
     of the latest day, month or year are left out if there are others, because `segments_to_replace`
     may choose them. `gone` are the results of `sums_gone`, which are ignored.
     """
@@ -122,9 +122,9 @@ def parts_of_whole(
 ) -> tuple[Part, ...]:
     """Return the parts of the next sum of all days; empty while a fit reads few parts.
 
-    These are all parts of one vocabulary and sign, except those of the latest day, as in
-    `parts_to_sum`. The result is empty if a fit needs to read only few segments and stored sums for
-    these parts: at most two, or at most `after` / 2.
+    These are all parts of one vocabulary and sign, except segments of the latest day (see
+    `parts_to_sum`). The result is empty if a fit needs to read only few segments and stored sums
+    for these parts: at most two, or at most `after` / 2.
     """
     read = Counter(map(_era, _days_gone_by(commit, _kept(commit.sums, gone), by)))
     for era, number in read.items():
@@ -148,7 +148,8 @@ def read_for(
 def sums_gone(store: MomentStore) -> frozenset[str]:
     """Return the identifiers of the stored sums of a version that have lost their files.
 
-    `gc` of release 0.2.0 deletes the files of such sums, because it does not know them.
+    `gc` of release 0.2.0 deletes the files of stored sums, because that release does not know such
+    sums.
     """
     live = {one.id for one in store.commit.live_sums}
     return frozenset(live.difference(store.folder.names(SEGMENTS)) if live else ())
@@ -166,7 +167,8 @@ def commit_sum(
 
     With `whole`, the new sum replaces the earlier sums of all days with the same vocabulary and
     sign. Raises SegmentsChanged if the latest version lacks some of the parts, or already has a sum
-    of one of them. Raises StoreError if a row block is missing, or the store cannot be written.
+    that includes one of the parts. Raises StoreError if a row block is missing, or the store cannot
+    be written.
     """
     held = [reference_of(part) for part in parts]
     totals = sum_totals(store.folder, read_for(store.commit, parts, gone), writer.layout)

@@ -80,7 +80,7 @@ def stage(
 ) -> MomentStore:
     """Begin to count a store again with another vocabulary, policy and basis: a staged lineage.
 
-    It replaces the staged lineage of the given version, if any.
+    The new lineage replaces the staged lineage of the given version, if there is one.
 
     The statistics and the ledger of the store stay unchanged, so readers see no difference. Raises
     ForeignStatistics if vocabulary, policy and basis do not belong together. Raises StoreError if
@@ -261,7 +261,10 @@ def require_staged(commit: Commit) -> Staging:
 
 
 def _staged_on(basis: str, head: Commit) -> Staging:
-    """Return the staged lineage of a version; raise ForeignStatistics if it has another basis."""
+    """Return the staged lineage of a version.
+
+    Raises ForeignStatistics if the fingerprint of the lineage's basis is not `basis`.
+    """
     staged = require_staged(head)
     if staged.lineage.basis != basis:
         raise ForeignStatistics(

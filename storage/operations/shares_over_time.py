@@ -30,8 +30,8 @@ class PeriodShares:
     shares, bars : (k,) shares of the tokens in each topic, and their standard errors. They are
         computed by `mixture_shares` with the `token_concentration` of the documents.
 
-    The standard error of the difference between the shares of two periods is the root of the sum of
-    their squared standard errors.
+    The standard error of the difference between the shares of two periods is the square root of the
+    sum of the squared standard errors of both periods.
     """
 
     days: DateRange

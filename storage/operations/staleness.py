@@ -81,8 +81,8 @@ def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | Non
 
 def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]:
     """Return the numbers of documents that commits add and subtract, summed over the commits."""
-    # for each set of segments, remember the totals up to its version: a rollback may restore the
-    # segments of an earlier version, and then the totals go back, too
+    # for each set of segments, remember the totals up to the version that has these segments: a
+    # rollback may restore the segments of an earlier version, and then the totals go back, too
     tallies = {frozenset(_segments(commits[-1])): (0, 0)}
     counted = forgotten = 0
     for after, before in reversed([*pairwise(commits)]):

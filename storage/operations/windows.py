@@ -113,13 +113,13 @@ class Window:
 
 @dataclass(frozen=True)
 class WindowedStore:
-    """Statistics of the documents of some days; models can be fitted to it as to a whole version.
+    """Statistics of the documents of some days; a model can be fitted to them as to a version.
 
     Create one with `of`.
 
     window : the days
-    groups : for each weight, the segments that have this weight; without a half-life, all have
-        weight 1
+    groups : for each weight, the segments that have this weight; without a half-life, all segments
+        have weight 1
     """
 
     store: MomentStore

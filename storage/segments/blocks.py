@@ -111,7 +111,7 @@ def sum_blocks(
                 total[name] = _accumulated(total.get(name), rows, shape, reference.sign)
     for total, own_shapes in zip(sums, shapes, strict=True):
         for name, shape in own_shapes.items():
-            if name not in total:  # only if there are no segments
+            if name not in total:  # this happens only if there are no segments
                 total[name] = np.zeros(shape, dtype=np.int64)
     return [
         foundation.statistics(block, totals, total)
@@ -165,9 +165,9 @@ def require_apart(
 
 
 def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout) -> int:
-    """Return how many bytes joining the pieces of records needs, in addition to a row block.
+    """Return an upper bound on the bytes of memory that joining the pieces of records needs.
 
-    The number is a bound, which takes each record for a piece to join.
+    The memory of a row block is not included. The bound assumes that every record is a piece.
     """
     pieces = sum(reference.documents for reference in references)
     return JOINING_BYTES * pieces if layout.foundation.joins else 0
@@ -191,7 +191,7 @@ def sum_all_rows(folder: Folder, parts: Sequence[Part], layout: SegmentLayout) -
 
 
 def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
-    """Return one row block of statistics that have all rows; both share the same memory.
+    """Return one row block of statistics that have all rows. Block and statistics share memory.
 
     Raises InvalidInput if the statistics lack rows, and ForeignStatistics if the layout is for
     another foundation.

@@ -106,7 +106,7 @@ def write_foundation(folder: Folder, foundation: Foundation) -> None:
 
 
 def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) -> Any:
-    """Read the `Foundation` of a lineage, or of an earlier vocabulary of it (`era`).
+    """Read the `Foundation` of a lineage, or of one of its earlier vocabularies (`era`).
 
     Raises StoreError if a file is missing, damaged or superfluous, or if this version of the
     package lacks the kind of statistics.

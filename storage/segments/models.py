@@ -103,8 +103,8 @@ def write_model(
 
     name : name of the model
     model : each array is stored as a Zarr array of one chunk. The attributes of the model become
-        those of the Zarr group. Unless the model is a topic model, the registered name of its class
-        is stored, too.
+        the attributes of the Zarr group. Unless the model is a topic model, the registered name of
+        its class is stored, too.
     version : version of the store that the model was fitted to
     """
     identity, begun = uuid.uuid4().hex, folder.clock()

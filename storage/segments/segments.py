@@ -43,8 +43,8 @@ class Segment:
     shards : the counted shards
     written : files of the segment, which must exist when it is committed
     halves : whether sums of one half of the documents are stored separately
-    halves_by_content : whether the content of a document, not its place, decides in which half it
-        is
+    halves_by_content : whether the content of a document, not its place, decides in which half the
+        document is
     """
 
     reference: SegmentReference

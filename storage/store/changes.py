@@ -166,8 +166,8 @@ def segments_of(
 
     No two of these segments share a shard.
 
-    To drop such a segment from the version subtracts its shards, without reading them. Shards that
-    another segment of the version subtracts are ignored.
+    Dropping such a segment from the version subtracts its shards, without reading the shards.
+    Shards that another segment of the version subtracts are ignored.
     """
     negative = (part for part in head.segments if part.sign < 0)
     subtracted = {record.url for part in negative for record in ledger.records(part.id)}

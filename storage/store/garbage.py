@@ -71,9 +71,9 @@ class Garbage:
 def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     """Find files that no commit names and that have not changed during the grace period.
 
-    Stored sums of all days that only earlier versions name are garbage, too, because these versions
-    can be read without them. Raises InvalidInput if the grace period is negative. Raises StoreError
-    if the log cannot be read.
+    Stored sums of all days that only earlier versions name are garbage, too, because the earlier
+    versions can be read without these sums. Raises InvalidInput if the grace period is negative.
+    Raises StoreError if the log cannot be read.
 
     grace : the period, which must be longer than any writer needs from its first file to its commit
 
@@ -110,14 +110,15 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
 
     If garbage has all its files (see `is_sealed`), a slow writer might still commit it. So
     `collect` makes a commit of its own before it deletes the files. The slow writer then finds its
-    version number in use. It checks its files again, and cannot commit them because they are too
-    old. Raises GarbageCommitted if another writer has committed the garbage. Raises StoreError if a
-    file cannot be deleted, or if only a later version of the package may write the store.
+    version number in use. So the writer checks its files again, and refuses to commit them, because
+    they are too old. Raises GarbageCommitted if another writer has committed the garbage. Raises
+    StoreError if a file cannot be deleted, or if only a later version of the package may write the
+    store.
     """
     form = read_format(folder)
     form.require_writable(folder.url)
     log = CommitLog(folder, form.single_writer)
-    # incomplete files need no commit, because their writer checks them before it commits
+    # incomplete garbage needs no commit: before a writer commits, it checks that all files exist
     _delete(folder, [heap for heap in garbage if not heap.is_sealed])
     sealed = [heap for heap in garbage if heap.is_sealed]
     message = f"gc: {of_number(len(sealed), 'place')}, {sum(heap.size for heap in sealed):,} bytes"

@@ -38,7 +38,7 @@ from streaming_moments.storage.store.verification import require_whole, store_pr
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A store at one version. It is pickled without its caches, so that workers can load blocks.
+    """A store at one version. It is pickled without caches, and sent to workers to load row blocks.
 
     format : which versions of the package may read and write the store
     commit : the commit of the version

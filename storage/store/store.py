@@ -362,9 +362,9 @@ class MomentStore(Snapshot):
         read_format(self.folder).require_writable(self.url)
 
         def whole(head: Commit) -> Commit:
-            # Check the written files after the latest commit was read. If `gc` deleted some of them
-            # before, this check fails. If `gc` deletes them later, it makes a commit first, so this
-            # commit fails.
+            # Check the written files after the latest commit was read. If `gc` deleted some of the
+            # files before, this check fails. If `gc` deletes files later, it first makes a commit
+            # of its own, so the present commit fails.
             require_fresh(self.folder, written)
             try:
                 changed = change(head)

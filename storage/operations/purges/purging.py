@@ -189,9 +189,9 @@ def commit_purge(
     """Purge some shards: drop every version that holds traces of them, in one commit.
 
     This commit makes a new version without the shards. Segments with these shards are replaced.
-    Models that were fitted to them are dropped, and so is a staged lineage that counts them. Only
-    keyed hashes of the shards remain, so that they are not counted again. The caller then deletes
-    the files of the dropped versions by `sweep` and `erase_unnamed`.
+    Models that were fitted to documents of the shards are dropped, and so is a staged lineage that
+    counts the shards. Only keyed hashes of the shards remain, so that they are not counted again.
+    The caller then deletes the files of the dropped versions by `sweep` and `erase_unnamed`.
 
     `replaced` must include every segment of the latest version that has a record of these shards.
     Raises InvalidInput if the message names a shard, or if a shard has a copy under another name.

@@ -123,7 +123,7 @@ def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
     Files that no version names are deleted at any age. They may belong to another writer that has
     not committed yet. The commit of this writer is then refused, with an error that says to run
     again. Files in the folder that are not of the store, such as a report, are deleted if they have
-    traces of the shards. Returns the paths of these.
+    traces of the shards. The result has the paths of these other files.
     """
     # retry if another writer has committed meanwhile
     again = retrying(lambda found: isinstance(found, GarbageCommitted), attempts=20, delay=0.0)
