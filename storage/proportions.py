@@ -109,9 +109,9 @@ class Summary:
 def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: float) -> Columns:
     """Combine what a model says of the passages of documents into columns with a row per document.
 
-    The topic proportions of a document are means over its passages, weighted by their tokens. If
-    less than the share `foreign_below` of the words of a document are in the vocabulary, the
-    document is foreign and has no topic.
+    The topic proportions of a document are means over its passages, weighted by the number of
+    tokens of each passage. If less than the share `foreign_below` of the words of a document are in
+    the vocabulary, the document is foreign and has no topic.
     """
     lengths, proportions = said["length"].array, said["proportions"].array
     known, unknown = counted.summed(lengths), counted.summed(counted.outside)

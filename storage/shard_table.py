@@ -130,7 +130,8 @@ class ShardTable(Sequence[Shard]):
         return repr(list(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # pickle the rows, because Arrow would pickle the whole table if this is a slice of it
+        # pickle the rows: if these columns are a slice of a larger table, Arrow would pickle all of
+        # that table
         return ShardTable.of, (list(self),)
 
 

@@ -134,8 +134,8 @@ class ShardFormat:
         Raises
         ------
         ShardError
-            The suffix is unknown, or the shard is a folder but the format is one of files, or the
-            other way round.
+            The suffix is unknown. Or the shard is a folder, but the format is for files, or the
+            reverse.
         """
         if url.startswith(PARTITIONS):
             return "jsonl"

@@ -26,8 +26,7 @@ _MORE = " \N{HORIZONTAL ELLIPSIS}"
 
 @dataclass(frozen=True)
 class ModelRead:
-    """Store and name of the model that was applied to documents or rows, and labels of the topics.
-    """
+    """Store, name and topic labels of the model that was applied to documents or rows."""
 
     store: str
     model: str

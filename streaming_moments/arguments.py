@@ -154,7 +154,7 @@ def _fields_of_options(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def require_fitting(function: Callable[..., Any], **named: Any) -> None:
-    """Raise InvalidInput if an argument for a function has the wrong type. Does not call it."""
+    """Raise InvalidInput if an argument has the wrong type for a function, which is not called."""
     refusal = _refusal(function, (), named)
     if refusal is not None:
         raise InvalidInput(refusal)

@@ -14,9 +14,9 @@ COMPILING = "compiling kernels (once): some seconds longer"
 
 @cache
 def say_compiling() -> None:
-    """Log that functions are being compiled. Without a log handler, print it to the user.
+    """Log that functions are being compiled; without a log handler, print this to the user.
 
-    It is printed only in a terminal or notebook.
+    Prints only in a terminal or notebook.
     """
     logger = logging.getLogger(LOGGER)
     logger.info(COMPILING)

@@ -11,9 +11,9 @@ class StreamingMomentsError(Exception):
     """Base of all errors that a caller can fix. Commands then exit with 2, or 4 for `Unfinished`.
 
     The arguments of the constructor are the problem and, often, a remedy: a `Remedy` or a format
-    string for one. Both name options in a neutral form. The function or command that the user
-    called has a `spell`, which writes these options in the syntax of Python, the command line or
-    HTTP.
+    string for one. Problem and remedy name options in a neutral form. The function or command that
+    the user called has a `spell`, which writes these options in the syntax of Python, the command
+    line or HTTP.
     """
 
     spell: Spell = staticmethod(of_commands)

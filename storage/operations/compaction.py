@@ -47,8 +47,8 @@ def compaction_groups(
 
     Segments of the same day, month or year form a group. All segments without dates form one group.
     A segment that subtracts shards is in one group with all segments that count these shards, even
-    if they are of other days. Segments of different vocabularies are never added up. Segments of
-    origins stay unchanged, so that a later pull can replace them.
+    if these other segments are of other days. Segments of different vocabularies are never added
+    up. Segments of origins stay unchanged, so that a later pull can replace them.
 
     references : segments of a version
     by : {"day", "month", "year", "all"}, period of a group; "all" makes one segment of all
@@ -118,7 +118,7 @@ def seal_sum(
     sources: Sequence[SegmentReference] | None = None,
     ledger: Ledger | None = None,
 ) -> Segment:
-    """Return the sum of the segments `sources` as a new segment, together with its ledger.
+    """Return the sum of the segments `sources` as a new segment, with the records of all shards.
 
     By default, all segments of the version are summed.
 

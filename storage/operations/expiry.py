@@ -54,9 +54,9 @@ def expire(
     The last `keep` versions stay (at least 1). So do all versions that were the latest version at
     some time within the last `older_than`, by the clock of the storage. `older_than` must exceed
     the duration of any job, as a job on a dropped version fails. A version also stays if the latest
-    model, or one with a tag, was fitted to it. With `models`, untagged models are dropped with the
-    versions they were fitted to. A version number is never reused. If the process dies after the
-    commit, the next call deletes the remaining files.
+    model, or a tagged model, was fitted to the version. With `models`, untagged models are dropped
+    with the versions they were fitted to. A version number is never reused. If the process dies
+    after the commit, the next call deletes the remaining files.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
             past.add(version)
         # A version was superseded when the file of the next commit was written. Take the earliest
         # time of all later files: `expire` rewrites files of expired commits, so the file of the
-        # next commit may be newer than those after it.
+        # next commit may be newer than the files of later commits.
         successor = min(written[version], successor or written[version])
     return past
 

@@ -8,7 +8,7 @@ Segments of the same day are replaced by their sum. Segments of different days s
 of some days, or the shares of topics over time, need the counts of each day. The sum of such
 segments is stored beside them.
 
-Some segments and sums remain on each level. If they are many, one sum of all of them is stored, the
+Some segments and sums remain on each level. If many remain, one sum of all segments is stored: the
 sum of all days. The next sum of all days replaces it. A fit of all days reads this sum and the few
 later segments.
 """
@@ -103,9 +103,9 @@ def parts_to_sum(
 
     The parts stay in the version, in addition to their sum.
 
-    Returns the earliest `after` parts of the same level, vocabulary and sign, or no parts. Segments
-    of the latest day, month or year are left out if there are others, because `segments_to_replace`
-    may choose them. `gone` are the results of `sums_gone`, which are ignored.
+    Returns the earliest `after` parts of the same level, vocabulary and sign, or no parts. If the
+    version has several days (or months, or years), segments of the latest one are left out, because
+    `segments_to_replace` may choose them. `gone` are the results of `sums_gone`, which are ignored.
     """
     heaps: dict[tuple[int | None, int, int], list[Part]] = defaultdict(list)
     for part in _days_gone_by(commit, _kept(without_whole(commit.sums), gone), by):
@@ -163,7 +163,7 @@ def commit_sum(
     gone: frozenset[str] = frozenset(),
     whole: bool = False,
 ) -> MomentStore:
-    """Seal the sum of parts of a version, and commit it in addition to them.
+    """Seal the sum of parts of a version, and commit the sum in addition to the parts.
 
     With `whole`, the new sum replaces the earlier sums of all days with the same vocabulary and
     sign. Raises SegmentsChanged if the latest version lacks some of the parts, or already has a sum

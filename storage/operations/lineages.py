@@ -291,8 +291,8 @@ def vocabulary_of(store: MomentStore, model: Model) -> Vocabulary:
 def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
     """Return a version of the store that has the vocabulary of a model.
 
-    This is the given version if it has the vocabulary of the model, otherwise the version that the
-    model was fitted to.
+    Returns the given version if it has the vocabulary of the model, otherwise the version to which
+    the model was fitted.
 
     `name` is the name of the model, not a tag.
     """
@@ -304,7 +304,7 @@ def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
 def store_counting(store: MomentStore, name: str, model: Model) -> MomentStore:
     """Return a version of the store that counts the words of a model, and perhaps more words.
 
-    This is the given version if its vocabulary begins with the words of the model, otherwise the
+    Returns the given version if its vocabulary begins with the words of the model, otherwise the
     result of `store_for`. The rows of the model's words come first, and the rows of added words
     after them.
     """

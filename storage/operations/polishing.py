@@ -119,6 +119,6 @@ class PolishingFolder:
         return total
 
     def delete(self) -> None:
-        """Delete all sums in the folder. Call this after the commit of the model fitted to them."""
+        """Delete all sums in the folder. Call this after the polished model is committed."""
         place = f"{POLISHING}/{self.polishing}"
         self.folder.delete([f"{place}/{file.path}" for file in self.folder.files(place)])

@@ -22,8 +22,8 @@ class Staleness:
 
     `counted` and `forgotten` are numbers of documents that were added and subtracted after
     `version`. A shard that was subtracted and added again is in neither. If the content of a shard
-    changed, but not its number of documents, both numbers include all its documents. Both have the
-    value None if versions after `version` are no longer stored.
+    changed, but not its number of documents, both numbers include all documents of the shard. Both
+    have the value None if versions after `version` are no longer stored.
     """
 
     model: str
@@ -133,5 +133,5 @@ def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, in
 
 
 def _segments(commit: Commit) -> dict[tuple[str, int], int]:
-    """Return the number of documents of each segment, negative if it subtracts them."""
+    """Return the number of documents of each segment; negative for segments that subtract."""
     return {(part.id, part.sign): part.sign * part.documents for part in commit.segments}

@@ -161,7 +161,7 @@ def files_of_lineage(folder: Folder, lineage: Lineage) -> dict[str, bytes]:
 
 
 def _place(kind: Foundation | type[Foundation], fingerprint: str) -> tuple[str, str]:
-    """Return the folder of a foundation, and the name of the file in it that has its description.
+    """Return the folder of a foundation, and the name of the file with its description.
 
     Foundations of statistics with length weights have a folder of their own, as in the first format
     of stores.

@@ -58,7 +58,7 @@ class MomentStore(Snapshot):
     folder, format, commit, foundation
         As for `Snapshot`.
     fence : int
-        Fence of the lock under which commits are made; 0 without a lock.
+        Fence (number) of the lock under which commits are made; 0 without a lock.
 
     Examples
     --------

@@ -114,7 +114,7 @@ def _manifests_of(commit: Commit, parts: Sequence[Part]) -> dict[str, str]:
 
 
 def _require_files(folder: Folder, records: Mapping[str, Mapping[str, FileRecord]]) -> None:
-    """Raise StoreError if a folder of a segment or model lacks files, or has further files."""
+    """Raise StoreError if a folder of a segment or model lacks files, or has unlisted files."""
     segments = [name for name in records if name.startswith(f"{SEGMENTS}/")]
     with ThreadPoolExecutor(_LISTINGS) as pool:
         listed = dict(zip(segments, pool.map(folder.sizes, segments), strict=True))

@@ -19,7 +19,7 @@ Seen = NDArray[np.float64]
 
 
 class DocumentLengths(Protocol):
-    """Totals over documents, computed from their lengths, by which sums of counts are divided."""
+    """Totals over documents by which sums of counts are divided; computed from document lengths."""
 
     @property
     def is_pooled(self) -> bool: ...
@@ -59,19 +59,18 @@ class Form:
         return lengths.C1, lengths.C2, lengths.C3
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
-        """Correct the third moment M3, or the result of a linear map of it, such as its slices.
+        """Correct the third moment M3, or the result of a linear map of M3, such as slices of M3.
 
         Overwrites `raw`.
 
         Parameters
         ----------
         raw : float64 array
-            M3, or the result of a linear map of it.
-        crossed : callable
-            Returns the result of the same map for the sum of `M2 (x) M1` over the three places of
-            M1.
+            M3, or the result of a linear map of M3. crossed : callable Returns the result of the
+        same map for the sum of `M2 (x) M1` over the three places of M1.
         cubes : callable
-            Returns the result of the same map for `M1 (x) M1 (x) M1`, times its argument.
+            Function of a factor: returns the result of the same map for `M1 (x) M1 (x) M1`, times
+            the factor.
         """
         return raw
 

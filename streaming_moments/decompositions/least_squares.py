@@ -29,10 +29,11 @@ def by_alternating_least_squares(
     Fits `T = sum_j a_j (x) b_j (x) c_j`. In a sweep, each factor A, B and C in turn solves a linear
     system with the other two fixed: `A [(B'B) * (C'C)] = T_(1) (B (.) C)` for A. The fit ends after
     a sweep that changes the explained share of the tensor by less than 1e-12 in the best restart,
-    and by less than 1e-8 in all. The restarts run together in batched products; the one with the
-    smallest residual is returned. For symmetric tensors, the three factors are equal up to signs. A
-    component is their mean with equal signs. Components need not be orthogonal. Their values are
-    positive. The tensor is symmetrised first: replaced by its mean over all orders of the indices.
+    and by less than 1e-8 in every restart. The restarts run together in batched products; the one
+    with the smallest residual is returned. For symmetric tensors, the three factors are equal up to
+    signs. A component is the mean of its three columns in A, B and C, with equal signs. Components
+    need not be orthogonal. The values of components are positive. The tensor is symmetrised first:
+    replaced by its mean over all orders of the indices.
 
     Starts are random orthogonal matrices. In the first `orthogonal_sweeps` sweeps, each factor is
     made orthogonal before the next one is solved (Sharan and Valiant 2017, Hybrid-ALS). With
@@ -87,8 +88,9 @@ def _solved(
     k = unfolded.shape[0]
     pairs = (one[:, :, None, :] * two[:, None, :, :]).reshape(-1, k * k, k)
     gram = (one.transpose(0, 2, 1) @ one) * (two.transpose(0, 2, 1) @ two)
-    # If two components of a restart coincide, its Gram matrix is singular. The pseudo-inverse then
-    # still gives finite numbers. This restart is not chosen, because another fits better.
+    # If two components of a restart coincide, the Gram matrix of the restart is singular. The
+    # pseudo-inverse then still gives finite numbers. This restart is not chosen, because another
+    # fits better.
     fitted: NDArray[np.float64] = unfolded @ pairs @ np.linalg.pinv(gram, hermitian=True)
     return fitted
 

@@ -31,7 +31,7 @@ OwnRotation: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class Decomposition(Protocol):
     """Method that computes the columns of a mixture from its moments.
 
-    Its input from the statistics of a store is the whitened k x k x k tensor, or the `GapEvidence`
+    For the statistics of a store, the input is the whitened k x k x k tensor, or the `GapEvidence`
     of all rows if `needs_slices` is True. The method holds at most `copies` copies of the tensor in
     memory at the same time.
     """
@@ -115,7 +115,7 @@ def decompose(
 ) -> Recovered:
     """Decompose moments into the columns and weights of a mixture of k states.
 
-    `method` names one of these methods, or is a function of your own:
+    `method` names one of the following methods, or is a function of your own:
 
     - "joint": SVTD (singular value based tensor decomposition). Finds the rotation O that
       diagonalises k sums of slices of the whitened third moment at once. The slices are weighted by
@@ -138,7 +138,7 @@ def decompose(
     ----------
     moments : Moments
         Moments of a mixture; `dirichlet_moments` converts those of LDA. All methods but "eigen"
-        average them over the orders of their indices.
+        average the moments over the orders of the indices.
     k : int
         Number of latent states.
     method : str or callable
@@ -194,7 +194,7 @@ def decomposition_called(method: str | OwnRotation, seed: int = 0) -> Decomposit
 def _along_own(
     rotation: OwnRotation, moments: WhitenedMoments, rng: np.random.Generator
 ) -> Components:
-    """Call a function of the user with the tensor; return components along its columns."""
+    """Call a user's function with the tensor; return components along the resulting columns."""
     found, k = np.asarray(rotation(moments.tensor), dtype=np.float64), moments.n_topics
     if found.shape != (k, k) or not np.isfinite(found).all() or not found.any(axis=0).all():
         raise InvalidInput(

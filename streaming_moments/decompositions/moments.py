@@ -21,7 +21,7 @@ class Moments:
     """First, second and third moment of n words or other observed features, given as arrays.
 
     Decompositions need moments of a mixture: `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
-    `M3 = sum_j w_j m_j^(x)3`. Its columns m_j must be linearly independent. Moments of documents
+    `M3 = sum_j w_j m_j^(x)3`. The columns m_j must be linearly independent. Moments of documents
     with one topic each have this form; `dirichlet_moments` converts those of LDA.
 
     Parameters

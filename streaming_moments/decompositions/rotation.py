@@ -40,8 +40,8 @@ def by_joint_diagonalization(
     `slices` are (m, k, k) symmetric matrices. Callers pass k weighted sums of the whitened slices
     H_i of all n words: `sum_i u_i H_i`, where u_i is row i of the k leading eigenvectors of M2. For
     exact moments, all slices are combinations of k matrices `o_j o_j'`, so the sums contain the
-    same information. They also restrict the noise to the span of the topics. In measurements, the
-    error of the topics agrees to three digits with the error of a rotation from all slices.
+    same information. The sums also restrict the noise to the span of the topics. In measurements,
+    the error of the topics agrees to three digits with the error of a rotation from all slices.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Three views: fits a mixture to records of three columns (views), and sketches two of them.
+"""Three views: fits a mixture to records of three columns (views), of which two are sketched.
 
 The method is that of Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning
 latent variable models" (JMLR 15, 2014), section 3.3. It makes the moments symmetric on the rows
@@ -80,7 +80,7 @@ class RowWhitening:
 
 
 def frame(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Return the (s, s) matrix Z for which the columns of `Q Z` are orthonormal; Q is (core, s)."""
+    """Return the (s, s) Z that makes the columns of `Q Z` orthonormal, for a (core, s) Q."""
     triangle = np.linalg.qr(matrix.astype(np.float64), mode="r")
     return np.asarray(np.linalg.inv(triangle), dtype=np.float64)
 
@@ -188,8 +188,9 @@ def recovered(
     third less than that of columns from the slices.
 
     The tensor determines the sign of a column. If the sum of the column is negative with this sign,
-    the sign is reversed, and the (k,) bool mask is True for this column, because it is unreliable.
-    Raises NotIdentifiable if the sum of a column is zero, because it is then not a distribution.
+    the sign is reversed, and the (k,) bool mask is True for this column, because its estimate is
+    unreliable. Raises NotIdentifiable if the sum of a column is zero, because such a column is not
+    a distribution.
     """
     sides = whitened.sides
     tensor = whitened_tensor(whitened, sums / sides.triples)

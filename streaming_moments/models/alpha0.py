@@ -51,16 +51,16 @@ from streaming_moments.statistics.row_block import interleaved
 
 AUTO: Literal["auto"] = "auto"
 WITHOUT_HALVES = 0.1
-# Values of alpha0 that a search tries. Together they cost as much as four fits. With larger values,
-# all documents would have nearly the same topics. 0 is left out: each document would have one
-# topic, and such a model predicts passages badly. If documents do have one topic each, leaving out
-# 0 makes the error of the topics 5% larger.
+# Values of alpha0 that a search tries. The trial fits of all these values together cost as much as
+# four fits. With larger values, all documents would have nearly the same topics. 0 is left out:
+# each document would have one topic, and such a model predicts passages badly. If documents do have
+# one topic each, leaving out 0 makes the error of the topics 5% larger.
 TRIED = (0.05, 0.1, 0.25, 0.6, 1.5, 3.5, 8.0)
 # Rounds of refinement of a trial fit. With more rounds, the search chooses a value one step too
 # high in `TRIED`. Without refinement, it estimates a large alpha0 badly.
 TRIAL_ROUNDS = 2
-# Trial fits use only pairs of this many most frequent words. These pairs determine alpha0 as well
-# as the pairs of all words do, and cost less.
+# Number of words in trial fits, which use only the most frequent words. Pairs of these words
+# determine alpha0 as well as the pairs of all words do, and cost less.
 LEADING_WORDS = 500
 # The joint diagonalisation of a trial fit stops when all Jacobi rotations have angles below this,
 # in radians. With 50 topics, this early stop changes likelihoods by a tenth of their noise.
@@ -73,14 +73,14 @@ class Alpha0Search:
     """Result of a search for alpha0 by held-out likelihood.
 
     Each value is scored by the likelihood of the word pairs of one half of the documents under
-    topics of the other half.
+    topics that were fitted to the other half.
 
     tried : values of alpha0 that were tried, in increasing order; empty if the statistics have no
         halves
     held_out : for each value, the mean log-likelihood of a held-out word pair
-    noise : for each value, the uncertainty of the difference between its likelihood and that of the
-        best value. The difference is computed in each half of the documents; the uncertainty is
-        half of the distance between the two results.
+    noise : for each value, the uncertainty of the difference between the likelihoods of this value
+        and of the best value. The difference is computed in each half of the documents; the
+        uncertainty is half of the distance between the two results.
     """
 
     tried: tuple[float, ...] = ()
@@ -98,7 +98,7 @@ class Alpha0Search:
 
     @property
     def within_noise(self) -> tuple[int, ...]:
-        """Indices in `tried` of the other values that differ from the best one by noise alone."""
+        """Indices in `tried` of the values that are worse than the best value by noise alone."""
         least = self.held_out[self.best]
         return tuple(
             place
@@ -178,8 +178,8 @@ def search_alpha0(
     Returns the search, and a tuple of trials: the best trial first, then all trials whose scores
     differ from the best by noise alone. `seen` is a handle of the moments that `seen_by` returns,
     which the final fit also needs. All trials share the same `SharedMoments`. A trial fits only the
-    most frequent words. Its score is that with the best alpha_sum for inferring topics of
-    documents. Raises NotIdentifiable if no value of alpha0 gives separable topics.
+    most frequent words. The score of a trial is the held-out log-likelihood with the best
+    alpha_sum. Raises NotIdentifiable if no value of alpha0 gives separable topics.
     """
     words = min(rows.basis.core, LEADING_WORDS)
     three = rows.brought("pair counts", partial(PairRows.with_halves, leading=words), halves=True)
@@ -200,8 +200,8 @@ def search_alpha0(
             return -math.inf
         if fits is None:
             return -math.inf
-        # score the topics with the alpha_sum that suits them best: if they were scored with alpha0
-        # itself, large values would win, because they smooth noisy topics
+        # score the topics with the alpha_sum that suits them best: if the score used alpha0 itself,
+        # large values of alpha0 would win, because they smooth noisy topics
         last = max(trials, key=lambda one: trials[one].held_out.mean, default=None)
         near = alpha0 if last is None else trials[last].alpha
         alpha = likeliest_alpha(halves, fits, near)
@@ -344,18 +344,18 @@ def leading_topics(moments: SharedMoments, form: Form, n_topics: int) -> PairTop
 
 
 def topics_of(state: PairTopics) -> NDArray[np.float64]:
-    """Return the (words, k) topics of a state, so that the caller receives only these."""
+    """Return only the (words, k) topics of `state`; the caller needs none of the other fields."""
     return state.topics
 
 
 def with_alpha0_search(model: Any, search: Alpha0Search, *trials: Alpha0Trial) -> Any:
     """Add the search for alpha0 to a model, and widen its error bars by the uncertainty of alpha0.
 
-    The first of `trials` has the best alpha0. The scores of the others differ from it by noise
-    alone. A trial has topics over the most frequent words only. For each topic and each of these
-    words, take the largest distance between the first trial and another. Its square is added to the
-    square of the error bar. All other words of a topic are assumed to change as much as these do on
-    average.
+    The first of `trials` has the best alpha0. The scores of all other trials differ from the best
+    score by noise alone. A trial has topics over the most frequent words only. For each topic and
+    each of these words, take the largest distance between the first trial and any other trial. The
+    square of this distance is added to the square of the error bar. All other words of a topic are
+    assumed to change as much as the frequent words do on average.
     """
     model = replace(model, alpha0_search=search, given_alpha0=None)
     if len(trials) < 2 or model.topic_bars is None:

@@ -186,7 +186,7 @@ class Model(Protocol):
     def captured_share(self) -> float | None:
         """How well the basis preserves the second moment, from 0 to 1; None if unknown.
 
-        Each leading eigenvalue has a preserved share. This is the smallest of these shares.
+        The basis preserves a share of each leading eigenvalue. The result is the smallest share.
         """
 
     @property
@@ -232,7 +232,7 @@ class Model(Protocol):
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """Return a bound on the bytes that the last step of a fit holds in memory.
 
-        Plans of memory for a job use it.
+        A job plans its memory with this bound.
         """
 
     def parts(self) -> tuple[Arrays, Attributes]:

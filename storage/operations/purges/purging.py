@@ -150,7 +150,7 @@ def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set
 
     Models fitted to dropped versions are dropped, and so are all versions that have such models. A
     model is also dropped if its documents are unknown, because the version it was fitted to was
-    dropped earlier, or another store fitted it.
+    dropped earlier, or another store fitted the model.
     """
     gone, models, kept = set(dropped), set[str](), {commit.version for commit in log}
     while (

@@ -105,7 +105,7 @@ def independent_factors(
 def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
     """Return the indices of factors whose skewness or kurtosis is below three standard errors.
 
-    `order` chooses which of the two is compared.
+    `order` chooses whether skewness, kurtosis, or the more significant of both is compared.
     """
     size, error = _separating(found, order)
     return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
@@ -132,7 +132,8 @@ def require_significant(found: Factors, order: str) -> None:
 def _separating(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the (k,) skewness or kurtosis that separated each factor, and (k,) standard errors.
 
-    For order "both", take for each factor the one that is larger in units of its standard error.
+    For order "both", take for each factor the skewness or the kurtosis, whichever is more standard
+    errors from 0.
     """
     third = found.skewness, found.skewness_error
     if order == "third":
@@ -218,7 +219,8 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     inside = B @ rotation
     lengths = np.sqrt((inside * (moments.sketch_covariance @ inside)).sum(axis=0))
     turned = rotation / lengths
-    # `columns` are projections of the columns of `mixing`; choose those in the range of the basis
+    # `columns` are projections of the columns of `mixing`, and do not determine `mixing`: choose
+    # the columns in the range of the basis
     columns = np.abs(values) * vectors * np.sqrt(1 / np.abs(values)) @ rotation * lengths
     mixing = np.linalg.pinv(basis.T) @ columns
     return _ordered(

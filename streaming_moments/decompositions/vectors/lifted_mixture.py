@@ -125,9 +125,9 @@ def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
     `third` is (k - 1, k - 1, k - 1).
 
     The columns of O are `sqrt(w_j) (W'(mu_j - m), 1)` for a component j with weight w_j and mean
-    mu_j, where m is the mean of all rows. They are orthonormal if W whitens the means. Signs are
-    chosen so that the last row is positive. Raises NotIdentifiable if a component has weight zero,
-    because the third moment then comes from fewer components.
+    mu_j, where m is the mean of all rows. The columns are orthonormal if W whitens the means. Signs
+    are chosen so that the last row is positive. Raises NotIdentifiable if a component has weight
+    zero, because the third moment then comes from fewer components.
     """
     r = len(third)
     lifted = np.zeros((r + 1,) * 3)

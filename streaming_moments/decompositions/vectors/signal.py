@@ -27,10 +27,10 @@ _TAIL = 2.02
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """The r strongest directions of the signal, and the whitening W by it: `W'(C - D) W = I`.
+    """The r strongest directions of the signal, and the whitening W, with `W'(C - D) W = I`.
 
-    C is the (d, d) covariance of the rows, D the diagonal covariance of the noise, and C - D that
-    of the signal. Q is the (d, s) basis, and `W = Q B`.
+    C is the (d, d) covariance of the rows, D the diagonal covariance of the noise, and C - D the
+    covariance of the signal. Q is the (d, s) basis, and `W = Q B`.
 
     noise : (d,) float64 D, variance of the noise of each coordinate
     inside : (s, r) float64 B
@@ -180,7 +180,8 @@ def _misfit(
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Return the distance of the noise eigenvalues from 1, its gradient and expected Hessian.
 
-    `logs` are the logarithms of the noise variances. Both derivatives are with respect to them.
+    `logs` are the logarithms of the noise variances. Both derivatives are with respect to these
+    logarithms.
     """
     root = np.exp(logs / 2)
     values, vectors = np.linalg.eigh(C / np.outer(root, root))

@@ -28,7 +28,8 @@ CLEAR = 0.01
 # An accelerated step may bring a probability at most this many times nearer to 0 or 1 than it is
 # before and after the pass.
 _BORDER = 4.0
-# The stored sums of earlier passes are used only if they were computed with the same values.
+# Constants that affect a pass. The stored sums of earlier passes are used only if they were
+# computed with the same values.
 RULES = (MOST, DRAWN, FURTHEST, CLEAR, _BORDER)
 _AT_A_TIME = 4096  # number of random rows drawn at a time; fewer if they have many features
 _CELLS = 1 << 22
@@ -89,9 +90,9 @@ def _missing_information(
 ) -> NDArray[np.float64] | None:
     """Compute the missing information from random rows; None if components are well separated.
 
-    The missing information is the covariance, given a row, of the derivatives of the log-likelihood
-    of the row and its component. Its matrix has a row and a column for the probability of each
-    feature in each component, and then for each weight.
+    The parameters are the probability of each feature in each component, and then the weights. The
+    log-likelihood of a row and its component has a derivative by each parameter. The missing
+    information is the covariance matrix of these derivatives, given the row.
     """
     P, (n, k) = model.smoothed, (chosen.size, model.n_topics)
     size = n * k + k

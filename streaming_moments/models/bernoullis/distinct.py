@@ -31,7 +31,8 @@ _MORE_DIRECTIONS = 5
 _ROWS = 64
 # Weight, in a least squares fit, of the equation that the mean probability of a feature over the
 # components is its frequency in all rows. With this weight, the equation holds to a thousandth. In
-# measurements, weight 1, which a feature that all rows have gets, gives equal or larger errors.
+# measurements, errors were equal or larger with weight 1, which is the weight of a feature that all
+# rows have.
 _FIRST = 1e3
 _LEAST = 1e-9
 
@@ -154,7 +155,7 @@ class Squares:
         return found.reshape((self.columns,) * 3)
 
     def in_three_places(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the (s, s, s) sum of three tensors: with b_i of `times` in each of the places."""
+        """Return the (s, s, s) sum of `times` with rows b_i in first, second and third place."""
         found = self.times(beside)
         return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
 
@@ -192,7 +193,7 @@ def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.flo
 
     Uses HeteroPCA (Zhang, Cai, Wu 2022) with features in units of their standard deviations.
     HeteroPCA alternates two steps: it computes the leading eigenvectors, and replaces the diagonal
-    of the matrix by that of the low-rank matrix which they give.
+    of the matrix by the diagonal of the low-rank matrix that these eigenvectors give.
     """
     core, scale = len(moments.Q), moments.deviations
     own = moments.first[:core]
@@ -309,7 +310,7 @@ def _equal(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the moments of pairs and triples with equal features that a mixture would have.
 
-    Those of pairs are (core,), and those of triples are (s, s, s).
+    The moments of pairs are (core,), and the moments of triples are (s, s, s).
 
     The triples are projected by Q.
     """

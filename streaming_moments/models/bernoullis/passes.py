@@ -12,7 +12,8 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-# The stored sums of earlier passes are used only if they were computed with the same values.
+# Constants that affect a pass. The stored sums of earlier passes are used only if they were
+# computed with the same values.
 RULES = (UNIT,)
 
 

@@ -1,6 +1,6 @@
 """Second start of passes for a Bernoulli mixture, from a sample of rows: the pilot.
 
-It is used if it makes the rows more likely than the fit by moments does.
+The start is used if it makes the rows more likely than the fit by moments does.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def better_start(
     """Return the mixture from which passes start: the model, or the best start from a pilot.
 
     The pilot is a sample of the rows, `records`. The model and the best of ten starts from the
-    pilot are compared after some passes over the pilot. The start is used if it makes rows more
-    likely, or if the model has no components of its own. Its components are put in the order of the
-    nearest components of the model. Error bars belong to the fit by moments, so a start from the
-    pilot has none. With `settle`, and if the pilot has all rows, the result is the mixture after
-    these passes.
+    pilot are compared after some passes over the pilot. The start from the pilot is used if it
+    makes rows more likely, or if the model has no components of its own. The components of the
+    start are put in the order of the nearest components of the model. Error bars belong to the fit
+    by moments, so a start from the pilot has none. With `settle`, and if the pilot has all rows,
+    the result is the mixture after these passes.
     """
     pilot = Pilot.of(records, seed, _after, BernoulliMixture.log_likelihoods)
     rng = np.random.default_rng(seed)

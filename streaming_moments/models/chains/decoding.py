@@ -79,8 +79,8 @@ def forward_backward(
                 for i in range(k):
                     posterior[place, i] = state[i] / total
             else:
-                # The symbols after this place have probability 0, up to rounding. Ignore them,
-                # because they do not tell which state this is.
+                # The symbols after this place have probability 0, up to rounding. Ignore these
+                # symbols, because they do not show which state is likely at this place.
                 backward[:] = 1.0
     return found
 
@@ -146,8 +146,8 @@ def expected_moves(
 ) -> NDArray[np.float64]:
     """Return the (k, k) expected numbers of transitions, with a row for each next state.
 
-    Arguments are those of `forward_backward`. `posterior` must have the values that this function
-    wrote.
+    Arguments are those of `forward_backward`. `posterior` must have the values that
+    `forward_backward` wrote.
     """
     k = start.shape[1]
     found = np.zeros((k, k))

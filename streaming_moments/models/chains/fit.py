@@ -52,7 +52,7 @@ def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
         found = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
     bars, word_bars = found or (None, None)
     # the weights of a refined chain are the distribution of states at the first place of a window:
-    # compute that at the middle place
+    # compute the distribution at the middle place
     weights = chain.transition @ chain.weights if refined else weights
     start, beginnings = first_states(rows, chain.emission)
     if beginnings < BEGINNINGS * k or not start.sum():
@@ -171,7 +171,7 @@ def _of_sketch(
 def _sketched(
     foundation: SequencesFoundation, table: NDArray[np.int64], sketch: Basis
 ) -> ViewStatistics:
-    """Return the statistics for a table of windows, as a store with this sketch would have them."""
+    """Return the statistics that a store with this sketch would have for a table of windows."""
     wide = np.hstack([np.ones((foundation.rows, 1), np.int64), sketch.matrix.astype(np.int64)])
     sums = {TRIPLES: wide.T @ (table @ wide), FIRST: np.zeros(foundation.rows, np.int64)}
     own = SequencesFoundation(foundation.alphabet, sketch, halves=False)

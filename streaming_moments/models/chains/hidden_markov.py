@@ -413,7 +413,8 @@ class HiddenMarkovModel(TripleModel):
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
         """Return the observable operators, and an array with the matrix of each symbol.
 
-        If one of the given symbols is unobserved (-1), the last matrix of the array is that for -1.
+        If one of the given symbols is unobserved (-1), the last matrix of the array is the one for
+        -1.
         """
         if self.observable is None:
             raise InvalidInput(

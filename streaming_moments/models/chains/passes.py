@@ -25,13 +25,14 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 STRETCH = 128
 """Number of symbols that are read together. Stretches begin at multiples of this number."""
-# The stored sums of earlier passes are used only if they were computed with the same values.
+# Constants that affect a pass. The stored sums of earlier passes are used only if they were
+# computed with the same values.
 RULES = (UNIT, STRETCH, MIXED, BESIDE)
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedStates(IntegerSums):
-    """Expected sums of a pass over sequences. They are integers, so their order does not matter.
+    """Expected sums of a pass over sequences: integers, so the order of sequences does not matter.
 
     The unit of all arrays is 2^-20 of a place.
 
@@ -122,8 +123,8 @@ def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkov
     """Return the model after a pass: the one of maximum likelihood, given the expected sums.
 
     The constant `BESIDE` is first added to the sums of each symbol. The columns of a state without
-    places, and the observable operators, stay unchanged. So does the order of states, so their
-    weights need not decrease.
+    places, and the observable operators, stay unchanged. The order of states stays unchanged, too,
+    so the weights need not decrease.
     """
     places = expected.places.astype(np.float64)
     weights = places / places.sum() if places.any() else model.weights

@@ -66,8 +66,8 @@ def transitions(
     joint = optimize.nnls(design, seen.ravel() / scale)[0].reshape(k, k)
     told = joint.sum(axis=0) > 0
     if not told.all():
-        # if a state then has no successors, solve for it without the bound at 0, and clip the
-        # result
+        # if the solution has states without successors, solve for these states without the bound at
+        # 0, and clip the result
         free = np.clip(np.linalg.pinv(triangle.T) @ seen @ np.linalg.pinv(sides), 0, None)
         joint = np.where(told, joint, free)
     sums = joint.sum(axis=0)

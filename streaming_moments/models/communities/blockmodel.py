@@ -277,7 +277,7 @@ def _bars(
 
 
 def _order_like(found: Members, whole: Members) -> NDArray[np.int64]:
-    """Match a community of `found` to each community of `whole`; return their indices.
+    """Match a community of `found` to each community of `whole`; return the indices in `found`.
 
     The sum of L1 distances between the memberships of matched communities is smallest.
     """

@@ -69,8 +69,8 @@ def pairs_by_rank(
 
     Uses HeteroPCA (Zhang, Cai, Wu 2022). A is the second moment `M2 - a M1 M1'`, which has rank k
     for k communities. A round computes the k leading eigenvectors of A, and replaces the diagonal
-    of A by that of the matrix of rank k which they give. Rounds stop when the diagonal has
-    converged, or after 1,000 rounds.
+    of A by the diagonal of the matrix of rank k that these eigenvectors give. Rounds stop when the
+    diagonal has converged, or after 1,000 rounds.
 
     pairs : (n, n) float64, pair counts with diagonal 0
     first : (n,) float64, first moment M1

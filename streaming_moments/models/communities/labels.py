@@ -116,8 +116,8 @@ class Blocks:
             degrees = self.ends.sum(axis=1, keepdims=True)
             return np.asarray(self.ends @ np.log(rates).T - degrees * expected)
         there, none = self._logs
-        # `sizes` counts the node itself, which is not its own neighbour: subtract the term for
-        # itself
+        # `sizes` includes the node, which is not its own neighbour: subtract the term of the node
+        # with itself
         return np.asarray(self.ends @ there.T + (self.sizes - self.ends) @ none.T - np.diag(none))
 
 
