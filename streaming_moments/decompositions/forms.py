@@ -66,8 +66,10 @@ class Form:
         Parameters
         ----------
         raw : float64 array
-            M3, or the result of a linear map of M3. crossed : callable Returns the result of the
-        same map for the sum of `M2 (x) M1` over the three places of M1.
+            M3, or the result of a linear map of M3.
+        crossed : callable
+            Returns the result of the same map for the sum of `M2 (x) M1` over the three places of
+            M1.
         cubes : callable
             Function of a factor: returns the result of the same map for `M1 (x) M1 (x) M1`, times
             the factor.
