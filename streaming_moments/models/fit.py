@@ -202,7 +202,7 @@ def search_topics(
     """Search for the number of topics as `fit_by` does if `n_topics` is `how`.
 
     `how` is "auto" or "predict". Other arguments and errors are those of `fit_by`. The search calls
-    `report` after each trial.
+    `report` after each number of topics that it tried.
     """
     require_search(how)
     rows = InMemory((statistics,))
@@ -216,7 +216,8 @@ def search_topics(
     )
     numbers = numbers_of_topics(rows.basis, statistics.length_histogram.n_documents)
     if alpha0 == "auto":
-        # search alpha0 once, with a middle number of topics, on which the best value hardly depends
+        # search alpha0 once, with a middle number of topics: the best alpha0 hardly depends on the
+        # number of topics
         middle = replace(options, topics=numbers[len(numbers) // 2])
         options = replace(options, alpha0=TopicModel.likeliest_alpha0(rows, middle).alpha0)
     return searched_by_fits(TopicModel, rows, options, how, numbers, worse=0, report=report)
@@ -229,10 +230,10 @@ def fit_rows(
     method: str | OwnRotation = "joint",
     seed: int = 0,
 ) -> TopicModel:
-    """Fit topics with any `form` of the moments, without refinement.
+    """Fit topics without refinement; `form` says how moments depend on the topics of a document.
 
-    The same blocks give the same bits on any workers. `n_topics` is from 1 to the number of columns
-    of the basis. Method, seed and errors are as for `fit_by`.
+    The same row blocks give the same bits, whichever workers hold them. `n_topics` is from 1 to the
+    number of columns of the basis. Method, seed and errors are as for `fit_by`.
     """
     return TopicModel.of_form(
         rows, form, FitOptions(topics=n_topics, method=cast("Any", method), seed=seed)

@@ -40,8 +40,8 @@ class ExpectedEnds:
 
     frames : (t, t) float64 matrix for each of the three parts of the graph, which maps a sketched
         row `[c; Q' x]` to coordinates in an orthonormal basis
-    columns : (3 t, k) float64, expected edges of a member of each community to the nodes of the first,
-        second and third part, in these coordinates
+    columns : (3 t, k) float64, expected edges of a member of each community to the nodes of the
+        first, second and third part, in these coordinates
     spectrum : (k,) float64, singular values of the pair moments of the left and right views
     """
 

@@ -251,7 +251,7 @@ class IndependentFactors(StoredModel):
 
     @property
     def per_state(self) -> Columns:
-        """Skewness and kurtosis of each factor, their errors, and error bars where known."""
+        """Skewness and kurtosis of each factor, with errors; error bars of columns if known."""
         names = ("skewness", "kurtosis", "skewness_error", "kurtosis_error", "bars")
         values = {name: getattr(self, name) for name in names}
         return Columns.of(**{name: one for name, one in values.items() if is_known(one)})

@@ -1,1 +1,1 @@
-"""Models of Poisson counts on statistics of topics: mixtures and independent intensities."""
+"""Models of Poisson counts, fitted to the statistics for topics: mixtures and intensities."""
