@@ -160,7 +160,7 @@ class StoredModel:
 
     @property
     def vocabulary(self) -> str:
-        """Fingerprint of the vocabulary; empty if the foundation of the store has the words."""
+        """Fingerprint of the vocabulary; empty if the store keeps the words in its foundation."""
         return ""
 
     @classmethod

@@ -279,7 +279,7 @@ class TopicModel(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
-        """Return the most bytes that (n, k) float64 arrays take in the last step of a fit."""
+        """Return the bytes that a fit needs: those of the (n, k) arrays in its last step."""
         # a fit with refinement holds arrays of a second start and those of the first start
         mean = options.rows == "mean"
         copies = 11 + mean if options.refine else 9 if mean else 6
@@ -385,7 +385,7 @@ class TopicModel(StoredModel):
         return self._brought(pairs, likelier_there(pairs.shared(self), pairs, rounds))
 
     def trusted(self, halves: HalfRows) -> Self:
-        """Add error bars and held-out likelihood, from halves of the statistics of the model."""
+        """Add error bars and held-out likelihood, from the halves of the fitted statistics."""
         return self._brought(halves.rows, trusted_there(halves.rows.shared(self), halves))
 
     @property
@@ -405,7 +405,7 @@ class TopicModel(StoredModel):
 
     @property
     def alpha0(self) -> float:
-        """alpha0 of the moments to which topics are fitted: given, or found by `alpha0_search`."""
+        """Sum of the Dirichlet parameters that the fit assumed, given or found by a search."""
         if self.alpha0_search is not None:
             return self.alpha0_search.alpha0
         return self.alpha_sum if self.given_alpha0 is None else self.given_alpha0
@@ -426,7 +426,7 @@ class TopicModel(StoredModel):
 
     @property
     def captured(self) -> float:
-        """Smallest share of an eigenvalue that the basis captures; near 1 is good."""
+        """Smallest share of an eigenvalue of the moments that the basis captures; 1 is best."""
         return float((self.spectrum / self.exact_spectrum).min())
 
     @property

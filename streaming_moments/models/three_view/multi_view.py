@@ -340,7 +340,7 @@ class MultiViewMixture(TripleModel):
         return Description(facts, columns, sentence, cautions=tuple(cautions))
 
     def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:
-        """Join the views of records to one batch, and the columns of their words to one table."""
+        """Join the views of each record to one row of a batch, and their tables to one table."""
         if not views or not views.keys() <= set(VIEWS):
             raise InvalidInput(
                 f"the views are {', '.join(sorted(views)) or 'missing'}; give at least one of "

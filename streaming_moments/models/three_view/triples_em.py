@@ -35,7 +35,7 @@ class Hidden(Protocol):
         """Draw random parameters of the same shapes as these."""
 
     def after_round(self, triples: Triples) -> tuple[Self, float]:
-        """Return the parameters after a round, and the nats per triple of those before it."""
+        """Return the parameters after a round, and the nats per triple of the parameters before."""
 
 
 AnyHidden = TypeVar("AnyHidden", bound=Hidden)

@@ -1,4 +1,4 @@
-"""COHERENCES: all coherences, one line each, in the order in which pages show them."""
+"""COHERENCES: all measures of coherence, one line each, in the order in which pages show them."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def with_coherence(model: TopicModel, statistics: Statistics) -> TopicModel:
 
 
 def followed() -> list[Coherence]:
-    """Return the coherences that pages and nightly jobs show."""
+    """Return the measures of coherence that pages and nightly jobs show."""
     return [one for one in COHERENCES.values() if one.followed]
