@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.extras import needs
+from streaming_moments.printing.plural import of_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -32,18 +33,59 @@ _ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 
 
+def names_for(names: Sequence[str] | None, number: int, noun: str) -> list[str]:
+    """Return the given names, or by default the noun with a number; InvalidInput if some lack."""
+    if names is None:
+        return [f"{noun} {place}" for place in range(number)]
+    if len(names) != number:
+        raise InvalidInput(
+            f"{of_number(len(names), 'name')} given for {of_number(number, noun)}; give one name "
+            f"for each {noun}"
+        )
+    return [*map(str, names)]
+
+
 def plot_words(
     titles: Sequence[str],
     words: Sequence[Sequence[str]],
     probabilities: Sequence[ArrayLike],
     errors: Sequence[ArrayLike] | None = None,
     figure: Figure | None = None,
+    measure: str = "probability of the word in the topic (most relevant words first)",
 ) -> list[Axes]:
-    """Draw a panel of bars for each topic: its words, the first at the top, and their errors."""
+    """Draw a panel of bars for each topic: its words, the first at the top, and their errors.
+
+    measure : label of the axis of the bars
+    """
     panels = _panels(len(titles), figure, _height_of(words))
     _bars(panels, titles, words, probabilities, errors)
+    panels[0].figure.supxlabel(measure, fontsize=_SMALL)
+    return panels
+
+
+def plot_means(
+    titles: Sequence[str],
+    features: Sequence[str],
+    means: NDArray[np.float64],
+    deviations: NDArray[np.float64],
+    figure: Figure | None = None,
+) -> list[Axes]:
+    """Draw a panel for each component: the mean of each feature and how far its rows spread.
+
+    means, deviations : (k, d), in the unit of the rows
+    """
+    panels = _panels(len(titles), figure, 0.2 * len(features) + 0.6, sharex=True, sharey=True)
+    places = np.arange(len(features))
+    for axis, title, mean, deviation in zip(panels, titles, means, deviations, strict=True):
+        axis.errorbar(mean, places, xerr=deviation, fmt="o", markersize=4, linewidth=1)
+        axis.grid(alpha=0.3)
+        axis.tick_params(labelsize=_SMALL)
+        _title(axis, title)
+    panels[0].set_yticks(places, features, fontsize=_SMALL, parse_math=False)
+    # the first feature at the top
+    panels[0].set_ylim(len(features) - 0.5, -0.5)
     panels[0].figure.supxlabel(
-        "probability of the word in the topic (most relevant words first)", fontsize=_SMALL
+        "mean of the feature; the line is one standard deviation of the rows", fontsize=_SMALL
     )
     return panels
 
@@ -182,26 +224,33 @@ def plot_map(
 ) -> Axes:
     """Draw a circle for each topic at its place, (k, 2), whose area is the weight of the topic.
 
-    Names that would overlap are moved up, with a line to their circles.
+    A name stands above its circle. Names that would overlap are moved up, with a line to their
+    circles.
     """
     axis = _axis(ax)
     from matplotlib.patheffects import withStroke
 
     circles = axis.scatter(
-        places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4, edgecolors="none"
+        places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4, edgecolors="white"
     )
+    above = np.sqrt(circles.get_sizes()) / 2 + _SMALL
     drawn: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
     drawn |= {"fontsize": _SMALL, "arrowprops": {"arrowstyle": "-", "linewidth": 0.5}}
-    labels = []
-    for place, name in zip(places, names, strict=True):
-        labels.append(axis.annotate(name, tuple(place), (0, 0), **drawn))
+    labels: list[Any] = []
+    for place, height, name in zip(places, above, names, strict=True):
+        labels.append(axis.annotate(name, tuple(place), (0, height), **drawn))
+        labels[-1].arrow_patch.set_visible(False)
         labels[-1].set_parse_math(False)
         # give letters a white outline, because edges of circles can cross them
         labels[-1].set_path_effects([withStroke(linewidth=2.5, foreground="white")])
         # otherwise a later layout of the figure could move circles below labels
         labels[-1].set_in_layout(False)
     axis.set_aspect("equal", adjustable="datalim")
-    axis.set(xticks=[], yticks=[], title="near topics have similar words")
+    axis.set(
+        xticks=[],
+        yticks=[],
+        title="near topics have similar words; a larger circle is a larger topic",
+    )
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)
     widths = np.maximum(widths, widths.max() / 10 or 1.0)
     for zoom in _ZOOMS:
@@ -209,7 +258,7 @@ def plot_map(
         # because both axes have an equal scale.
         axis.update_datalim([middle - zoom * widths / 2, middle + zoom * widths / 2])
         axis.autoscale_view()
-        _move_apart(labels)
+        _move_apart(labels, above)
         if _all_within(axis, circles, labels):
             break
     return axis
@@ -228,26 +277,31 @@ def _all_within(axis: Axes, circles: Any, labels: Sequence[Any]) -> bool:
     return bool((np.array(lows) >= frame.min).all() and (np.array(highs) <= frame.max).all())
 
 
-def _move_apart(labels: Sequence[Any]) -> None:
-    """Move labels up, the lowest first, until none overlaps another."""
+def _move_apart(labels: Sequence[Any], above: NDArray[np.float64]) -> None:
+    """Move labels up, the lowest first, until none overlaps another.
+
+    above : height of each label above the middle of its circle if no other is in its way, in points
+    """
     if not labels:
         return
     from matplotlib.text import Text
 
-    for label in labels:
-        label.set_position((0, 0))
+    for label, height in zip(labels, above, strict=True):
+        label.set_position((0, height))
     figure = labels[0].figure.canvas.figure
     # lay out the axes first, because the positions of labels depend on it
     figure.draw_without_rendering()
-    boxes = [(Text.get_window_extent(label), label) for label in labels]
+    boxes = [Text.get_window_extent(label) for label in labels]
     placed: list[Any] = []
-    for box, label in sorted(boxes, key=lambda one: (one[0].y0, one[0].x0)):
+    for place in sorted(range(len(labels)), key=lambda one: (boxes[one].y0, boxes[one].x0)):
+        label, box = labels[place], boxes[place]
         moved = box
         while hit := [one for one in placed if one.overlaps(moved)]:
             up = max(one.y1 for one in hit) - moved.y0 + 1
             moved = moved.translated(0, up)
         placed.append(moved)
-        label.set_position((0, (moved.y0 - box.y0) * 72 / figure.dpi))
+        label.set_position((0, above[place] + (moved.y0 - box.y0) * 72 / figure.dpi))
+        label.arrow_patch.set_visible(moved is not box)
 
 
 def _title(axis: Axes, title: str) -> None:

@@ -241,6 +241,11 @@ class Model(Protocol):
     def described(self) -> Description:
         """Return the description of the model that commands show."""
 
+    @property
+    def rough_sentence(self) -> str:
+        """Warning that some states have large errors; empty if none have."""
+        ...
+
     def summary(self) -> dict[str, Any]:
         """Return a summary of the fit for logs, values by name."""
 

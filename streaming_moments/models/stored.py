@@ -192,6 +192,11 @@ class StoredModel:
         """Number of topics and alpha0 of a fit to moments of documents; None for other models."""
         return None
 
+    @property
+    def rough_sentence(self) -> str:
+        """Warning that some states have large errors, with a remedy; empty if none have."""
+        return ""
+
     def summary(self) -> dict[str, Any]:
         """Return the values that describe the fit in logs, by name."""
         held_out = getattr(self, "held_out", None)

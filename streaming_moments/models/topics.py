@@ -64,6 +64,7 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.numerics.relevance import telling_words
+from streaming_moments.plots import Axes, Figure, plot_words
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, require_batch
@@ -371,6 +372,55 @@ class TopicModel(StoredModel):
         """
         return telling_words(self.topics, self.word_probabilities, number, by)
 
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+        labels: Sequence[str] = (),
+    ) -> list[Axes]:
+        """Draw a panel for each topic: its top words, their probabilities and error bars.
+
+        Parameters
+        ----------
+        number : int
+            Number of words of each topic.
+        names : sequence of str, optional
+            Words of the vocabulary, such as `vocabulary.terms` of `from_gensim`; by default "word"
+            and a number.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
+        labels : sequence of str, optional
+            Labels of the topics for the titles of the panels.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        InvalidInput
+            The number of names differs from the words of the model, `number` is below 1, or the
+            figure is not one of matplotlib.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        called = [f"word {word}" for word in range(self.n_words)] if names is None else names
+        self._require_names(called)
+        chosen = self.top_words(number)
+        titles = [
+            " ".join(filter(None, (str(topic), label, f"({share:.0%})")))
+            for topic, label, share in zip(
+                range(self.n_topics), labels or [""] * self.n_topics, self.weights, strict=True
+            )
+        ]
+        words = [[str(called[word]) for word in row] for row in chosen]
+        heights = [self.topics[row, topic] for topic, row in enumerate(chosen)]
+        bars = self.word_bars
+        errors = None if bars is None else [bars[row, topic] for topic, row in enumerate(chosen)]
+        return plot_words(titles, words, heights, errors, figure)
+
     def likelier(self, pairs: Rows, rounds: int) -> Self:
         """Refine the topics by more rounds, and order them by decreasing weight.
 
@@ -517,13 +567,17 @@ class TopicModel(StoredModel):
         ordered = {name: own.pop(name) for name in _COLUMNS.values() if name in own} | own
         if names is None:
             return Columns(ordered)
+        self._require_names(names)
+        told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
+        return Columns({**ordered, "words": Column.of_values(told)})
+
+    def _require_names(self, names: Sequence[str]) -> None:
+        """Raise InvalidInput unless each word of the model has a name."""
         if len(names) != self.n_words:
             raise InvalidInput(
                 f"{of_number(len(names), 'name')} given for {of_number(self.n_words, 'word')}; "
                 "give a name for each word of the model"
             )
-        told = (" ".join(str(names[word]) for word in row) for row in self.top_words(number))
-        return Columns({**ordered, "words": Column.of_values(told)})
 
     @property
     def shown_values(self) -> dict[str, NDArray[np.float64]]:
@@ -533,6 +587,19 @@ class TopicModel(StoredModel):
         """
         scores = {"NPMI": self.npmi, **self.coherences}
         return {"share": self.weights, **scores, **super().shown_values}
+
+    @property
+    def rough_sentence(self) -> str:
+        """Warning about refined topics whose error bar is above 1, with a remedy; empty if none."""
+        bars = self.topic_bars
+        rough = 0 if bars is None or not self.refined else int((bars > 1).sum())
+        if not rough:
+            return ""
+        return (
+            f"{rough} of {of_number(self.n_topics, 'topic')} {'has' if rough == 1 else 'have'} an "
+            "error bar above 1, so half of the probability may be on the wrong words: fit fewer "
+            "topics, or count more documents"
+        )
 
     def described(self) -> Description:
         """Describe the topics: shares, error bars, refinement, held-out score and polishing."""

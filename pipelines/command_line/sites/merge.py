@@ -85,9 +85,9 @@ def merge(
 ) -> None:
     """Add the counts of each OTHER store to STORE; later calls add what has changed.
 
-    The result is the same as if STORE had counted all shards, but no document is read. Each OTHER
-    becomes an origin with a name, and does not change. It must have been created by `create
-    --like`.
+    The result is the same as if STORE had counted all shards, but no document is read. STORE
+    records each OTHER as an origin with a name. OTHER itself does not change; it must have been
+    created by `create --like`.
     """
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     with running(session, storage_options) as run:

@@ -81,6 +81,6 @@ def _line(done: PulledModel) -> str:
     also = "" if done.name == source.name else f" as {done.name}"
     what = f"copied model {source.name}{also} from {source.url}"
     if not done.is_new:
-        what = f"model {done.name} of {source.url} was here already"
+        what = f"model {done.name} of {source.url} was already copied"
     tag = f"; tag {done.tag} names it" if done.tag else ""
     return f"version {done.store.version}: {what} (fitted to its version {source.version}){tag}"

@@ -151,7 +151,7 @@ def _purge_lines(
     lines += [f"deleted {path}" for path in erased]
     if before:
         left = f"remaining files of {'it' if before == 1 else 'them'} {would or 'are '}deleted"
-        lines.append(f"{of_number(before, 'shard')} purged before; {left}")
+        lines.append(f"{of_number(before, 'shard')} already purged; {left}")
     return [
         *lines,
         "not covered by the purge:",

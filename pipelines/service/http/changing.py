@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from streaming_moments.pipelines.service.service import Service
 
-# a change waits this long for a cycle of the accumulator to release the lock
+# a change waits this long for a cycle of the accumulator to release the lock of the store
 _PATIENCE = timedelta(seconds=5)
 _SHARDS = 50  # each list on the page of a rollback shows at most this many shards
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.columns import Columns, likeliest
-from streaming_moments.errors import ForeignStatistics
+from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.base import Description, FitOptions, require_joint, takes_n_topics
 from streaming_moments.models.bernoullis.distinct import MOST_ROUNDS, SetMoments, components_of
 from streaming_moments.models.bernoullis.halves import cross_fit
@@ -21,6 +21,7 @@ from streaming_moments.models.reading.inference import posteriors
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.starts import MOMENTS, NOWHERE, PILOT
 from streaming_moments.models.stored import StoredModel, stored_as
+from streaming_moments.plots import Axes, Figure, names_for, plot_words
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
 from streaming_moments.statistics.sets.foundation import SetsFoundation
@@ -267,6 +268,54 @@ class BernoulliMixture(StoredModel):
         drawn = rng.choice(self.weights.size, number, p=self.weights)
         chances = self.probabilities.T[drawn]
         return (rng.random(chances.shape) < chances).astype(np.int64), drawn
+
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Draw a panel for each component, with the features that are more frequent in it.
+
+        Features come in the order of the difference between their probability in the component and
+        in all rows.
+
+        Parameters
+        ----------
+        number : int
+            Number of features of each component.
+        names : sequence of str, optional
+            Names of the features; by default "feature" and a number.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        InvalidInput
+            `number` is below 1, the number of names differs from the features, or the figure is not
+            one of matplotlib.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        called = names_for(names, self.n_features, "feature")
+        if number < 1:
+            raise InvalidInput(f"the number of features is {number}; give at least 1")
+        more = self.probabilities - (self.probabilities @ self.weights)[:, None]
+        top = np.argsort(-more, axis=0, kind="stable")[:number].T
+        bars = self.probability_bars
+        return plot_words(
+            [f"component {j} ({share:.0%})" for j, share in enumerate(self.weights)],
+            [[called[feature] for feature in row] for row in top],
+            [self.probabilities[row, j] for j, row in enumerate(top)],
+            None if bars is None else [bars[row, j] for j, row in enumerate(top)],
+            figure,
+            "probability of the feature in the component",
+        )
 
     def described(self) -> Description:
         """Return the description, with weights, set sizes and error bars of components."""

@@ -29,7 +29,7 @@ from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import said_of_turned
 from streaming_moments.models.three_view.triple_model import TripleModel
-from streaming_moments.plots import Axes, Figure, plot_chain
+from streaming_moments.plots import Axes, Figure, names_for, plot_chain
 from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -344,12 +344,7 @@ class HiddenMarkovModel(TripleModel):
         if number < 1:
             raise InvalidInput(f"the number of symbols is {number}; give at least 1")
         n = len(self.emission)
-        called = [*map(str, range(n) if names is None else names)]
-        if len(called) != n:
-            raise InvalidInput(
-                f"{of_number(len(called), 'name')} given for {of_number(n, 'symbol')}; give one "
-                "name for each symbol"
-            )
+        called = names_for(names if names is not None else [*map(str, range(n))], n, "symbol")
         top = np.argsort(-self.emission, axis=0, kind="stable")[:number].T
         symbols = [[called[symbol] for symbol in row] for row in top]
         heights = [self.emission[row, j] for j, row in enumerate(top)]

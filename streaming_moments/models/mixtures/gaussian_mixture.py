@@ -20,6 +20,7 @@ from streaming_moments.decompositions.vectors.lifted_mixture import (
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.deprecation import renamed_fields
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import (
     Description,
     FitOptions,
@@ -46,6 +47,7 @@ from streaming_moments.models.vectors import (
     require_number,
     tensor_bytes,
 )
+from streaming_moments.plots import Axes, Figure, names_for, plot_means
 from streaming_moments.printing.plural import agreeing, of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
@@ -345,6 +347,47 @@ class GaussianMixture(StoredModel):
         drawn = rng.choice(self.n_topics, number, p=self.weights)
         noise = rng.normal(size=(number, self.dimension))
         return self.means[drawn] + noise * np.sqrt(self.variances[drawn]), drawn
+
+    def plot(
+        self,
+        number: int = 20,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Draw a panel for each component: means and standard deviations of its features.
+
+        Parameters
+        ----------
+        number : int
+            Largest number of features to show: those whose means differ most between components,
+            in standard deviations.
+        names : sequence of str, optional
+            Names of the d features; by default "feature" and a number.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        InvalidInput
+            `number` is below 1, the number of names differs from the features, or the figure is not
+            one of matplotlib.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        called = names_for(names, self.dimension, "feature")
+        if number < 1:
+            raise InvalidInput(f"the number of features is {number}; give at least 1")
+        deviations = np.sqrt(np.broadcast_to(self.variances, self.means.shape))
+        apart = np.std(self.means, axis=0) / np.maximum(self.weights @ deviations, 1e-300)
+        shown = np.sort(np.argsort(-apart, kind="stable")[:number])
+        titles = [f"component {j} ({share:.0%})" for j, share in enumerate(self.weights)]
+        features = [called[feature] for feature in shown]
+        return plot_means(titles, features, self.means[:, shown], deviations[:, shown], figure)
 
     def described(self) -> Description:
         """Describe the weights, spreads and error bars of the components, with warnings."""

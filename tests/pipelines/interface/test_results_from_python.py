@@ -144,8 +144,10 @@ def test_topics_are_a_table_and_plots(store, planted):
     with pytest.raises(InvalidInput, match=r"columns text, day; give .* frame\['text'\]"):
         topics.transform(texts)
     for missing in (None, float("nan")):
-        with pytest.raises(InvalidInput, match="text 1 is missing; leave it out"):
+        with pytest.raises(InvalidInput, match="text 2 is missing; leave it out"):
             topics.read(["the law", missing])
+    with pytest.raises(InvalidInput, match="text 1 is of type list; join its words by blanks"):
+        topics.read([["law", "sea"]])
     panels = topics.plot(4, Figure())
     words = [label.get_text() for label in panels[0].get_yticklabels()]
     assert words == [topics.vocabulary.terms[word] for word in topics.model.top_words(4)[0]]
