@@ -23,8 +23,8 @@ TELLING_ROUNDS = 10
 # This share of the mean distribution of words is mixed into each topic before the first round.
 # Rounds never change a probability of 0, so a 0 would exclude a word from a topic for ever.
 _MEAN_SHARE = 0.01
-# A round multiplies each probability by its change to this power (over-relaxation). It takes about
-# half as many rounds as plain expectation maximisation.
+# Over-relaxation: the factor by which a round changes a probability is raised to this power. A fit
+# then needs about half as many rounds as with plain expectation maximisation.
 _RELAXATION = 1.8
 _PLAIN_ROUNDS = 2  # number of rounds at the end without over-relaxation
 STEP = "refinement"
@@ -72,7 +72,7 @@ def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
 
 
 def refined_there(rows: Rows, start: Any, rounds: int) -> Any:
-    """Do as `refined` does on workers: take and return handles of `Rows`, and copy no data here.
+    """Do as `refined` does on workers: take and return handles, and copy no data to this process.
 
     `rounds` is at least 1.
     """

@@ -110,8 +110,8 @@ class InMemory:
     blocks : sequence of MomentStatistics, WeightedStatistics or ViewStatistics
         All row blocks in order; or one block of all rows.
     whole_core : bool
-        False makes a fit whiten the pair counts of the core row by row, as on workers that cannot
-        hold all of them.
+        False makes a fit whiten the pair counts of the core in strips of rows, as on workers that
+        cannot hold all of them.
     ready : sequence
         For each block, the result of the function that was given to `prepared`.
     keeps_halves : bool

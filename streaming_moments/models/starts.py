@@ -65,7 +65,11 @@ class Pilot(Generic[M]):
         after: Callable[[M, Any, int], M],
         logs: Callable[[M, Any], NDArray[np.float64]],
     ) -> Pilot[M]:
-        """Take all of at most 8,000 records as pilot, or draw 8,000 of more and hold out half."""
+        """Draw a pilot from the records.
+
+        At most 8,000 records are all taken. Of more records, 8,000 are drawn, and half of these are
+        held out.
+        """
         if records.held <= 2 * ROWS:
             return cls(records, None, after, logs)
         drawn = np.random.default_rng(seed).permutation(records.held)

@@ -244,7 +244,7 @@ class StoredModel:
         return self.per_state.to_frame(one_of(self.numbered))
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Return the arrays and JSON attributes to store; `from_parts` reads from them."""
+        """Return the arrays and JSON attributes to store, as `from_parts` reads them."""
         arrays: dict[str, NDArray[Any]] = {}
         attributes: dict[str, Any] = {}
         for one, how in _parts_of(type(self)):

@@ -106,8 +106,8 @@ class TopicMatching:
     """Matching of the topics of a new model with those of an earlier one.
 
     Topics are first matched in pairs, by which the new ones get the numbers of the earlier ones.
-    Splits and merges then explain topics without a pair. So an earlier topic that was split can
-    also be in `kept`, with one of its two parts.
+    Splits and merges then explain topics without a pair. So a topic that was split or merged can
+    also be in `kept`, in a pair with one of its two parts.
 
     Parameters
     ----------

@@ -220,7 +220,7 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """Fit a mixture to each half of the rows, and score it by the other half.
+        """Score the rows of each half under a model that was fitted to the other half.
 
         Raises the same errors as `fit`.
         """

@@ -19,7 +19,7 @@ from streaming_moments.numerics.lazy_scipy import vq
 from streaming_moments.statistics.vectors.grid import Grid
 
 _KEPT = 3
-# most components whose split is tried in succession; if all gain too little, the search ends
+# the search ends if the splits of this many components, tried one after another, gain too little
 _CANDIDATES = 5
 _STEPS = 5  # number of passes after a component was split, and again after one was removed
 _BEFORE = 10  # number of passes before the first component is split

@@ -110,7 +110,7 @@ class NumberSearch:
         chosen = {"separable": self.separable, "predict best": self.predicting}
         edge = max(self.curve, default=0) if len(self.curve) > 1 else 0
         return {
-            f"{one} {label}{', the most tried' * (one == edge)}": one
+            f"{one} {label}{', the largest number tried' * (one == edge)}": one
             for label, one in chosen.items()
             if one is not None
         }
@@ -198,7 +198,7 @@ class NumberSearch:
         >>> curve = {number: HeldOut(mean, mean) for number, mean in alike.items()}
         >>> print(NumberSearch(curve, of="states", more="try 5 to 10").sentence())
         chose 3 states: one more gains less than a quarter of the mean gain in held-out \
-likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 3 \
+likelihood; 5 predict best, the largest number tried (try 5 to 10); gain of each: 2 +0.4, 3 \
 +0.4, 5 +0.025
         """
         if not self.curve:
@@ -215,7 +215,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 
         if how != "predict" and predicting == separable:
             best = "they also predict best"
         if predicting == max(self.curve):
-            best += ", the most tried" + (f" ({self.more})" if self.more else "")
+            best += ", the largest number tried" + (f" ({self.more})" if self.more else "")
         if how == "predict":
             also = "they" if separable == predicting else separable
             return f"{best}; {also} are separable"

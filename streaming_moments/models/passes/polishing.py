@@ -92,11 +92,11 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     """Return the model after a pass, with new topics and weights, and new alpha if requested.
 
     A topic without tokens keeps its column. Omega (the co-occurrence matrix of topics), error bars
-    and held-out likelihood stay those of the fit. Passes hardly change their true values, and
-    estimates of them by passes would be worse. Error bars would be too small: if the passes over
-    two halves of the documents start with the same topics, the results differ by only half of their
-    errors. Omega would be too near to that of the prior, because inferred proportions are drawn
-    towards the prior.
+    and held-out likelihood stay those of the fit. Passes hardly change these, and estimates of them
+    by passes would be worse. Error bars would be too small: if the passes over two halves of the
+    documents start with the same topics, the results differ by only half of their errors. Omega
+    would be too near to that of the prior, because the second moments of inferred proportions are
+    drawn towards those of the prior.
     """
     topics = columns_of(expected.counts, model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}

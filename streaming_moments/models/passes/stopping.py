@@ -36,9 +36,9 @@ def settled(
     expected sum of the changes by all later passes. It assumes that each change is smaller than the
     one before by the same factor.
 
-    If the states have no error bars, a bar of 0.1 is assumed, and the change has to be at most
-    0.01. For distributions, these numbers are L1 distances; for clusters, they are multiples of the
-    spread of the cluster. For clusters, this limit also holds if there are wide error bars.
+    If the states have no error bars, bars of 0.1 are assumed, but the limit is at most 0.01. For
+    distributions, these numbers are L1 distances; for clusters, they are multiples of the spread of
+    the cluster. For clusters, this limit also holds if there are wide error bars.
 
     Examples
     --------

@@ -32,14 +32,17 @@ _LEAST_PRIOR = (
 def log_posteriors(
     batch: CountBatch, topics: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the (documents, k) logarithms of `omega_j prod_i m_ij^x_i`."""
+    """Return the (documents, k) logarithms of `omega_j prod_i m_ij^x_i`.
+
+    Here x are the word counts of a document, m are the topics and omega their weights.
+    """
     with np.errstate(divide="ignore"):
         prior = np.log(weights)
     return np.asarray(prior + batch.to_csr() @ np.log(topics), dtype=np.float64)
 
 
 def posteriors(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (documents, k) probabilities from logarithms that lack a term of the document."""
+    """Turn (documents, k) log-probabilities into probabilities that sum to 1 in each row."""
     posterior = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 

@@ -24,8 +24,10 @@ def proportions(
 ) -> None:
     """Infer the topic proportions of documents in place in `thetas`, to 1e-8.
 
-    They are the fixed point of `theta <- (alpha0 w + sum_i x_i theta m_i / (theta . m_i)) / (alpha0
-    + c)`, which is the limit of sweeps of `_read` in which a token does not leave itself out.
+    The proportions theta of a document are the fixed point of
+    `theta <- (alpha0 w + sum_i x_i theta m_i / (theta . m_i)) / (alpha0 + c)`,
+    where x are its counts, c is its number of tokens, m are the topics and w their weights. This is
+    the limit of sweeps of `_read` if its argument `own` is 0.
     """
     _proportions(
         read_only(indptr),
@@ -87,10 +89,10 @@ def expected_counts(
         each topic by at most the share `tolerance` of all tokens of the document
     totals : (n, k) int64, to which the kernel adds, in units of 2^-20 of a token; what is added for
         a document depends on no other document, so sums have the same bits in any order
-    harmonics : (k + 1,) int64, to which the kernel adds, in the same units: `alpha_j (psi(alpha_j +
-        N_dj) - psi(alpha_j))` for each topic, and `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, with
-        N_dj tokens of topic j in document d, c_d tokens in all, and psi linear between whole
-        numbers of tokens
+    harmonics : (k + 1,) int64, to which the kernel adds, in the same units:
+        `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` for each topic, and
+        `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`; document d has N_dj tokens of topic j and c_d
+        tokens in all, and psi is linear between whole numbers of tokens
     """
     # add with `cumsum`, in the same order as the kernels do; `sum` would add pairwise and round
     # otherwise
