@@ -692,10 +692,12 @@ class TopicModel(StoredModel):
         """Infer the topic proportions of each document.
 
         If `alpha_sum` is 0, the proportions are the posterior probabilities of the topics. For LDA,
-        "fixed-point" iterates `theta_j <- (alpha_j + sum_i x_i theta_j m_ij / (theta . m_i)) /
-        (alpha_sum + c)`. This is expectation maximisation of a concave function, so the limit does
-        not depend on the start. "gibbs" averages the collapsed Gibbs sampler of Ruffini et al.
-        (2018), Remark 4, over the second half of its iterations.
+        "fixed-point" iterates
+        `theta_j <- (alpha_j + sum_i x_i theta_j m_ij / (theta . m_i)) / (alpha_sum + c)`,
+        where x are the c tokens of the document and m the topics. This is expectation maximisation
+        of a concave function, so the limit does not depend on the start. "gibbs" averages the
+        collapsed Gibbs sampler of Ruffini et al. (2018), Remark 4, over the second half of its
+        iterations.
 
         Parameters
         ----------

@@ -58,7 +58,7 @@ def frobenius_weights(order: int) -> NDArray[np.float64]:
 def tensor_places(size: int, order: int) -> NDArray[np.intp]:
     """Return, for each entry of a symmetric tensor, its index among the packed entries.
 
-    The result is (size, ..., size), with `order` axes. Packed are the entries with indices
+    The result is (size, ..., size), with `order` axes. The packed entries are those with indices
     `a <= b <= c ...`, in ascending order of these indices.
 
     Examples

@@ -43,8 +43,8 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
         positive = np.maximum(falling, 0.0).sum(axis=1)
         totals = np.minimum(positive, np.maximum(some.sum(axis=1), 1.0))
         totals[positive <= 0] = 1.0
-        # `levels` are the values of t for which the largest entry stays positive, the two largest,
-        # ...
+        # `levels` has a value of t for each number of entries that can stay positive: only the
+        # largest, the two largest, and so on
         levels = (np.cumsum(falling, axis=1) - totals[:, None]) / ranks
         last = (falling > levels).sum(axis=1) - 1
         thresholds = levels[np.arange(len(some)), last]

@@ -101,7 +101,7 @@ def of_commands(command: str, option: str, value: str) -> str:
 
 
 _ALONE = "as documents of their own"
-# Options by the names of the estimator's arguments that replace them; an estimator has no store.
+# For options of stores: what replaces each of them in estimators, which have no store.
 _IN_MEMORY = MappingProxyType(
     {
         "core": "vocabulary",
@@ -112,7 +112,7 @@ _IN_MEMORY = MappingProxyType(
         "halves": "halves=True",
     }
 )
-# Options by the names of the arguments that replace them in functions on statistics.
+# For options of stores: what replaces each of them in functions on statistics.
 _OF_ARGUMENTS = MappingProxyType(
     {
         "max_topics": "max_topics of Basis.from_pilot",

@@ -123,8 +123,8 @@ def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterM
     """Return how far a matched component moved.
 
     The error bar is the larger one of the error bars of the mean in both models. If the later model
-    only had more rows, the difference of the two estimates has no larger error than the earlier
-    estimate.
+    was fitted to the same rows and some more, the difference of the two means has no larger error
+    than the earlier mean.
     """
     step = after.means[pair.after] - before.means[pair.before]
     variances = (before.variances[pair.before] + after.variances[pair.after]) / 2

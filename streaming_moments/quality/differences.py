@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 # a difference exceeds noise if it is above this many standard errors; by chance, one in 22 is
 BARS = 2.0
-# Probability that a page names a largest change by chance, although nothing changed.
+# Probability that a page names a largest change by chance, although there is no trend.
 _BY_CHANCE = 0.05
 
 

@@ -263,12 +263,12 @@ def on_all_words(
     after: NDArray[np.float64],
     after_words: Vocabulary,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Map topics of two vocabularies to columns of the same rows, with the same distances.
+    """Map topics over two vocabularies to the same rows, so that they can be compared.
 
     Returns (common + 2, k) and (common + 2, l) float64 from (n, k) and (m, l) distributions over
-    words. Each word of both vocabularies has a row. For each vocabulary, the words that only it
-    contains are summed in one row, which is zero for topics of the other vocabulary. The total
-    variations between topics are then the same as over all words of both vocabularies.
+    words. Each word that is in both vocabularies has a row. For each vocabulary, the words that only
+    it contains are summed in one row, which is zero for topics of the other vocabulary. The total
+    variations between topics are then the same as over all words of the two vocabularies.
 
     Examples
     --------

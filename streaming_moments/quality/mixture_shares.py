@@ -39,7 +39,7 @@ def mixture_shares(
 
     These bars assume that tokens are independent. But the tokens of a document share its
     proportions theta, so another sample of documents would have other shares. If `concentration` is
-    above 0, the bars also include this variance. For documents of c_d tokens, it is
+    above 0, the bars also include the variance of these shares. For documents of c_d tokens, it is
 
         sum_d (c_d / C)^2 Var(theta_j),   C = sum_d c_d
 

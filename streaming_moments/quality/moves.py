@@ -13,9 +13,9 @@ from streaming_moments.quality.matching import KeptTopic, TopicMatching
 def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMatching:
     """Mark the pairs of a matching in which the topic moved by more than its error bar.
 
-    The error bar is the larger one of those of the topic in both models. If the later model only
-    had more documents, the difference of the two estimates has no larger error than the earlier
-    estimate. The topic numbers in `matching` must be those of the two models. If neither model has
+    The error bar is the larger one of those of the topic in both models. If the later model was
+    fitted to the same documents and some more, the difference of the two topics has no larger error
+    than the earlier topic. The topic numbers in `matching` must be those of the two models. If neither model has
     error bars, no pair is marked.
 
     Examples

@@ -134,7 +134,8 @@ def _row_pairs(statistics: ViewStatistics, sides: SideWhitening) -> NDArray[np.f
 
 
 def _whiten_rows(parts: Sequence[NDArray[np.float64]], sides: SideWhitening) -> RowWhitening:
-    # `interleaved` takes blocks without rows: the last ones of a view with fewer words than blocks
+    # `interleaved` also joins blocks without rows: if a view has fewer words than there are blocks,
+    # its last blocks have none
     return whiten_row_view(interleaved(parts), sides)
 
 

@@ -47,7 +47,7 @@ def by_surroundings(
     rows : rows of `ViewStatistics`
     name : name of those sums of the statistics whose rows are symbols: of triples, or of an outer
         view
-    metrics : `sketch_metric` of each sketch of symbols beside: two for triples, otherwise one
+    metrics : `sketch_metric` of each sketch in these sums: two for triples, otherwise one
     columns : (n, k) float64, distributions of the states from the decomposition
     """
     k, width = weights.size, sum(one.shape[1] for one in metrics)
