@@ -647,7 +647,7 @@ class TopicModel(StoredModel):
         npmi: NDArray[np.float64],
         **others: NDArray[np.float64],
     ) -> Self:
-        """Return the model with these (k,) coherences; `others` are stored by their keys."""
+        """Return the model with these (k,) coherences; `others` are further ones, by key."""
         known = {key: values.copy() for key, values in others.items()}
         return replace(self, umass=umass.copy(), npmi=npmi.copy(), coherences=known)
 
@@ -694,10 +694,10 @@ class TopicModel(StoredModel):
         If `alpha_sum` is 0, the proportions are the posterior probabilities of the topics. For LDA,
         "fixed-point" iterates
         `theta_j <- (alpha_j + sum_i x_i theta_j m_ij / (theta . m_i)) / (alpha_sum + c)`,
-        where x are the c tokens of the document and m the topics. This is expectation maximisation
-        of a concave function, so the limit does not depend on the start. "gibbs" averages the
-        collapsed Gibbs sampler of Ruffini et al. (2018), Remark 4, over the second half of its
-        iterations.
+        where x are the word counts of a document of c tokens, and m the topics. This is expectation
+        maximisation of a concave function, so the limit does not depend on the start. "gibbs"
+        averages the collapsed Gibbs sampler of Ruffini et al. (2018), Remark 4, over the second
+        half of its iterations.
 
         Parameters
         ----------

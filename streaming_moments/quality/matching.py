@@ -266,9 +266,9 @@ def on_all_words(
     """Map topics over two vocabularies to the same rows, so that they can be compared.
 
     Returns (common + 2, k) and (common + 2, l) float64 from (n, k) and (m, l) distributions over
-    words. Each word that is in both vocabularies has a row. For each vocabulary, the words that only
-    it contains are summed in one row, which is zero for topics of the other vocabulary. The total
-    variations between topics are then the same as over all words of the two vocabularies.
+    words. Each word that is in both vocabularies has a row. For each vocabulary, the words that
+    only it contains are summed in one row, which is zero for topics of the other vocabulary. The
+    total variations between topics are then the same as over all words of the two vocabularies.
 
     Examples
     --------

@@ -15,8 +15,8 @@ def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMat
 
     The error bar is the larger one of those of the topic in both models. If the later model was
     fitted to the same documents and some more, the difference of the two topics has no larger error
-    than the earlier topic. The topic numbers in `matching` must be those of the two models. If neither model has
-    error bars, no pair is marked.
+    than the earlier topic. The topic numbers in `matching` must be those of the two models. If
+    neither model has error bars, no pair is marked.
 
     Examples
     --------

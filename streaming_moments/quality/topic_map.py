@@ -35,7 +35,7 @@ def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
 
 
 def _entropies(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k,) entropies of the columns in nats; words of probability 0 add nothing."""
+    """Return the (k,) entropies of the topics in nats; words of probability 0 add nothing."""
     logarithms = np.log(columns, where=columns > 0, out=np.zeros_like(columns))
     return np.asarray(-(columns * logarithms).sum(axis=0))
 

@@ -48,7 +48,7 @@ class CommunitiesOptions(TopicOptions):
 
     The two nodes of an edge are in one another's lists of neighbours. So the two halves of the
     nodes, which a fit of topics uses to choose alpha0, have edges in common. For this reason alpha0
-    cannot be chosen by the held-out pairs.
+    cannot be chosen by held-out pairs of neighbours.
     """
 
     alpha0: float = option(

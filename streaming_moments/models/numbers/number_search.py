@@ -95,7 +95,7 @@ class NumberSearch:
     def columns(self) -> Columns:
         """Numbers of topics or states that were tried, with the held-out log-likelihood of each.
 
-        The numbers increase.
+        They are in increasing order.
         """
         numbers = sorted(self.curve)
         held_out = [self.curve[number].mean for number in numbers]
@@ -365,7 +365,7 @@ def search_of(tried: Mapping[int, Trial | None], of: str, more: str = "") -> Num
 
 
 def _between(tried: Mapping[int, Trial | None]) -> int | None:
-    """Return the next number to try between the current choice and the nearest numbers tried.
+    """Return the next number to try: between the best one so far and the nearest ones tried.
 
     Returns None if the gaps are small enough.
     """
@@ -447,7 +447,7 @@ def telling(curve: Mapping[int, HeldOut]) -> int | None:
 
 
 def _is_enough(curve: Mapping[int, HeldOut], number: int) -> bool:
-    """Whether all larger numbers gain only a little per topic that they have more than this one."""
+    """Whether each larger number of topics gains only a little for each additional topic."""
     first = min(curve)
     so_far = curve[number].gain(curve[first])[0] / max(number - first, 1)
     return all(_gain(curve, number, more) <= _LITTLE * so_far for more in curve if more > number)

@@ -47,7 +47,7 @@ from streaming_moments.statistics.vectors.rows import join_vectors
 
 @dataclass(frozen=True)
 class SecondStart:
-    """How a family of models chooses where the first passes start: from a fit, or from elsewhere.
+    """How a family of models chooses whether passes start from a fitted model or from a sample.
 
     better : `better(model, records, foundation, seed, settle)` returns the fitted `model`, or a
         model that starts from a part of the sample `records`: whichever makes the other part more

@@ -56,7 +56,10 @@ class Triples(Protocol):
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """Return the posteriors of the middle states, for a product of three tables."""
+        """Infer the state of the middle word of each triple.
+
+        The probability of a triple and a state h is `before[x1, h] middle[x2, h] after[x3, h]`.
+        """
 
 
 @dataclass(frozen=True, eq=False)
