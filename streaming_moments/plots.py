@@ -184,7 +184,7 @@ def plot_shares(
 ) -> list[Axes]:
     """Draw a panel for each topic: its share of the tokens in each period, and its error bar.
 
-    If there are many periods, a band is drawn in place of error bars. No panel shows more than
+    If there are many periods, a band replaces the error bars. No panel shows more than
     100%.
 
     days : first day of each period

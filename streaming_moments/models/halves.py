@@ -233,7 +233,7 @@ def scored(halves: HalfRows, fits: Sequence[Any]) -> HeldOut:
 def _scores(halves: HalfRows, fits: Sequence[Any], shares: Sequence[float]) -> list[HeldOut]:
     """Score each half under the topics of the other, for each of `shares`, in one sweep per half.
 
-    A share is the fraction of word pairs whose two words have topics that are drawn independently.
+    A share is the fraction of word pairs whose two words have independent topics.
     """
     rows, scores = halves.rows, []
     for half in (0, 1):
@@ -359,7 +359,7 @@ def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> An
 
 
 def with_cross_fit(model: Any, found: CrossFit, alpha: float | None) -> Any:
-    """Add error bars and held-out likelihood to a model, and its sum of alpha unless it is None."""
+    """Add error bars and held-out likelihood to a model, and its sum of alpha if it is given."""
     known = model if alpha is None else model.with_alpha_sum(alpha)
     return replace(known, **vars(found))
 

@@ -64,7 +64,7 @@ class SecondStart:
 
     @property
     def sentence(self) -> str:
-        """Sentence that tells users about the second start."""
+        """Sentence for users about the second start."""
         topics = (
             "1 topic was a near-duplicate"
             if self.repeated == 1

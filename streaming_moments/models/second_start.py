@@ -16,8 +16,8 @@ from streaming_moments.models.rows import Rows
 # A topic is a near-duplicate if its correlation with another topic exceeds this (see
 # `repeated_topics`). Correlations of planted topics are below 0.1.
 _REPEATED = 0.3
-# To draw a near-duplicate again, each of its word probabilities is multiplied by a gamma variable
-# of this shape.
+# To draw a near-duplicate topic again, each of its word probabilities is multiplied by a random
+# gamma variable of this shape.
 _SHAKEN = 0.5
 
 

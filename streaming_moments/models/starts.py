@@ -47,7 +47,7 @@ class Pilot(Generic[M]):
     held_out : batch or None
         Other records, by which starts are compared; None if `train` has all records.
     after : callable
-        `after(model, records, passes)` returns the model after so many passes over records.
+        `after(model, records, passes)` returns the model after `passes` passes over records.
     logs : callable
         `logs(model, records)` returns the (records,) log-likelihoods.
     """
@@ -67,7 +67,7 @@ class Pilot(Generic[M]):
     ) -> Pilot[M]:
         """Draw a pilot from the records.
 
-        At most 8,000 records are all taken. Of more records, 8,000 are drawn, and half of these are
+        Up to 8,000 records are all used. Of more records, 8,000 are drawn, and half of these are
         held out.
         """
         if records.held <= 2 * ROWS:

@@ -174,7 +174,7 @@ class StoredModel:
 
     @property
     def scored(self) -> NDArray[np.float64] | None:
-        """(n, k) distributions over words to compute coherence of; None if there are none."""
+        """(n, k) distributions over words to compute coherence of; None if the model has none."""
         return None
 
     @property

@@ -469,8 +469,7 @@ class TopicModel(StoredModel):
     def implied_alpha0(self) -> float | None:
         """alpha0 that the counts of word pairs imply.
 
-        It is None if they do not show it, for example because the topics were refined in few
-        rounds.
+        None if they do not show it, for example because the topics were refined in few rounds.
         """
         return implied_alpha0(self.pair_weights) if self.refined >= TELLING_ROUNDS else None
 

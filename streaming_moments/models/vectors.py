@@ -26,7 +26,7 @@ BY_SPECTRUM = 0
 _LEAST_SHARE = 0.05
 _LEAST_NOISE = 1e-9
 _ROWS = 4096  # number of rows that are read at a time
-_COPIES = 8  # number of copies of a third or fourth moment, and of covariances, that a fit holds
+_COPIES = 8  # a fit holds this many copies of its largest moment and of its covariances
 
 
 def tensor_bytes(foundation: VectorsFoundation) -> int:

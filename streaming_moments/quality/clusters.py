@@ -176,7 +176,7 @@ def _lone(clusters: Clusters) -> NDArray[np.float64]:
 def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
     """Return the (k, m) distances between the means of two models, in standard deviations.
 
-    The variance of a pair is the mean of both variances.
+    For each pair of components, the variance is the mean of both variances.
     """
     if before.means.shape[1] != after.means.shape[1]:
         raise InvalidInput(

@@ -13,7 +13,7 @@ class Drift:
     ----------
     captured : float or None
         Smallest share of a leading eigenvalue of the second moment that the basis captures. If it
-        is well below 1, the basis misses a topic. It is None if not computed.
+        is well below 1, the basis misses a topic. None if not computed.
     outside_share : float or None
         Share of tokens outside the vocabulary; None without tokens.
     effective_documents : float

@@ -61,8 +61,8 @@ class MatchingRule:
 class KeptTopic:
     """Topic that both models have: its number in each, and the total variation between both.
 
-    `moved` says whether this distance exceeds the error bar of the topic (see `with_moves`). It is
-    None if no error bar is known.
+    `moved` says whether this distance exceeds the error bar of the topic (see `with_moves`); None
+    if no error bar is known.
     """
 
     before: int

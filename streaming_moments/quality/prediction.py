@@ -9,8 +9,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 
-# Number of entries of a batch that are scored at a time. With 64 topics, so many entries need 64
-# MB.
+# Number of entries of a batch that are scored at a time; with 64 topics, they need 64 MB.
 _ENTRIES = 1 << 16
 
 

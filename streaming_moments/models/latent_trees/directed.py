@@ -1,4 +1,4 @@
-"""DirectedTree: inference on a tree of discrete variables, some of which are columns of a table."""
+"""DirectedTree: inference on a tree of discrete variables; some are columns of a table."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class LatentTreeOptions(FitOptions):
     """Options of a fit of a latent tree.
 
     `topics` is the number of states of each hidden node. A node gets fewer states if the columns
-    around it do not separate so many.
+    around it do not separate that many.
     """
 
     contract: float = option(

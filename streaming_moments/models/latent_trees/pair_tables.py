@@ -115,8 +115,7 @@ class PairTables:
 def length_of(joint: NDArray[np.float64], states: int = 0) -> float:
     """Return the `PairTables.distance` of two variables, from their joint probabilities.
 
-    If `states` is 0, the number of hidden states is taken to be the number of categories of the
-    variable that has fewer.
+    If `states` is 0, it is set to the number of categories of the variable that has fewer.
     """
     states = states or min(joint.shape)
     left, right = joint.sum(axis=1, keepdims=True), joint.sum(axis=0)

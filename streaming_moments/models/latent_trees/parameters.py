@@ -193,8 +193,8 @@ def hidden_states(
 ) -> dict[int, NodeStates]:
     """Find the states of each hidden node.
 
-    A node has `states` states, or fewer if the columns around it do not separate so many. At least
-    one node must have all `states`. The arguments and errors are those of `parametrised`.
+    A node has `states` states, or fewer if the columns around it do not separate that many. At
+    least one node must have all `states`. The arguments and errors are those of `parametrised`.
     """
     found: dict[int, NodeStates] = {}
     refused: dict[int, NotIdentifiable] = {}

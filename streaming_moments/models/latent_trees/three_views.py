@@ -45,14 +45,14 @@ def three_views(
     first = triple.sum(axis=(1, 2))
     U, S, Vt = np.linalg.svd(triple.sum(axis=0), full_matrices=False)
     if len(S) < k or not S[k - 1] > S[0] * max(triple.shape) * np.finfo(float).eps:
-        raise NotIdentifiable(f"the pairs have rank below {k}")
+        raise NotIdentifiable(f"pairs of these columns have rank below {k}")
     B1, B2 = U[:, :k] / np.sqrt(S[:k]), Vt[:k].T / np.sqrt(S[:k])
     E, F = triple.sum(axis=2) @ B1, triple.sum(axis=1) @ B2
     values, vectors = np.linalg.eigh((E @ F.T + F @ E.T) / 2)
     order = np.argsort(-values)[:k]
     positive = int((values > values.max() * len(values) * np.finfo(float).eps).sum())
     if positive < k:
-        raise NotIdentifiable(f"the pairs have {positive} positive eigenvalues")
+        raise NotIdentifiable(f"pairs of these columns have only {positive} positive eigenvalues")
     W = vectors[:, order] / np.sqrt(values[order])
     left, right = B1 @ (W.T @ F).T, B2 @ (W.T @ E).T
     tensor = symmetrized(np.einsum("ia,ijl,jb,lc->abc", W, triple, left, right, optimize=True))

@@ -1,1 +1,1 @@
-"""Models of Poisson counts, fitted to the statistics for topics: mixtures and intensities."""
+"""Models of Poisson counts, which are fitted to the same statistics as topic models."""

@@ -57,7 +57,7 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 
 _SMOOTHING = 1e-3
 TRIPLES_START = "triples"
-# a search on triples from random starts needs moments that identify at least so many states
+# a search on triples from random starts needs moments that identify at least this many states
 _FEWEST = 2
 
 
