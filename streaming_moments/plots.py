@@ -34,7 +34,10 @@ _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black"
 
 
 def names_for(names: Sequence[str] | None, number: int, noun: str) -> list[str]:
-    """Return the given names, or by default the noun with a number; InvalidInput if some lack."""
+    """Return the given names as texts; if there are none, return `noun` with a number each.
+
+    Raises InvalidInput unless there are `number` names.
+    """
     if names is None:
         return [f"{noun} {place}" for place in range(number)]
     if len(names) != number:
@@ -70,7 +73,7 @@ def plot_means(
     deviations: NDArray[np.float64],
     figure: Figure | None = None,
 ) -> list[Axes]:
-    """Draw a panel for each component: the mean of each feature and how far its rows spread.
+    """Draw a panel for each component: mean and standard deviation of each feature.
 
     means, deviations : (k, d), in the unit of the rows
     """

@@ -387,7 +387,7 @@ def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
 
 
 def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
-    """Do as `predicting_rounds` does, with the start as a handle of `Rows`."""
+    """Do as `predicting_rounds` does, where `start` is a handle of the topics."""
     rounds, best = 0, None
     for tried in TRIED_ROUNDS:
         fits = fits_of(halves, start, tried)

@@ -36,7 +36,7 @@ class Rows(Protocol):
 
     @property
     def basis(self) -> Basis:
-        """Basis Q; only statistics of counts have a basis and `lengths`."""
+        """Basis of the counts; other kinds of statistics have neither a basis nor `lengths`."""
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
@@ -196,7 +196,7 @@ class InMemory:
         return function(*values)
 
     def value(self, handle: Any) -> Any:
-        """Return the handle, which is the value."""
+        """Return the value itself: in memory, a handle is the value."""
         return handle
 
 

@@ -351,7 +351,9 @@ def _number_of(model: Any, records: str) -> str:
 
 
 def too_few_line(model: Any, records: str = "") -> str:
-    """Return a warning if a model has too few records, else "". The caller can name the records.
+    """Return a warning if a model was fitted to too few records, otherwise "".
+
+    `records` is a noun for the records; by default the model has one.
 
     Examples
     --------

@@ -110,7 +110,7 @@ def whiten_rows(
     form: Form,
     seen: SeenMoments | None = None,
 ) -> Whitening:
-    """Compute the whitening from the core rows of all blocks."""
+    """Whiten the moments of core words, given the core rows of all blocks."""
     return whiten(CoreMoments.joined(parts, lengths), basis, n_topics, form, seen)
 
 

@@ -65,7 +65,9 @@ def telling_words(
 
 
 def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
-    """Return the (k, number) words with the highest (n, k) scores, best first, ties by word.
+    """Return the indices (k, number) of the words with the highest (n, k) scores, best first.
+
+    Of two words with the same score, the one with the lower index comes first.
 
     Examples
     --------

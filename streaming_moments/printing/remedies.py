@@ -47,7 +47,7 @@ class Remedy:
     values: Mapping[str, Any]
 
     def said(self, spell: Spell) -> str:
-        """Return the text; `spell(command, option, value)` names options and commands."""
+        """Return the text; `spell(command, option, value)` writes the names in it."""
         parts = []
         for literal, name, form, _ in Formatter().parse(self.text):
             parts.append(literal)

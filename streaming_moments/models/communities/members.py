@@ -96,8 +96,9 @@ def _of_lists(
     memberships, M = model.transform(batch), model.topics
     memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
     # The expected edges of a community to all nodes are its column of M times an unknown factor c.
-    # Least squares coefficients of the lists, divided by c, are memberships that sum to 1. B is
-    # estimated from these, because projection onto the simplex shrinks `memberships`.
+    # Least squares coefficients of the lists, divided by c, are memberships that sum to 1. The edge
+    # probabilities B of communities are estimated from these, because projection onto the simplex
+    # shrinks `memberships`.
     gram = M.T @ M
     solved = (there @ M) @ np.linalg.inv(gram)
     seen = M.T @ solved

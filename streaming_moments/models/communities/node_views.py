@@ -133,8 +133,8 @@ def _told(
         )
     own = shares / shares.sum() / (alpha0 + 1)
     rows = whitened.pairs @ O / np.sqrt(own)
-    # The pair moments of the rows view and a side view are a product of two matrices: the weighted
-    # columns of the rows view times the columns of the side view.
+    # The pair moments of the rows view and the left or right view are a product of two matrices:
+    # the weighted columns of the rows view times the columns of the side view.
     share, dual = alpha0 / (alpha0 + 1), np.linalg.pinv(rows) / own[:, None]
     means = slices / sides.triples
     left = means[:, 1:, 0] - share * np.outer(means[:, 0, 0], sides.sums[1:, 0])

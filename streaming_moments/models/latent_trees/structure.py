@@ -153,6 +153,8 @@ def splits(structure: Structure) -> frozenset[frozenset[int]]:
 def robinson_foulds(one: Structure, other: Structure) -> int:
     """Count the inner edges that only one of two trees has (Robinson, Foulds 1981).
 
+    Both trees have an edge if it splits the leaves into the same two sets in both.
+
     Examples
     --------
     >>> star = Structure(3, ((0, 3, 1.0), (1, 3, 1.0), (2, 3, 1.0)))

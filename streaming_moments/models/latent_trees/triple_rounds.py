@@ -1,4 +1,4 @@
-"""Triple rounds: expectation maximisation of a tree over counts of three columns, without rows."""
+"""Triple rounds: expectation maximisation of a tree, from counts of triples of columns only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OWN_ROWS = 1.0
 
 
 def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -> DirectedTree:
-    """Improve a tree by 20 rounds of expectation maximisation over the counts of some triples."""
+    """Improve a tree by 20 rounds of expectation maximisation over counts of triples of columns."""
     if not counts:
         return tree
     rows, weights = as_rows(counts, len(tree.node_of))

@@ -25,9 +25,9 @@ _EXACT = 1 << 53  # integers up to this one are exact in float64
 _ROWS = 1024  # most rows that are read at a time
 # variance that rounding of coordinates to the grid adds, in squared steps of the grid
 _ROUNDING = 1 / 12
-_LEAST_VARIANCE = (
-    1e-3  # variances are at least this share of their mean, or of the variance of rounding
-)
+# No variance is below this share of the mean variance, or of the variance from rounding to the grid
+# if that is larger.
+_LEAST_VARIANCE = 1e-3
 # A pass reuses sums that an earlier pass stored only if these constants have not changed since.
 RULES = (ROW, SUM_BITS)
 
@@ -75,7 +75,7 @@ class ExpectedRows:
     def from_parts(
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedRows:
-        """Restore sums from their `parts`."""
+        """Restore sums from the arrays and numbers that `parts` returned."""
         return cls(
             arrays["counts"],
             arrays["first"],

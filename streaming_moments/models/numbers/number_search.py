@@ -226,7 +226,7 @@ likelihood; 5 predict best, the largest number tried (try 5 to 10); gain of each
 
     @property
     def gains(self) -> str:
-        """Gain per added topic from each number that was tried to the next one, in nats.
+        """Gain in nats per added topic, of each number that was tried over the one before.
 
         Examples
         --------

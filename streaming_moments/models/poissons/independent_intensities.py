@@ -181,7 +181,7 @@ class IndependentIntensities(TopicModel):
         return self.shapes
 
     def described(self) -> Description:
-        """Describe the model, with the implied alpha0 and the ratio of two variance estimates."""
+        """Describe the model, with the implied alpha0 and a ratio of two variance estimates."""
         off = float(np.abs(np.log(self.shapes / self.rates**2 / self.variances)).max())
         said = super().described()
         return Description(

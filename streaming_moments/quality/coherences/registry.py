@@ -20,7 +20,9 @@ COHERENCES: Mapping[str, Coherence] = MappingProxyType(
 
 
 def with_coherence(model: TopicModel, statistics: Statistics) -> TopicModel:
-    """Return the model with coherences of its topics, if statistics of all rows can give them.
+    """Return the model with coherences of its topics, if the statistics can give them.
+
+    For this, `statistics` must be of all words, and count in how many documents two words occur.
 
     Examples
     --------
