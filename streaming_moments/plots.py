@@ -34,9 +34,9 @@ _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black"
 
 
 def names_for(names: Sequence[str] | None, number: int, noun: str) -> list[str]:
-    """Return the given names as texts; if there are none, return `noun` with a number each.
+    """Return the given names as texts, or by default `noun` with a number each.
 
-    Raises InvalidInput unless there are `number` names.
+    Raises InvalidInput if the number of names is not `number`.
     """
     if names is None:
         return [f"{noun} {place}" for place in range(number)]
