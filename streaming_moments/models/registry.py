@@ -104,5 +104,5 @@ def row_of(rows: Mapping[str, T], model: str, door: str) -> T:
     """
     if model in rows:
         return rows[model]
-    others = f"is not supported by {door}; give a model of {', '.join(rows)}"
+    others = f"is not supported by {door}; give one of the models {', '.join(rows)}"
     raise InvalidInput(f"model {model} {ABSENT.get(door, {}).get(model, others)}")

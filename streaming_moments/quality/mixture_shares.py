@@ -83,7 +83,8 @@ def mixture_shares(
         raise InvalidInput(f"a count is {counts.min()}; it must be at least 0")
     if not 0 <= concentration <= 1:
         raise InvalidInput(
-            f"the concentration is {concentration}; give a sum of squared shares, from 0 to 1"
+            f"the concentration is {concentration}; give the sum of the squared shares of "
+            "documents in the tokens, from 0 to 1"
         )
     if counted is not None:
         # ignore tokens of words that were not counted in any of the documents

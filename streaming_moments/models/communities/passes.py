@@ -69,8 +69,8 @@ class LabelReader:
         """
         if foundation is not None and foundation.directed and not model.directed:
             raise InvalidInput(
-                "an earlier version fitted the model to directed edges, but did not record that "
-                "they are directed; refit it, then polish"
+                "an earlier version of this package fitted the model to directed edges, but did "
+                "not record that they are directed; refit the model, then polish it"
             )
         return cls(model)
 

@@ -63,7 +63,7 @@ def fitted(
     if apart[best] > _BETTER * apart["both"]:
         best = "both"
     shares = ", ".join(f"{apart[one]:.1%} with {_NAMES[one]}" for one in ORDERS)
-    told = f"order {best}: columns of the two halves of the rows differ by {shares}"
+    told = f"order {best}: factors fitted to the two halves of the rows differ by {shares}"
     return tried[best], best, by_half[best], told
 
 

@@ -247,7 +247,7 @@ class LatentTree(StoredModel):
                 f"{FEWEST_COLUMNS}; give more columns"
             )
         if options.topics < _LEAST_STATES:
-            raise InvalidInput("a single state explains nothing; ask for 2 or more")
+            raise InvalidInput("a single state explains nothing; ask for 2 states or more")
         pairs = rows.each("reading row blocks", pair_rows, table.n_words)
         planned = rows.once("structure", _structured, pairs, table, options)
         tables, *structures = rows.value(planned)
@@ -344,7 +344,7 @@ class LatentTree(StoredModel):
         Raises the same errors as `fit`, and NotIdentifiable if the options ask for a single state.
         """
         if options.topics < _LEAST_STATES:
-            raise NotIdentifiable("a single state explains nothing; ask for 2 or more")
+            raise NotIdentifiable("a single state explains nothing; ask for 2 states or more")
         return super().trial(rows, options)
 
     def _fitted_on(self, rows: Rows) -> Self:
