@@ -164,7 +164,7 @@ def _most_probable(
                 break
             length /= 2
         gained, shares, here = there - here, tried, there
-        # smaller gains are rounding errors
+        # a gain below `_ROUNDING * abs(here)` is only a rounding error
         if gained <= max(_SETTLED / total, _ROUNDING * abs(here)) or length < _SHORTEST:
             break
     return np.asarray(shares)
