@@ -170,7 +170,7 @@ def _planned(store: MomentStore, log: Sequence[Commit], name: str) -> Withdrawal
         if one.id not in gone and not gone.isdisjoint(one.within):
             raise InvalidInput(
                 f"the documents of {name} are also in origin {other} of {store.url}",
-                f"purge them at {one.url}, then run {{merge}} again, which purges them here, too",
+                f"purge these documents at {one.url}, then run {{merge}} again, to purge them here",
             )
     versions, models = with_models(log, _holding(log, gone))
     held = Holdings(frozenset(), {}, tuple(sorted(versions)), tuple(sorted(models)), ())

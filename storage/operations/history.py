@@ -93,8 +93,8 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
             lineage=old.lineage,
             segments=old.segments,
             origins=old.origins,
-            # leave out the stored sum of all days: if a later sum has replaced this one, `gc` may
-            # have deleted the files of this one
+            # leave out the stored sum of all days: `gc` may have deleted its files, if a later sum
+            # of all days has replaced it
             sums=without_whole(old.sums),
             models=old.models,
             tags=old.tags,

@@ -8,7 +8,7 @@ Segments of the same day are replaced by their sum. Segments of different days s
 of some days, or the shares of topics over time, need the counts of each day. The sum of such
 segments is stored beside them.
 
-Some segments and sums remain on each level. If many remain, one sum of all segments is stored: the
+Some segments and sums remain on each level. If many remain, their total is stored as one sum: the
 sum of all days. The next sum of all days replaces it. A fit of all days reads this sum and the few
 later segments.
 """

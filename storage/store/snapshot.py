@@ -118,7 +118,7 @@ class Snapshot:
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """Options for reading the shards, as JSON, in stores of another kind than counts."""
+        """Options for reading shards, as JSON, of a store whose kind is not "counts"."""
         return dict(self.commit.lineage.form[READING])
 
     @property

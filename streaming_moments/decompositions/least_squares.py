@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.whitened import Components, WhitenedMoments
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# A fit ends after a sweep that changes the share of the tensor which the components explain by less
-# than `_TOLERANCE` in the best restart, and by less than `_TOLERANCE_OF_ALL` in each.
+# A fit ends after a sweep in which the explained share of the tensor changes by less than
+# `_TOLERANCE` in the best restart, and by less than `_TOLERANCE_OF_ALL` in every restart.
 _TOLERANCE, _TOLERANCE_OF_ALL = 1e-12, 1e-8
 # two components coincide if a singular value of the matrix of all components is below this
 _NEARLY_EQUAL = 1e-6

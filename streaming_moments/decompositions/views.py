@@ -243,7 +243,9 @@ def side_columns(
 
     Each column is known up to a factor.
 
-    rows : (r, 1 + s) float64 `sum x [c; Q' x_rows]'` for r rows (words) of the other view
+    rows : (r, 1 + s) float64, sum over records of `x_i [c; Q' y]'` for r rows (words) i of the
+        other view. x_i is the count of word i, y are the counts of the rows view, and c is the sum
+        of y.
     totals : (1 + s,) float64, sum over all rows of the other view
     sketched : (s, k) float64 `Q' M`, the sketched columns M of the rows view
     alpha0 : sum of the Dirichlet parameters

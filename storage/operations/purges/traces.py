@@ -123,7 +123,7 @@ def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
     Files that no version names are deleted at any age. They may belong to another writer that has
     not committed yet. The commit of this writer is then refused, with an error that says to run
     again. Files in the folder that are not of the store, such as a report, are deleted if they have
-    traces of the shards. The result has the paths of these other files.
+    traces of the shards. Returns the paths of the deleted files that are not of the store.
     """
     # retry if another writer has committed meanwhile
     again = retrying(lambda found: isinstance(found, GarbageCommitted), attempts=20, delay=0.0)
@@ -174,7 +174,7 @@ def _unnamed(
         where = f"{place}/{SHARDS}"
         for row in table_from_parquet(folder.read(where), f"{folder.url}/{where}").to_pylist():
             if row["url"] in names or (row["fingerprint"], row["size"]) in marks:
-                yield Trace(place, "has some of them, although it belongs to no version")
+                yield Trace(place, "counts some of the shards, although it belongs to no version")
                 break
 
 
@@ -182,7 +182,7 @@ def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
     """Yield a trace for each record of an interrupted purge that holds one of the names."""
     for path, found in sorted(purge_records(folder).items()):
         if not names.isdisjoint(found):
-            yield Trace(path, "names them for a purge that is not finished; run the purge again")
+            yield Trace(path, "names shards of a purge that is not finished; run the purge again")
 
 
 def traces_beside(
@@ -203,7 +203,7 @@ def traces_beside(
             version = _version_told(path, content)
             if any(needle in content for needle in needles):
                 told.add(path)
-                yield Trace(path, "names some of them", beside=True)
+                yield Trace(path, "names some of the shards", beside=True)
             elif version is not None and not head.keeps(version):
                 what = f"describes version {version}, which has expired"
                 told.add(path)

@@ -148,8 +148,8 @@ def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
     sketch = statistics.triple_sketch.astype(np.float64)
     own = pack(Q[:, :, None] * Q[:, None, :])
     # D_il is the estimate for the triple (i, i, l). Add to the slice of row i: D_ji at (j, j), and
-    # D_il at (i, l) and (l, i), but at (i, i) only once. The sketch also includes triples that have
-    # a place of the list twice, so the estimates for pairs are added three times.
+    # D_il at (i, l) and (l, i), but at (i, i) only once. The sketch also includes triples that use
+    # one place of a list twice, so the estimates for pairs are added three times.
     sketch += D.T @ own + (3 * d - 2 * np.diag(D))[:, None] * own
     across = D @ Q
     for start in range(0, n, _ROWS):

@@ -69,7 +69,7 @@ def test_versions_that_are_expired_and_not_emptied_are_traces(store):
         "commits/00000000000000000002.json": (
             "is the file of an expired version, and is not emptied yet"
         ),
-        f"segments/{source.id}": "has some of them, although it belongs to no version",
+        f"segments/{source.id}": "counts some of the shards, although it belongs to no version",
     }
     sweep(store.folder)
     assert found(store) == {}
@@ -85,9 +85,9 @@ def test_what_no_version_names_is_a_trace_if_it_may_hold_any(purged):
     own, other, alike = (
         segment(purged, shards).reference.id for shards in ({NAME: 2, "x": 7}, {"a": 1}, {"c": 3})
     )
-    expected = {f"segments/{own}": "has some of them, although it belongs to no version"}
+    expected = {f"segments/{own}": "counts some of the shards, although it belongs to no version"}
     assert found(purged) == expected
-    held = "has some of them, although it belongs to no version"
+    held = "counts some of the shards, although it belongs to no version"
     marks = {("sha256:3", 10), ("sha256:1", 11)}
     assert found(purged, marks=marks) == {**expected, f"segments/{alike}": held}
     assert f"segments/{other}" not in found(purged, marks=marks)
@@ -112,7 +112,7 @@ def test_what_no_version_names_is_a_trace_if_it_may_hold_any(purged):
 
 def test_a_purge_that_was_cut_off_is_a_trace(purged):
     path = begin_purge(purged.folder, {NAME, "x"})
-    unfinished = "names them for a purge that is not finished; run the purge again"
+    unfinished = "names shards of a purge that is not finished; run the purge again"
     assert found(purged) == {path: unfinished}
     assert found(purged, ["y"]) == {}
 
@@ -134,7 +134,11 @@ def test_a_file_beside_the_store_that_names_a_shard_is_a_trace(purged, file):
     others = f"see /corpus/b.txt {escaped[1:]} {escaped[:-1]}"
     purged.folder.write("reports/other.txt", others.encode())
     [trace] = traces_of(purged.folder, {NAME})
-    assert (trace.path, trace.what, trace.beside) == (f"reports/{file}", "names some of them", True)
+    assert (trace.path, trace.what, trace.beside) == (
+        f"reports/{file}",
+        "names some of the shards",
+        True,
+    )
     # a name without a folder may be any word
     assert traces_of(purged.folder, {"see"}) == ()
     assert erase_unnamed(purged.folder, {NAME}) == (f"reports/{file}",)

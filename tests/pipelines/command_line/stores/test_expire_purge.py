@@ -315,7 +315,7 @@ def test_a_purge_that_died_after_its_commit_is_told_and_finished(
     assert "purge" in [commit.operation for commit in after.log()[:2]]
     code, out, _ = run("verify", store.url, places[4], "--purged")
     assert code == 2
-    assert "names them for a purge that is not finished" in out
+    assert "names shards of a purge that is not finished" in out
     # nor is it finished by a call for others
     code, _, err = run("purge", store.url, places[4], f"{places[4]}.typo")
     assert code == 2
