@@ -168,7 +168,7 @@ def with_models(log: Sequence[Commit], dropped: Set[int]) -> tuple[set[int], set
 
 
 def planned_purge(head: Commit, holdings: Holdings) -> Purge:
-    """Plan what to drop: versions, and models, tags and the staged lineage of the latest version."""
+    """Plan what to drop: versions, and models, tags and staged lineage of the latest version."""
     gone = set(holdings.models)
     models = {name for name, one in head.models.items() if model_folder(name, one.id) in gone}
     staged = head.staged is not None and any(
