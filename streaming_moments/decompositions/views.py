@@ -1,4 +1,4 @@
-"""Three views: fits a mixture to records of three columns (views), of which two are sketched.
+"""Three views: fits a mixture to records of three columns (views); two views are sketched.
 
 The method is that of Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning
 latent variable models" (JMLR 15, 2014), section 3.3. It makes the moments symmetric on the rows
