@@ -95,7 +95,7 @@ def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
 
 
 def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:
-    """Whether a version has all segments in `sound`, and only adds the counts of others.
+    """Whether a version has all segments in `sound`, and only adds counts of other segments.
 
     The sum of the segments in `sound` is not negative, so the sum of the version is not either.
     """

@@ -164,7 +164,7 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
 
     store : store whose latest version the new commit follows
     name : the tag, such as "production"
-    model : name of a model, or another tag of it
+    model : name of the model, or another tag that it has
     message : message for the log; by default it names the tag and the model
     """
     require_name(name)

@@ -258,7 +258,7 @@ StatisticsSource = MomentStore | WindowedStore
 
 
 def windowed(store: MomentStore, window: Window) -> StatisticsSource:
-    """Return the version itself if the window includes all documents equally, else its window."""
+    """Return a `WindowedStore`; the version itself if all documents count with equal weights."""
     return store if window.is_everything else WindowedStore.of(store, window)
 
 

@@ -112,7 +112,7 @@ class SegmentWriter:
         files: Iterable[FileRecord],
         dates: DateRange | None = None,
     ) -> Segment:
-        """Complete the segment: write the remaining files, and the manifest as the last one.
+        """Complete the segment: write the remaining files, and the manifest last.
 
         All files are made durable.
 

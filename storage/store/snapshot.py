@@ -142,11 +142,17 @@ class Snapshot:
         return self.commit.models
 
     def at(self, version: int) -> Self:
-        """Return the store at another version; check files that are new in it as `open` does."""
+        """Return the store at another version; check files that are new in that version.
+
+        The files are checked as by `open`.
+        """
         return self._with(self._log.existing(version), whole=True)
 
     def latest(self) -> Self:
-        """Return the store at its latest version; check files that are new in it as `open` does."""
+        """Return the store at its latest version; check files that are new in that version.
+
+        The files are checked as by `open`.
+        """
         return self._with(self._log.latest(), whole=True)
 
     def is_there(self) -> bool:

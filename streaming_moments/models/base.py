@@ -180,7 +180,7 @@ class Model(Protocol):
 
     @property
     def mean_coherences(self) -> dict[str, float | None]:
-        """Mean coherence of the topics by the name of the measure; None for one not computed."""
+        """Mean coherence of the topics by measure; None for a measure that was not computed."""
 
     @property
     def captured_share(self) -> float | None:

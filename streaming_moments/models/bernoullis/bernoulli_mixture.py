@@ -155,7 +155,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def blank(cls, statistics: MomentStatistics, number: int) -> Self:
-        """Return a mixture of `number` equal components, for starts that use only this number."""
+        """Return a mixture of `number` equal components, for starts that need only the number."""
         rows = statistics.length_histogram.n_documents
         mean = statistics.word_counts / max(1, rows)
         even = np.full(number, 1 / number)
@@ -211,7 +211,8 @@ class BernoulliMixture(StoredModel):
     def log_joint(self, batch: CountBatch) -> NDArray[np.float64]:
         """Return (rows, k) logarithms of the joint probability of each row and each component.
 
-        This is `w_h prod_i p_ih^x_i (1 - p_ih)^(1 - x_i)` for row x and component h.
+        The joint probability is `w_h prod_i p_ih^x_i (1 - p_ih)^(1 - x_i)` for row x and component
+        h.
 
         The probabilities p are `smoothed`, so that no single feature excludes a component.
 

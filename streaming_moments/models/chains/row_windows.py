@@ -84,7 +84,7 @@ class RowWindows:
         return cls(centre, scale, sums.reshape(len(sums), *[wide.shape[1]] * 2), firsts)
 
     def chain(self, k: int) -> HiddenChain[VectorSequences]:
-        """Compute the hidden chain of k states that has these moments.
+        """Compute the hidden chain of k states that has the moments of the windows.
 
         Raises NotIdentifiable for more than d + 1 states, or if the means of states are linearly
         dependent.

@@ -102,14 +102,14 @@ def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_
     code, _, errors = run("forget", hub, f"origin://berlin/{shard}")
     assert (
         code,
-        "the site of the origin can read it; run the command at that site" in printed(errors),
+        "only the site of that store can read it; run the command at that site" in printed(errors),
     ) == (
         2,
         True,
     )
     code, _, errors = run("rebase", hub)
     assert code == 2
-    assert "holds documents that berlin, rome counted" in printed(errors)
+    assert "holds documents of its origins berlin, rome" in printed(errors)
     code, _, errors = run("grow", hub)
     assert code == 2
     assert "give SHARDS" in printed(errors)
