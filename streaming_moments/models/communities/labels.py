@@ -108,7 +108,7 @@ class Blocks:
         return np.log(chances), np.log1p(-chances)
 
     def scores(self, corrected: bool) -> NDArray[np.float64]:
-        """Return (n, k) log-likelihoods of each node's edges, if the node were in each community."""
+        """Return (n, k) log-likelihoods of a node's edges, if the node were in each community."""
         if corrected:
             out, into = self.edges.sum(axis=1), self.edges.sum(axis=0)
             rates = np.maximum(self.edges, 0.5) / np.maximum(np.outer(out, into), 1.0)
