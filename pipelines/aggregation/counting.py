@@ -1,4 +1,4 @@
-"""Task that reads shards on a worker and adds their counts to the sums of its process."""
+"""Task that reads shards on a worker, and adds the counts to the sums of the worker process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Freeze the sums on the workers and find out which of them are complete."""
+"""Freeze the sums on the workers, and find out which sums are complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
 class Settled:
     """Frozen sums that can be added up.
 
-    sources : address of each worker, with the token of this freeze of its sums
+    sources : address of each worker, and the token that its sums got when they were frozen
     void : numbers of the tasks whose shards are no longer in any sums
     bound : largest possible entry of all sums together
     """

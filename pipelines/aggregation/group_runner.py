@@ -60,7 +60,8 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
 
     A dead worker casts suspicion on all shards that it was reading. These shards move to the end of
     `waiting`, to be read alone in a group of their own. If a worker dies again, their bundle is
-    halved, until it has one shard. Only a shard that kills its workers when it is alone is bad.
+    halved, until it has one shard. A shard is bad only if workers die while they read no other
+    shard.
 
     Raises ShardError or InvalidInput with the names of all unreadable shards of the group. Raises
     SumExceeded if a sum could exceed 2^62. Raises StoreError if the store cannot be written.

@@ -44,11 +44,12 @@ from streaming_moments.storage.store.store import MomentStore
 STEP = "adding up row blocks"
 
 # The job fails if one row block causes more deaths of workers than this. It also fails if workers
-# cannot fetch sums from each other more often than this in a row, although no worker died.
+# cannot fetch sums from each other more than this many times in a row, although no worker died.
 _LOSSES = 10
 # The job fails if more workers than this die one after the other while no new row block is written.
 _DEATHS = 20
-# A worker adds up at most this many times the rows that it would have if all had equally many.
+# A worker adds up at most this many times the rows that it would have if all workers had the same
+# number.
 _UNEVEN = 1.05
 
 
@@ -156,8 +157,8 @@ class Reduction:
     ) -> None:
         deaths = deaths_of(cluster.client, running)
         died_of = Counter({index: deaths.get(future.key, 0) for future, index in running.items()})
-        # if the dead worker was not writing a block, attribute its death to the block that needed
-        # its sums
+        # if the dead worker was not writing a block, charge its death to the block whose writer
+        # needed sums of this worker
         self.charged.update(+died_of or {failed: 1})
         self.deaths += bool(+died_of)
         (index, losses), beside = self.charged.most_common(1)[0], ""
@@ -189,8 +190,8 @@ def pieces_of(place: int, blocks: int, workers: int) -> int:
 
     A different worker adds up each piece. As many blocks as divide evenly among the workers stay
     whole. Each of the last blocks is cut into the fewest pieces that give all workers about the
-    same number of rows. With eight blocks or more, no worker receives over 20% more than the
-    average, or over one block more than it, whichever is larger.
+    same number of rows. With eight blocks or more, no worker receives more rows than the average by
+    over 20% or over one block, whichever is larger.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Decide what happens to shards whose worker died while it read them.
 
 A dead worker casts suspicion on all shards that it was reading. They are read again while no other
-task runs. If a worker dies again, their bundle is halved, until it has one shard. Only a shard that
-kills its workers when it is alone is bad.
+task runs. If a worker dies again, their bundle is halved, until it has one shard. A shard is bad
+only if workers die while they read no other shard.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def begin_again(
 
 
 def make_context_again(group: Group, death: KilledWorker) -> None:
-    """Compute the shared context again, if it was lost with its workers."""
+    """Compute the shared context again if it was lost because workers died."""
     context = group.gathering.context
     # Do nothing if the context still exists: another task killed the worker, such as a task with a
     # bad shard.

@@ -131,8 +131,8 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
                 silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:
-            # Continue the loop, which returns the exception of the task, if the worker with the
-            # result died and the task failed when it ran again.
+            # If the worker with the result died, and the task failed when it ran again, continue
+            # the loop, which returns the exception of the task.
             if future.status != "error":
                 raise
 

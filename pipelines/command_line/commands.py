@@ -14,8 +14,8 @@ from streaming_moments.pipelines.command_help import CommandGroup
 from streaming_moments.startup import begun
 
 _PACKAGE = "streaming_moments.pipelines.command_line"
-# Commands by the folder of their files, each with the first line of its help. The file of a command
-# has the name of the command.
+# Maps each folder to the commands whose files it has, and each command to the first line of its
+# help. The file of a command has the name of the command.
 _COMMANDS: dict[str, dict[str, str]] = {
     "stores": {
         "compact": (

@@ -64,7 +64,7 @@ class Held:
         return self.documents.mark
 
     def content(self, client: Client) -> Future[Any]:
-        """Return the content as the result of a task, which Dask repeats if its worker dies."""
+        """Return a future of the content, which Dask computes again if the worker with it dies."""
         return client.submit(
             _itself, self.documents, pure=False, key=task_key("holding partitions")
         )
@@ -74,10 +74,10 @@ class Held:
 class Lazy:
     """Partition of a Dask collection, which is computed on a worker.
 
-    shard : shard under which a ledger records it; its size is 32 MiB until it is known
+    shard : shard under which a ledger records the partition; an unknown size counts as 32 MiB
     fields : fields of the documents to read
     mark : fingerprint of the content, once it is known
-    kept : content, if it stays in the memory of a worker until it is read
+    kept : content, if it stays in the memory of a worker until a task reads it
     """
 
     shard: Shard

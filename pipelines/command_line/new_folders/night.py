@@ -46,7 +46,7 @@ _SIZES = "max_topics = 32              # most topics that a refit can find"
 _TOPICS = """\
 topics = [5, 10, 20]         # fits the best of these
 # topics = "auto"            # finds the number of separable topics: no comparison, takes longer"""
-# the same settings for the example documents, which are few
+# the sizes in [create] for the example documents, which are few
 _SMALL_SIZES = "max_topics = 16\nmin_documents = 3"
 _FEW_TOPICS = """\
 topics = [2, 3, 4, 6]        # fits the best of these
@@ -131,7 +131,8 @@ def write_night_folder(
         if not shards:
             write_examples(staged / "documents", today)
         environment = staged / "environment"
-        environment.touch(mode=0o600)  # only its owner may read it, because it may contain secrets
+        # Only the owner may read this file, because it may contain secrets.
+        environment.touch(mode=0o600)
         environment.write_text(_ENVIRONMENT, encoding="utf-8")
         place = staged / "schedule"
         place.mkdir()
