@@ -22,7 +22,7 @@ _MOST_SHARDS = 10_000
 class Bundle:
     """Shards that one task counts in order; their documents have the same days.
 
-    alone : run no other task at the same time, because workers died while they read these shards
+    alone : run no other task at the same time, because workers died while reading these shards
     taken : if set, the bundle has one shard, and the task subtracts this part of the shard
     """
 
@@ -45,8 +45,8 @@ class Bundle:
 class Counted:
     """Shard that was counted completely.
 
-    `mark` is its fingerprint. `documents` and `tokens` are the numbers of its records and of its
-    counted tokens. `outside` is the number of its tokens outside the vocabulary.
+    `mark` is the fingerprint of the shard. `documents` and `tokens` are the numbers of records and
+    of counted tokens. `outside` is the number of tokens outside the vocabulary.
     """
 
     url: str

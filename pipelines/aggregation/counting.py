@@ -24,8 +24,8 @@ def count_bundle(
 ) -> Receipt:
     """Count the shards of a bundle into the sums of this process, or subtract them.
 
-    If these sums already include task `number`, returns its receipt and adds nothing. Otherwise
-    adds up to `lump_bytes` of batches at a time.
+    If the sums already include task `number`, returns the receipt of this task and adds nothing.
+    Otherwise adds up to `lump_bytes` of batches at a time.
 
     The receipt names unreadable shards; the other shards are counted. Raises SumsAstray if the sums
     are closed, and InvalidInput on a worker with less memory than planned. Raises ShardError if a

@@ -17,7 +17,7 @@ from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
 class Settled:
     """Frozen sums that can be added up.
 
-    sources : address of each worker, and the token that its sums got when they were frozen
+    sources : address of each worker, and the token that the freeze gave to the worker's sums
     void : numbers of the tasks whose shards are no longer in any sums
     bound : largest possible entry of all sums together
     """

@@ -57,15 +57,15 @@ _UNEVEN = 1.05
 class Reduction:
     """Row blocks of one segment while they are added up and written.
 
-    If a call of `run` loses sums, it stops and its segment is dropped. The next call writes to a
-    new segment, because a worker that Dask considers dead may still be alive. Such a worker may
-    write sums that have changed since. Only files of calls without losses are sealed. Every writer
-    of these files writes the same content, because no sums change after such a call.
+    If sums are lost during a call of `run`, the call stops, and the segment is dropped. The next
+    call writes to a new segment, because a worker that Dask considers dead may still be alive. Such
+    a worker may write sums that have changed since. Only files of calls without losses are sealed.
+    Every writer of these files writes the same content, because no sums change after such a call.
 
-    If a worker dies, others count its shards again, so a single death does not end the job. The
-    death is charged to the row blocks that the worker was writing, because a block that needs too
-    much memory kills each of its writers. Workers can also die at a different block each time. So
-    the job also fails after too many deaths in which no further block was written.
+    If a worker dies, other workers count the same shards again, so one death does not end the job.
+    The death is charged to the row blocks that the worker was writing, because a block that needs
+    too much memory kills each of its writers. Workers can also die at a different block each time.
+    So the job also fails after too many deaths in which no further block was written.
 
     written : segment and files of each finished row block
     fruitless : consecutive calls that lost sums although no shard had to be counted again
@@ -126,8 +126,8 @@ class Reduction:
                 future = finished.next()
                 outcome = outcome_of(cluster, future)
                 if isinstance(outcome, SumsLost):
-                    # do not wait for the other tasks: they may try for seconds to reach the dead
-                    # worker, and the blocks that they write are dropped
+                    # do not wait for the other tasks: such a task may try for seconds to reach the
+                    # dead worker, and the block that the task writes is dropped
                     self._give_up(opening.blocks, outcome)
                     self._charge(cluster, running, running[future], outcome)
                     return False
@@ -174,7 +174,7 @@ class Reduction:
     def seal(
         self, run: Run, totals: Any, shards: Sequence[ShardRecord], dates: DateRange | None
     ) -> Segment:
-        """Copy row blocks that are in other segments into this segment, and seal it.
+        """Make the segment complete: copy row blocks from other segments into it, and seal it.
 
         Errors as in `SegmentWriter.seal`.
         """

@@ -157,7 +157,7 @@ class Cluster:
 
 
 def identity_of(client: Client) -> dict[str, Any]:
-    """Ask the scheduler for its identity, which contains the identities of its workers.
+    """Ask the scheduler for its identity, which contains the identities of all workers.
 
     Raises OSError if the scheduler does not answer.
     """

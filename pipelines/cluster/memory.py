@@ -316,7 +316,7 @@ def blocks_at_once(
     """Divide the row blocks of a store into groups that are read at once, with fewer requests.
 
     A task holds `copies` copies of the blocks of a group. These copies take at most `room` bytes,
-    unless those of a single block take more.
+    unless the copies of a single block take more.
 
     Examples
     --------

@@ -173,7 +173,7 @@ class OnCluster:
         return RowsHere(**here | {"blocks": parts, "preparing": None, "keeps_halves": True})
 
     def _read_with(self, halves: bool) -> list[Any]:
-        """Return the blocks, and set `halves` in the address of each block that is not in memory."""
+        """Return the blocks; sets `halves` in the address of each block that is not in memory."""
         return [
             replace(one, halves=halves) if isinstance(one, BlockAddress) else one
             for one in self.blocks
@@ -215,7 +215,7 @@ class OnCluster:
         return self.calls(step, on_aligned, each, keep=True)
 
     def shared(self, value: Any) -> Future[Any]:
-        """Send the value to one worker, from which the others get it."""
+        """Send the value to one worker, from which other workers get the value."""
         placed: Future[Any] = self.run.cluster.client.scatter(value, hash=False)
         return placed
 

@@ -39,7 +39,7 @@ def restart_silent(client: Client) -> None:
 
 
 def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any) -> Any:
-    """Return the answers of workers; if some are silent, restart them and ask the others again."""
+    """Return the answers of workers; if some are silent, restart these and ask all others again."""
     for last in (False, True):
         try:
             return ask(*asked, **named, callback_timeout=ANSWER_SECONDS)

@@ -115,7 +115,7 @@ _ALIASES = {"show": "topics"}
 
 
 class LateGroup(CommandGroup):
-    """Imports a command at its first use, so that no command waits for the imports of others."""
+    """Imports a command at its first use, so no command waits for the imports of other commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_FOLDERS)

@@ -276,7 +276,7 @@ def running(
 
 @dataclass(frozen=True)
 class JobSetup:
-    """Options of a job that reads shards: where it runs, its limits, and the form of its output."""
+    """Options of a job that reads shards: cluster, limits of reading, and form of the output."""
 
     session: Session
     limits: ReadLimits

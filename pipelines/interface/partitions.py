@@ -169,8 +169,8 @@ def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[La
 
     A worker encodes each partition once. Encoded contents stay on the workers as long as they fit
     into a quarter of the memory of the workers. Other partitions are encoded again when they are
-    counted. With `keep_going`, a bad partition raises its error only when it is read. Raises
-    InvalidInput for an id that occurs twice.
+    counted. With `keep_going`, the error of a bad partition is raised only when the partition is
+    read. Raises InvalidInput for an id that occurs twice.
     """
     cluster = run.cluster
     room = cluster.memory * cluster.workers // _KEPT_SHARE
