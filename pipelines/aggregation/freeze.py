@@ -33,7 +33,7 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
     `receipts` maps the number of a task to its receipt.
 
     Deletes sums that include a task without a receipt, which happens if the task ran twice. The
-    caller must send later tasks with the next epoch.
+    caller must send later tasks with the next epoch, because these sums refuse tasks of this epoch.
     """
     answers = ask_workers(client, freeze_here, opening.owner, opening.group, opening.epoch + 1)
     given: dict[str, set[int]] = {}

@@ -59,8 +59,9 @@ class Reduction:
 
     If sums are lost during a call of `run`, the call stops, and the segment is dropped. The next
     call writes to a new segment, because a worker that Dask considers dead may still be alive. Such
-    a worker may write sums that have changed since. Only files of calls without losses are sealed.
-    Every writer of these files writes the same content, because no sums change after such a call.
+    a worker may write sums that have changed since that call. Only files of calls without losses
+    are sealed. Every writer of these files writes the same content, because no sums change after
+    such a call.
 
     If a worker dies, other workers count the same shards again, so one death does not end the job.
     The death is charged to the row blocks that the worker was writing, because a block that needs

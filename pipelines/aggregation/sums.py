@@ -127,8 +127,8 @@ class GroupSums:
         except SumExceeded:
             if len(batches) < 2:
                 raise
-            # Add the batches in two parts. Before the second part, compute the bound again: from
-            # the true sums it is smaller, so the second part may fit.
+            # Add the batches in two parts. Before the second part, compute the bound again: the
+            # bound of the true sums is smaller, so the second part may fit.
             middle = len(batches) // 2
             for part in (batches[:middle], batches[middle:]):
                 self._each_lump(part, most_bytes, work)

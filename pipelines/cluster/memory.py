@@ -130,7 +130,7 @@ class UpdatePlan:
         return [range(i, min(i + each, row_blocks)) for i in range(0, row_blocks, each)]
 
     def in_passes(self, layout: SegmentLayout) -> Remedy:
-        """Return a line about the cost of several passes."""
+        """Return a line that says why a group of shards is read in several passes."""
         return remedy(
             "a worker cannot hold the sums of all row blocks ({size}), so the shards are read "
             "{passes} times, each time for some of the blocks. A larger {option.memory}, or fewer "

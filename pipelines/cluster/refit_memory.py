@@ -122,7 +122,7 @@ def _of_documents(
 ) -> RefitPlan:
     """Plan a refit of documents.
 
-    The last step holds `fitting` bytes in addition to its evidence.
+    The last step holds `fitting` bytes in addition to the input of the decomposition (evidence).
     """
     foundation: Any = layout.foundation
     basis, halves, n_topics = foundation.basis, foundation.halves, options.topics
@@ -196,7 +196,8 @@ def _of_row_blocks(
     foundation = layout.foundation
     # The sums hold the contraction of a row with each state.
     sums = 8 * k * max(prod(shape[1:]) for shape in foundation.shapes(RowBlock()).values())
-    # Four copies of a block are in memory: the files, their sum, one half, and both as floats.
+    # Four copies of a block are in memory: the files, their sum, the sum of one half of the
+    # records, and both sums as floats.
     block = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
     gathered = {"sums of all rows": _gathered(layout, sums)}
     steps = {"a row block": block, PIECES: joining}, {"finishing": finishing}

@@ -98,8 +98,8 @@ class OnCluster:
     ) -> OnCluster:
         """Return the rows of a version, with at most `per_worker` tasks on a worker at a time.
 
-        With `keep`, the rows are read once and stay in memory. Without `halves`, the statistics of
-        one half of the documents are never read.
+        With `keep`, the rows are read once and stay in memory. Without `halves`, the rows equal
+        those of a store that counts no half of the documents separately.
         """
         halves = halves and store.halves
         places = range(store.row_blocks)

@@ -257,7 +257,7 @@ def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
 
 
 def required(outcome: Any, step: str) -> Any:
-    """Return a result of `outcome_of`; raise it if it is an exception."""
+    """Return an outcome of `outcome_of`, or raise the outcome if it is an exception."""
     if isinstance(outcome, KilledWorker):
         raise WorkersLost(f"the workers died repeatedly while {step}.", MORE_MEMORY) from outcome
     if isinstance(outcome, BaseException):

@@ -57,7 +57,7 @@ def place_stranded(client: Client) -> None:
 
 
 def deaths_of(client: Client, futures: Iterable[Future[Any]]) -> dict[Any, int]:
-    """Map the key of each task to the number of workers that died while the task was theirs."""
+    """Map the key of each task to the number of workers that died while they had the task."""
     keys = [future.key for future in futures]
 
     # A nested function: Dask sends its code, so the scheduler does not need this package.

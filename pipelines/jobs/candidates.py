@@ -325,7 +325,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10)
 
     @property
     def taken(self) -> Candidate | None:
-        """Candidate with the best held-out score, or the most coherent one without halves."""
+        """Candidate with the best held-out score; without held-out data, the most coherent one."""
         return self.likely[0] if self.likely else self.best
 
     @property

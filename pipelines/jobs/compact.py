@@ -129,7 +129,7 @@ def summed(
     """Write the sum of segments of one vocabulary, without a commit; errors as in `compact`.
 
     Each source has a sign, by which it is added or subtracted. `ledger` has the records of the
-    shards of all sources, and possibly of others.
+    shards of all sources, and possibly of other shards.
     """
     writer, files = _written(store, sources, run)
     return seal_sum(store, writer, files, sources, ledger)

@@ -278,7 +278,8 @@ def _counted_again(
         raise InvalidInput(
             f"the counted content no longer exists ({_as_counted(missing)}), nor do other "
             f"shards of its segment ({', '.join(gone[:_SHOWN])})",
-            "put them back, or return to a version that counts the present content with {rollback}",
+            "put them back, or use {rollback} to return to a version that counts the present "
+            "content",
         )
     return gather_as_counted(gathering, [shard for shard, _ in found if shard is not None])
 

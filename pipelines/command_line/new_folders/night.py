@@ -23,13 +23,13 @@ _NIGHT = """\
 # The nightly job: streaming-moments nightly night.toml
 # Relative paths start at the folder in which the command runs. Other sections and all keys:
 # "A night in detail" and "Configuration" of the documentation.
-store = {store}              # the first night creates it
-shards = [                   # a night counts the new ones
+store = {store}              # the first run creates it
+shards = [                   # each run counts the new ones
 {shards}
 ]
-output = {output}           # a report and a page for each night, and index.html
+output = {output}           # a report and a page for each run, and index.html
 
-[create]                     # how the first night creates the store; options of `create`
+[create]                     # how the first run creates the store; options of `create`
 languages = ["auto"]         # removes the stop words of the languages of the documents
 {sizes}
 # text_column = "text"       # of Parquet, JSON Lines and CSV
