@@ -174,17 +174,27 @@ class Foundation(Protocol):
     A kind is a class with this interface and a line in `registry.KINDS`. The layout, the blocks,
     the verification and the memory plans of a store use nothing else of a kind.
 
-    drawn : names of the parts that are chosen from a pilot
-    can_rebase : whether a store of the kind can get another foundation and count its shards again
-    one_place : whether one process fits models to the sums of all rows, instead of block by block
-    told_halves : whether segments and lineages must note that sums of half of the records are
-        stored, because the fingerprint does not say so
-    halves_by_content : whether segments and lineages must note that the content of a record
-        decides to which half it belongs
-    since_first : features of this foundation that the first format of stores lacks
-    by_length : whether records are weighted by length and maybe by age, and models are fitted by
-        sweeps over a basis
-    adds_words : whether words can be added to counted statistics
+    Attributes
+    ----------
+    drawn : str
+        Names of the parts that are chosen from a pilot.
+    can_rebase : bool
+        Whether a store of the kind can get another foundation and count its shards again.
+    one_place : bool
+        Whether one process fits models to the sums of all rows, instead of block by block.
+    told_halves : bool
+        Whether segments and lineages must note that sums of half of the records are stored,
+        because the fingerprint does not say so.
+    halves_by_content : bool
+        Whether segments and lineages must note that the content of a record decides to which half
+        it belongs.
+    since_first : frozenset of str
+        Features of this foundation that the first format of stores lacks.
+    by_length : bool
+        Whether records are weighted by length and maybe by age, and models are fitted by sweeps
+        over a basis.
+    adds_words : bool
+        Whether words can be added to counted statistics.
     """
 
     kind: ClassVar[str]
