@@ -64,7 +64,7 @@ class Held:
         return self.documents.mark
 
     def content(self, client: Client) -> Future[Any]:
-        """Return a future of the content; Dask computes it again if the worker that holds it dies."""
+        """Return a future of the content, which Dask computes again if a worker loses it."""
         return client.submit(
             _itself, self.documents, pure=False, key=task_key("holding partitions")
         )
