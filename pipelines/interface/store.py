@@ -454,8 +454,8 @@ class Store:
         refine : int or "auto"
             Rounds of refinement; "auto" stops when the held-out log-likelihood no longer rises.
         alpha : {"given", "auto"}
-            Prior for reading documents: `alpha0`, or the sum of alpha with the best held-out
-            log-likelihood.
+            Sum of the Dirichlet parameters with which the model reads documents: "given" takes
+            `alpha0`, "auto" the sum with the best held-out log-likelihood.
         client, memory, verbose
             As in `update`.
         name : str, optional

@@ -56,7 +56,7 @@ class Candidate:
     held_out : if the store has halves of the documents: log-likelihood of a word pair of each half,
         under topics that were fitted to the other half
     refined : rounds of refinement
-    apart : as in `Trial`; None unless each half was fitted alone
+    apart : as in `Trial`; None unless each half of the documents was fitted alone
     coherences : means of the other coherences over the topics, by the name of their column
     """
 

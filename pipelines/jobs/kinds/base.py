@@ -110,7 +110,7 @@ class KindJobs:
     """How stores of a kind are created.
 
     foundation : class of the foundations of the kind
-    takes : options of `create` that only some kinds have
+    takes : options of `create` that this kind accepts, but not all kinds
     create : creates a store; arguments as in `create_kind`
     form : returns, for given options, where records are, with their `columns`; None for documents.
         Raises InvalidInput for impossible columns
