@@ -174,8 +174,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     unknown, missing, meant = list[str](), dict[tuple[str, str], str](), set[tuple[str, str]]()
     # for each section: its unknown keys, and the dataclass that has its known keys
     strange = dict[str, tuple[list[str], Any]]()
-    # if a key may have values of several types, pydantic gives an error for each; join them in one
-    # line
+    # if a key may have values of several types, pydantic gives an error for each type; join these
+    # errors in one line
     wrong, others = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], str]()
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):

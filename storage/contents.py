@@ -45,7 +45,8 @@ class ShardContent:
     """Marks of the content of a shard.
 
     mark : digest of the content of the shard, or the storage's own mark of it
-    files : marks of its files, sorted by path; empty if `mark` is the storage's own mark
+    files : marks of the files of the shard, sorted by path; empty if `mark` is the storage's own
+        mark
     """
 
     mark: str

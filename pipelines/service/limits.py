@@ -89,9 +89,9 @@ class Budget:
 
 @dataclass
 class Share:
-    """The part of a budget that one user takes for bodies still arriving: at most `most` bytes.
+    """The part of a budget, at most `most` bytes, that one user takes for bodies still arriving.
 
-    `bodies` is the number of these bodies.
+    `bodies` is the number of bodies of this user that are still arriving.
 
     Examples
     --------

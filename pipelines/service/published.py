@@ -90,7 +90,8 @@ class Published:
     ) -> list[tuple[str, ...]]:
         """Return for each topic those words of a text that are most evidence for it.
 
-        `proportions` are the topic proportions of the text, and `most` limits the words of a topic.
+        `proportions` are the topic proportions of the text. At most `most` words of each topic are
+        returned.
 
         The count of a word in the text is divided among the topics, in proportion to the share of a
         topic in the text times the probability of the word in the topic.

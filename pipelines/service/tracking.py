@@ -35,8 +35,8 @@ class Tracker:
 
         It is the state at the version of `store`, or at a later version.
         """
-        # search twice: if the claim of the receipt is renewed during the first search, that one
-        # searches the wrong seals
+        # search twice: if the claim of the receipt is renewed during the first search, its number
+        # of the first seal to search changes, and the first search looks in the wrong seals
         found = self._found(receipt, store) or self._found(receipt, store)
         if found is None:
             return None

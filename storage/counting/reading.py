@@ -50,10 +50,11 @@ _UNFITTING: Mapping[Holds, str] = MappingProxyType(
 class ReadBatch(Generic[_Batch]):
     """Consecutive records of a shard.
 
-    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch: the records, each with the
-        half of the data that it is in, as `Foundation.prepared` takes them
-    outside : number of words, symbols, rows or edges that are not counted, because the foundation
-        of the store, such as its vocabulary, lacks them
+    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch: the records, as
+        `Foundation.prepared` takes them. The data have two halves, and the batch says for each
+        record in which half it is
+    outside : number of words, symbols, rows or edges that are not counted, such as words that the
+        vocabulary of the store lacks
     after : position in the shard after these records
     cutting : seconds that the tokeniser took
     """
@@ -158,7 +159,7 @@ class DocumentHalves:
 class CountReader:
     """Reads the shards of a store of documents; `index` finds the words to count.
 
-    `halves` is the rule for the halves of documents.
+    `halves` assigns each document to one of the two halves of the data.
     """
 
     form: ShardFormat
@@ -189,8 +190,8 @@ def read_indexed(
 ) -> Iterator[ReadBatch[CountBatch]]:
     """Count a shard over the vocabulary of an index; raises what `read_shard` raises.
 
-    `content` marks the content that the shard must have; other content raises ShardError. `halves`
-    is the rule for the halves of documents. By default the half of a document depends on its
+    If the shard has other content than `content` marks, raises ShardError. `halves` assigns each
+    document to one of the two halves of the data. By default the half of a document depends on its
     counts, and rows of tables alternate between the halves.
     """
     require_fitting(shard, form, index.vocabulary)
@@ -254,10 +255,10 @@ def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
 
 @contextmanager
 def after_documents(number: int) -> Iterator[None]:
-    """Add `number` to the number of a document on which the tokeniser fails in this block.
+    """Add `number` to the document number in an error that the tokeniser raises in the block.
 
-    The block numbers its documents from 0, although `number` documents of the shard precede them.
-    So the error then has the number that the document has in the shard.
+    The block numbers documents from 0, although `number` documents of the shard precede them. With
+    the addition, the error has the number of the document in the shard.
     """
     try:
         yield

@@ -50,12 +50,12 @@ class TermSample:
 
     terms : the m terms of the sample, sorted. For token ids, the ids in decimal, sorted by number.
     batch : (passages, m) counts over these terms
-    documents_seen : number of all passages from which these were drawn
+    documents_seen : number of all passages from which the sample was drawn
     token_ids : the m token ids; None for a sample of texts
     policy : fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table
     columns : columns of the table
-    seconds : seconds that one thread spent in the tokeniser, and seconds of the whole reading,
-        which include those of the tokeniser
+    seconds : two numbers: the seconds that one thread spent in the tokeniser, and the seconds of
+        the whole reading, with the tokeniser
     order : the terms of each passage in the order of the text, if the policy finds phrases
     """
 
@@ -204,7 +204,7 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
 def settled(
     sample: TermSample, policy: TokenPolicy, least_often: int
 ) -> tuple[TermSample, TokenPolicy]:
-    """Find stop words and phrases in a sample if a policy asks for that, and apply them to it.
+    """Find stop words and phrases in a sample as a policy asks, and apply both to the sample.
 
     Returns the new sample and policy.
 

@@ -183,8 +183,8 @@ def sample_rows(
 ) -> pa.Table:
     """Draw rows of a shard, each equally likely, in one pass, and keep their order.
 
-    The sample is smaller than the quota if it would take more than `limits.pilot_bytes`. For `even`
-    see `read_tables`, whose errors are raised, too.
+    The sample is smaller than the quota if it would take more than `limits.pilot_bytes`. `even` has
+    the meaning that it has in `read_tables`. Raises what `read_tables` raises.
     """
     rng = np.random.default_rng(seed)
     held: pa.Table | None = None

@@ -67,9 +67,9 @@ def encode_chunks(
 ) -> dict[str, bytes]:
     """Return the files of chunks, by path, exactly as Zarr writes them.
 
-    `chunks` has one chunk of each array: the one at place `index` of the first axis. It spans all
-    other axes; an array of one chunk is given whole. Zarr would take ten times as long, mostly to
-    pass each small chunk to another thread.
+    `chunks` has one chunk of each array: the one at place `index` of the first axis. A chunk spans
+    all other axes; an array of one chunk is given whole. Zarr would take ten times as long, mostly
+    to pass each small chunk to another thread.
     """
     files = {}
     for name, entries in chunks.items():
@@ -82,7 +82,9 @@ def encode_chunks(
 
 @dataclass(frozen=True)
 class StoredGroup:
-    """Reads arrays of a Zarr group, whose files are in memory, by path; errors name it `where`.
+    """Reads arrays of a Zarr group whose files are in memory, by path.
+
+    Errors call the group `where`.
 
     Files as this package writes them are decoded without Zarr, because to import Zarr takes longer
     than to read the files. Zarr decodes all other files.

@@ -45,13 +45,13 @@ _SHORTEST_SECRET = 4
 
 @dataclass(frozen=True)
 class FileState:
-    """State of one file when it was listed; after the file is written again, its state is another.
+    """State of one file when it was listed; a file that is written again gets another state.
 
     path : path within the file system. Never shown, as it may be a whole presigned URL.
     size : stored size in bytes
     etag : the storage's ETag of the content
     modified : time of the last change, in the spelling of the storage. On a local disk also the
-        inode, which is another one if the file was replaced. Empty if the storage has no such time.
+        inode, which changes if the file is replaced. Empty if the storage has no such time.
     """
 
     path: str = field(repr=False)
@@ -226,8 +226,8 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
     """Raise `failure` with a cause that can be pickled and does not show the signature of a URL."""
     cause: Exception | None = error
     if _is_web(url):
-        # leave out parts of the error: that of an HTTP client contains the request, which cannot be
-        # pickled and shows the whole URL
+        # remove the causes of the error: the error of an HTTP client contains the request, which
+        # cannot be pickled and shows the whole URL
         error.__cause__ = error.__context__ = None
         cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
     try:

@@ -225,8 +225,8 @@ class Folder:
     def clock(self) -> datetime:
         """Return the time by the clock of the storage, to compare it with the times in `files`.
 
-        Raises StoreError if no file can be written to the storage, or if it has no modification
-        times.
+        Raises StoreError if no file can be written to the storage, or if the storage has no
+        modification times.
         """
         with self._errors("write", CLOCK):
             place = self._place(CLOCK)
@@ -308,7 +308,7 @@ class Folder:
             return local_files.link_whole(source._place(other), self._place(name))
 
     def _described(self, name: str) -> dict[str, str]:
-        """Return the client's option that gives a file its type; empty if it has no such option."""
+        """Return the client's option that gives a file its type; empty if the client has none."""
         option = self._backend.content_type
         kind = mimetypes.guess_type(name)[0] if option else None
         return {} if kind is None else {option: kind}

@@ -68,7 +68,7 @@ _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 @dataclass(frozen=True)
 class Outside:
-    """Which share of tokens is outside the vocabulary of the model that answers.
+    """Which share of tokens is outside the vocabulary of the model that answers calls.
 
     new : share in the documents that were counted since the fit of the model
     before : share in the documents to which the model was fitted
@@ -79,7 +79,7 @@ class Outside:
 
     @property
     def has_risen(self) -> bool:
-        """Whether the model misses much of new documents, because it lacks many of their tokens.
+        """Whether the vocabulary of the model lacks a larger share of tokens in new documents.
 
         `new` alone does not show this, because a vocabulary may lack common words on purpose.
         """

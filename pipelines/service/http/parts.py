@@ -253,7 +253,7 @@ def _documents(part: TopicReport | None) -> tuple[Any, ...]:
 
 
 def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[str, str]:
-    """Return what is known about a part, such as its share; the keys are names that people read."""
+    """Return what is known about a part, such as its share; the keys are labels for the page."""
     if part is None or not report.topics:
         return {
             name: f"{values[number]:.1%}" if name == "weight" else _short(values[number])
@@ -273,7 +273,10 @@ def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[st
 
 
 def _missing(view: View, published: Published) -> dict[str, str]:
-    """Return why a model lacks error bars; empty if it has them, or if its kind never has any."""
+    """Return why a model lacks error bars.
+
+    Empty if the model has error bars, or if models of this kind never have error bars.
+    """
     said = no_bars(published.model, view.store.halves)
     return {"error bar": said.removeprefix("no error bars: ")} if said else {}
 

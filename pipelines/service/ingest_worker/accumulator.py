@@ -1,4 +1,4 @@
-"""The accumulator: seals pending documents into shards, and counts them as an update does.
+"""The accumulator: seals pending documents into shards, and counts these shards as an update does.
 
 Several accumulators may serve one store. They take turns, because each cycle runs under the lock of
 the store; an accumulator that finds the lock held tries again in its next cycle. An accumulator

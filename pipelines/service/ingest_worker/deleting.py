@@ -85,12 +85,12 @@ class Deleting:
     def delete_again(self) -> int:
         """Delete documents that were deleted earlier, but that the latest version counts again.
 
-        Returns the number of shards with such documents. Raises the error of the first shard that
-        fails, after all others are done.
+        Returns the number of shards with such documents. If shards fail, all other shards are still
+        done, and then the error of the first one is raised.
         """
         store, folder = self.store(), self._inbox.folder
         version = store.version
-        # leave out shards of an unfinished deletion, which will replace these shards itself
+        # leave out shards of an unfinished deletion: when it is resumed, it replaces these shards
         begun, ledger = self.deletions.begun(), store.ledger()
         paths = {folder.shard(path): path for path in cut_shards(folder) if path not in begun}
         records = [record for name in paths if (record := ledger.find(name)) is not None]

@@ -41,7 +41,7 @@ Reasons: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class _Unforeseen(ShardError):
-    """Reading a shard failed unexpectedly, or the tokeniser failed on a document.
+    """Error of a shard: reading it failed unexpectedly, or the tokeniser failed on a document.
 
     A shard has documents of several users, so it is not refused. It is set aside until the reader
     or the tokeniser works.
@@ -50,7 +50,7 @@ class _Unforeseen(ShardError):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Reasons why an update left out shards, by their paths.
+    """Reasons why an update left out shards, by the paths of the shards.
 
     refused : content that no one can read
     aside : readable content that the store cannot count now

@@ -173,7 +173,7 @@ def sample_edges(
 
     The sample is smaller than the quota if it would take more than `room` bytes, by default
     `limits.pilot_bytes`. Raises BoundExceeded if the names alone take more than
-    `limits.pilot_bytes`, otherwise raises as `EdgeReader.read`.
+    `limits.pilot_bytes`. Other errors are those of `EdgeReader.read`.
 
     Examples
     --------

@@ -68,8 +68,8 @@ class SetDown:
 class ReadEdges:
     """Edges read from a shard.
 
-    `edges` is the number of all edges of the shard. `loops` is how many of them go from a node to
-    itself; `files` do not contain these.
+    `edges` is the number of all edges of the shard. `loops` is how many edges go from a node to
+    itself; `files` do not contain such edges.
     """
 
     files: tuple[SetDown, ...]

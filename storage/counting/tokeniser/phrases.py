@@ -196,8 +196,8 @@ def _stand_together(
 class PhraseIndex:
     """Finds phrases in texts whose words are given as keys, for the kernel that counts words.
 
-    A key is a number. That of a term is its row in the vocabulary. Words, and beginnings of
-    phrases, that are not terms have further keys.
+    A key is a number. The key of a term is the row of the term in the vocabulary. Words, and
+    beginnings of phrases, that are not terms have further keys.
 
     keys : the word of each further key; an empty text if the key stands for several words
     steps : (2^b, 2) uint64, hash table that maps the key of one or two words, and the key of the

@@ -217,7 +217,8 @@ def _index_keys(
 
 @kernel(inline="always")
 def _step(steps: NDArray[np.uint64], before: np.int64, key: np.int64) -> np.int64:
-    # Returns the key of several words: those of the key `before`, and then that of `key`; or -1.
+    # Returns the key of the words of `before` followed by the word of `key`; -1 if there is no such
+    # key.
     pair = (np.uint64(before) << _HALF | np.uint64(key)) + _ONE
     slot = np.int64(pair * _ODD >> _HALF & np.uint64(steps.shape[0] - 1))
     while steps[slot, 0] != _NONE:
@@ -240,8 +241,8 @@ def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]
 def index_steps(ends: NDArray[np.uint64], steps: NDArray[np.uint64]) -> None:
     """Fill the hash table `steps`, (2^b, 2) zeros with more rows than `ends`, from `ends`.
 
-    A row of `ends` has three keys: that of one or more words, that of the next word, and that of
-    all these words together.
+    A row of `ends` has three keys: the key of one or more words, the key of the next word, and the
+    key of all these words together.
     """
     for before, key, after in ends.tolist():
         pair = (before << 32 | key) + 1

@@ -73,8 +73,8 @@ def opened(name: str) -> Function:
 def name_of(function: Callable[[str], Any]) -> str:
     """Return the name `MODULE:FUNCTION` by which workers can import a function.
 
-    Raises InvalidInput if they cannot, such as for a function that is defined in a notebook or
-    within another function.
+    Raises InvalidInput if workers cannot import the function, for example because it is defined in
+    a notebook or within another function.
     """
     module, path = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     name = f"{module}:{path}"

@@ -30,7 +30,7 @@ class Lingering:
     """Application that reads and drops the rest of a request after it has sent the whole answer.
 
     body : number of bytes of the largest accepted body; the connection closes after four times as
-        many
+        many bytes
     seconds : time after which the connection closes; it closes earlier if the client sends nothing
         for 2 seconds
     """
