@@ -111,8 +111,8 @@ class _Misplaced:
 def with_misplaced_marked(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
     """Mark values of a wrong TOML type, so that pydantic refuses them.
 
-    These are booleans where a field of the dataclass has another type, other values where a field
-    is a boolean, and numbers in quotes.
+    Such values are: a boolean for a field of another type, another value for a boolean field, and a
+    number in quotes.
     """
     hints = get_type_hints(kind, include_extras=True)
     return {name: _marked(kind, name, hints, value) for name, value in content.items()}

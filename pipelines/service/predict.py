@@ -82,8 +82,8 @@ def answers_of(said: Columns) -> Iterator[DocumentRead]:
 def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
     """Apply a model to texts.
 
-    Also returns the number of words of each text, and whether the text is foreign, which means that
-    few of its words are in the vocabulary of the model.
+    Also returns the number of words of each text, and whether the text is foreign. A foreign text
+    has few words that are in the vocabulary of the model.
     """
     batch = counted.batch
     if not model.vocabulary:

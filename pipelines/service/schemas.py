@@ -249,8 +249,8 @@ class Models:
 
     answering : name of the model that answers
     tags : for each tag, the name of its model
-    models : names, the latest last, each with the version it was fitted to, and `fitted_by`, the
-        URL of the store that fitted the model, if that is another store
+    models : names, the latest last, each with the version to which the model was fitted. If another
+        store fitted the model, `fitted_by` is the URL of that store
     """
 
     answering: str | None

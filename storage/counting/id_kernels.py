@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# 2^64 divided by the golden ratio. Ids are usually consecutive; multiplied by this number, they are
-# spread over the hash table.
+# 2^64 divided by the golden ratio. Multiplication by this number spreads ids, which are usually
+# consecutive, over the hash table.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 NONE = np.int64(-1)  # marks a free slot; ids are at least 0
 

@@ -151,8 +151,8 @@ def unspaced_language(terms: Sequence[str], counts: Any) -> str:
 
     Returns the English name of the language, or an empty text.
 
-    Chinese, Japanese and Thai have no spaces between words, and Korean words end in particles. At
-    least a quarter of the letters must belong to one of these languages.
+    Chinese, Japanese and Thai have no spaces between words, and Korean words end in particles. The
+    texts are in such a language if at least a quarter of their letters belong to it.
 
     terms : terms of a sample
     counts : (terms,) number of occurrences of each term

@@ -78,8 +78,8 @@ def read_shard(
 
     Raises InvalidInput if a policy is given for token ids, or if none is given for texts. Raises
     ForeignStatistics if the vocabulary was made by another policy. Raises ShardError if the shard
-    cannot be read, has changed (list it again), holds texts although the vocabulary has ids or the
-    reverse, or has a document on which the tokeniser fails.
+    cannot be read, has changed (list it again), or has a document on which the tokeniser fails.
+    Also raises ShardError if the shard holds texts and the vocabulary ids, or the reverse.
 
     Yields at least one batch, or raises. Use the batches only after the iteration has ended without
     an error, which shows that the shard has not changed meanwhile.

@@ -234,8 +234,8 @@ def settled(
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
     """Return facts about the words of a sample for a report, as JSON; may be empty.
 
-    The facts are the tokeniser that the language needs, the share of time that a tokeniser takes if
-    it is not the default, the number of phrases, and the most frequent phrases.
+    The facts are the tokeniser that the language needs, the number of phrases, and the most
+    frequent phrases. For a tokeniser other than the default, also the share of time that it takes.
     """
     if policy is None:
         return {}

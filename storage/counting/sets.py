@@ -67,8 +67,8 @@ class SetReader:
     sets : the columns of features
     features : the counted features
     limits, storage_options : as for any reader
-    by_content : whether the half of a row depends on its features; otherwise consecutive rows
-        alternate between the halves
+    by_content : the data have two halves. If true, the half of a row depends on the features of the
+        row; otherwise consecutive rows alternate between the halves
     """
 
     form: ShardFormat

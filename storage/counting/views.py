@@ -32,8 +32,8 @@ _TEXT = ":text"
 class ViewsForm:
     """The three columns of a shard that are views.
 
-    `texts` says for each column whether it holds texts, which are split into words. In other
-    columns each value is one word.
+    `texts` says for each column whether it holds texts, which are split into words. In a column
+    without texts, each value is one word.
     """
 
     columns: tuple[str, str, str]
@@ -84,8 +84,8 @@ class ViewReader:
 
     indices : for each view, a WordIndex (texts) or an Arrow array (values) that finds its words
     given : columns to read, by default all; in the other columns, each record then has no words
-    by_content : whether the half of a record depends on its words; otherwise consecutive records
-        alternate between the halves of the data
+    by_content : the data have two halves. If true, the half of a record depends on the words of the
+        record; otherwise consecutive records alternate between the halves
     """
 
     form: ShardFormat

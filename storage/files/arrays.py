@@ -86,8 +86,8 @@ class StoredGroup:
 
     Errors call the group `where`.
 
-    Files as this package writes them are decoded without Zarr, because to import Zarr takes longer
-    than to read the files. Zarr decodes all other files.
+    Files that this package has written are decoded without Zarr, because importing Zarr takes
+    longer than reading the files. Zarr decodes all other files.
     """
 
     files: Mapping[str, bytes]
@@ -174,8 +174,8 @@ def read_whole(
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Read all arrays of a group by name, each with one chunk, and the attributes of the group.
 
-    Files as this package writes them are decoded without Zarr, because to import Zarr takes longer
-    than to read the files.
+    Files that this package has written are decoded without Zarr, because importing Zarr takes
+    longer than reading the files.
     """
     stored = StoredGroup(files, where)
     found = stored.attempt(lambda: {name: _whole(files, name) for name in _names_in(files)})

@@ -25,7 +25,7 @@ class Backend:
 
     protocols : its names in URLs
     creates : how it creates a file so that one of two writers is refused: "link" by a link on a
-        local disk, "step" by one atomic step in memory, "condition" by a condition of the put
+        local disk, "step" by one atomic step in memory. "condition" by a condition of the put
         request, which the client sends for mode="create". With "look", the writer only checks
         beforehand whether the file exists, so two writers may both succeed
     buckets : whether paths begin with a bucket, which may not exist
@@ -34,7 +34,7 @@ class Backend:
     in_chunks : whether the client sends a large file in several requests, of which only the first
         has the condition of `creates`
     parts_at_once : name of the client's option for the number of parts of a file that it reads at a
-        time. Unless this is 1, the client first asks for the size of each file, and if the file is
+        time. Unless this is 1, the client first asks for the size of each file. If the file is
         replaced meanwhile, the parts may come from different contents. Empty if there is no such
         option
     connections : name of the client's option for connections, and the settings in it that this

@@ -12,7 +12,8 @@ from streaming_moments.storage.files.retries import CREATE_ATTEMPTS, DELAY, retr
 
 
 class CreationUnknown(StoreError):
-    """It is unknown if a file was written, or if it would survive a power cut.
+    """It is unknown whether a file was written, or whether a written file would survive a power
+    cut.
 
     Nothing was deleted.
     """

@@ -39,7 +39,8 @@ from streaming_moments.storage.files.urls import (
     without_secrets,
 )
 
-# secret values shorter than this are not masked in messages, because many words would contain them
+# secret values with fewer characters are not masked in messages, because many words would contain
+# such a value
 _SHORTEST_SECRET = 4
 
 
@@ -129,8 +130,8 @@ def open_file_system(
 class _ReadApart(MemoryFileSystem):  # type: ignore[misc]
     """File system in memory in which each reader of a file has its own position.
 
-    `MemoryFileSystem` gives all readers of a file one object, so that each moves the position of
-    the others.
+    `MemoryFileSystem` gives all readers of a file the same object, so they would share one
+    position.
     """
 
     def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:

@@ -182,7 +182,7 @@ class Folder:
         return contents
 
     def names(self, name: str) -> list[str]:
-        """Return the names of the files and folders in a folder, without those of its subfolders.
+        """Return the names of the files and folders directly in a folder, not in its subfolders.
 
         Returns no names if the folder is missing.
         """
@@ -358,8 +358,8 @@ class Folder:
     def explain(self, error: BaseException) -> str:
         """Return the type of an error and the first line of its message; mask storage options.
 
-        The type is left out if a local disk refused the access, if the storage did not answer, or
-        if an option is unknown, because the line then says enough.
+        The line alone says enough, and the type is left out, if a local disk refused the access, if
+        the storage did not answer, or if an option is unknown.
         """
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
         known = (

@@ -38,7 +38,9 @@ async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) 
         text = content.decode("latin-1")
         found = parse_qs(text, keep_blank_values=True, max_num_fields=_FIELDS)
     except ValueError as error:
-        raise Problem(422, f"the form is invalid ({error}); send it from its page") from error
+        raise Problem(
+            422, f"the form is invalid ({error}); send it from the page that has the form"
+        ) from error
     finally:
         service.budget.give(len(content))
     return {name: values[0] for name, values in found.items()}

@@ -79,7 +79,7 @@ class Outside:
 
     @property
     def has_risen(self) -> bool:
-        """Whether the vocabulary of the model lacks a larger share of tokens in new documents.
+        """Whether a much larger share of tokens is unknown in new documents than in old ones.
 
         `new` alone does not show this, because a vocabulary may lack common words on purpose.
         """
@@ -291,7 +291,7 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        # leave out shards and advice: they are for operators, and the page `Health` shows them
+        # leave out shards and advice, which are for operators and stand on the page `Health`
         stale = stale_line(staleness(view.store, published.name))
         reasons = (f"{stale.removesuffix('; refit')}. {_refit_of(service)}",) if stale else ()
         return replace(report, each=EACH, reasons=reasons, advice=(), ledger=())

@@ -46,7 +46,7 @@ _BETWEEN = "Distance: between the means, in the unit of the rows."
 
 @dataclass(frozen=True)
 class Near:
-    """Another topic or cluster, and how far it is from the one that the page shows.
+    """Another topic or cluster, and its distance from the one that the page shows.
 
     share : share of the other topic or cluster in the corpus
     distance : distance between the two
@@ -179,8 +179,8 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     forgotten = pages.get_or_create(
         ("forgotten", store.version, name), lambda: forgotten_since(store, name)
     )
-    # Sample documents stay valid until a shard is forgotten. Until then, cache them for all
-    # versions of the store that have this model.
+    # Sample documents stay valid until documents of a shard are deleted. Until then, cache the
+    # samples for all versions of the store that have this model.
     when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)

@@ -51,8 +51,8 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-# The storage counts as silent if it has not answered for this many seconds, and also for this many
-# times the interval `refresh` of the configuration.
+# The service reports that the storage does not answer after this many seconds without an answer. If
+# this many times the interval `refresh` of the configuration is longer, it waits for that time.
 _SILENT, _SILENT_LOOKS = 60.0, 10
 
 

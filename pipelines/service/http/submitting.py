@@ -48,7 +48,7 @@ _LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"
 
 
 async def documents(service: Service, request: Request) -> Response:
-    """Accept documents; answer when they are on disk, so that even a power cut cannot lose them."""
+    """Accept documents; answer when they are on disk, where a power cut cannot delete them."""
     skip_bad = flag(request, "skip_bad")
     keys = request.headers.getlist("idempotency-key")
     if len(keys) > 1:

@@ -180,8 +180,8 @@ class Accumulator:
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
-                # deletions do not need the count: it is enough that documents sent before them are
-                # sealed
+                # to carry out a deletion, documents that were sent before it must be sealed, but
+                # need not be counted
                 sealing = steps.attempt("seal", partial(self._sealed, journal)) if asked else None
                 sealed, whole = sealing or (0, False)
                 found = Turn(sealed), whole
@@ -359,7 +359,7 @@ class Accumulator:
 
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
-    """Whether to seal pending documents, because there are enough or they have waited long enough.
+    """Whether to seal pending documents: there are enough, or the oldest has waited long enough.
 
     Examples
     --------

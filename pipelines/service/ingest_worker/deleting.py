@@ -31,8 +31,8 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# File with the number of a version. All rollbacks up to this version have been checked, so none of
-# them makes the store count a deleted document.
+# File with the number of a version. Rollbacks up to this version have been checked: no deleted
+# document is counted because of one of these rollbacks.
 _HONOURED = "deletions-honoured.json"
 _VERSIONS = 50  # the file with the checked version is written again after this many versions
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)

@@ -1,9 +1,9 @@
 """Decide what happens to a sealed shard that an update left out.
 
 The service has already accepted the documents of such a shard. So the shard is refused only if its
-content is unreadable. It is set aside if the store has no room for it, or if the tokeniser fails on
-a document. Any other failure makes the cycle of the accumulator fail, and the next cycle tries
-again to count the shard.
+content is unreadable. The shard is set aside if the store has no room for its counts, or if the
+tokeniser fails on a document. Any other failure makes the cycle of the accumulator fail, and the
+next cycle tries again to count the shard.
 """
 
 from __future__ import annotations

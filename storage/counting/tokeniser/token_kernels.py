@@ -156,8 +156,9 @@ def _find(
     pool: NDArray[np.uint64],
     starts: NDArray[np.int64],
 ) -> tuple[np.int64, np.int64]:
-    # Returns the key of a word, or -1 if the table lacks it, and the slot that has the word, or the
-    # free slot for it. The search begins at the slot that the hash of the word gives.
+    # Returns the key and the slot of a word. If the table lacks the word, returns -1 and the free
+    # slot where the word would be stored. The search begins at the slot that the hash of the word
+    # gives.
     mixed = _NONE
     for number in range(used):
         mixed = (mixed ^ lanes[number]) * _ODD
@@ -283,8 +284,8 @@ def count_words(
     `n_words` on are outside of the vocabulary, and `index_steps` has filled `steps`. Without
     phrases, give `marks=None`; Numba then compiles a kernel without the code for phrases.
 
-    The arrays of the result are doubled when they are full, because the largest size that they
-    could need is far too large. This is done outside of the kernel: a loop that may replace an
+    The arrays of the result are doubled when they are full, because arrays of the largest possible
+    size would be far too large. This is done outside of the kernel: a loop that may replace an
     array counts references to it in each iteration, and takes four times as long.
     """
     spans = np.stack([begins[:-1], begins[1:]], axis=1)
@@ -458,9 +459,9 @@ def _count_documents(
             if used <= longest:
                 key, _ = _find(lanes, used, slots, pool, starts)
             if marks is not None:
-                # Count each word as soon as it is found. If a phrase turns out to be there,
-                # subtract the counts of its words again. Most words are in no phrase, and for these
-                # only the marks of one key are read.
+                # Count each word as soon as it is found. If the words turn out to be a phrase,
+                # subtract their counts again. Most words are in no phrase; then only the marks of
+                # one key are read.
                 node = np.int64(-1)
                 if 0 <= key < marks.size:
                     if double >= 0:

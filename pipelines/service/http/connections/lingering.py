@@ -1,6 +1,6 @@
 """Read the rest of a request after the answer is sent, so that the client gets the answer.
 
-If a server closes a connection on which it has not read all bytes, its operating system resets the
+If a server closes a connection before all bytes are read, the operating system resets the
 connection. The client's operating system then drops the answer.
 """
 
