@@ -73,7 +73,7 @@ class NumberRows:
     values: NDArray[Any]
 
     def of_width(self, width: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return the (N, width) rows of `width` finite numbers, and the (rows,) mask of such rows."""
+        """Return the (N, width) rows of `width` finite numbers, and the mask of such rows."""
         fits = self.widths == width
         values = self.values
         if not fits.all():

@@ -25,8 +25,8 @@ class Backend:
 
     protocols : its names in URLs
     creates : how it creates a file so that one of two writers is refused: "link" by a link on a
-        local disk, "step" by one atomic step in memory. "condition" by a condition of the put
-        request, which the client sends for mode="create". With "look", the writer only checks
+        local disk, "step" by one atomic step in memory, "condition" by a condition of the put
+        request (the client sends it for mode="create"). With "look", the writer only checks
         beforehand whether the file exists, so two writers may both succeed
     buckets : whether paths begin with a bucket, which may not exist
     content_type : name of the client's option for the type of a file, by which a browser knows that

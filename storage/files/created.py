@@ -12,8 +12,7 @@ from streaming_moments.storage.files.retries import CREATE_ATTEMPTS, DELAY, retr
 
 
 class CreationUnknown(StoreError):
-    """It is unknown whether a file was written, or whether a written file would survive a power
-    cut.
+    """It is unknown whether a file was written, or would survive a power cut.
 
     Nothing was deleted.
     """
