@@ -26,11 +26,12 @@ HARMLESS = 200_000  # this many lists and objects are allowed even if a body has
 class LimitsSection:
     """Limits on requests: largest accepted sizes, numbers and times.
 
-    `body` and `document` are bytes; `body` also bounds the decompressed size. `days` bounds the age
-    of the date of a document, because each day is counted separately. `inbox` and `inbox_age` bound
-    the pending documents. `seconds` is how long a body may take to arrive, a client to read an
-    answer, or the storage to write. `requests` bounds concurrent requests, and `connections` open
-    connections. `drain` is how long open requests may take after the signal to end.
+    `body` and `document` are the largest numbers of bytes; `body` also bounds the decompressed
+    size. `days` bounds the age of the date of a document, because each day is counted separately.
+    `inbox` and `inbox_age` bound the pending documents. `seconds` is how long a body may take to
+    arrive, a client to read an answer, or the storage to write. `requests` bounds concurrent
+    requests, and `connections` open connections. `drain` is how long open requests may take after
+    the signal to end.
     """
 
     body: Size = 16 << 20

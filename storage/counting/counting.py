@@ -149,7 +149,7 @@ class SpelledTexts:
     spelled, folded : (lanes,) uint64 words
     begins, folded_begins : (texts + 1,) int64 and (texts folded as a whole + 1,) int64, first byte
         of the words of each text
-    places : (texts,) int64, index of a text in `folded`, or -1
+    places : (texts,) int64, index of a text in `folded`, or -1 for a text in `spelled`
     """
 
     spelled: NDArray[np.uint64]

@@ -155,7 +155,8 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
 def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
     """Remove the stop words of a policy from a sample.
 
-    The policy must be that of the sample, but may have more stop words.
+    The policy may have more stop words than the policy of the sample, but must otherwise be the
+    same.
 
     Examples
     --------

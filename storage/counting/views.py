@@ -80,7 +80,7 @@ class ViewsForm:
 
 @dataclass(frozen=True, eq=False)
 class ViewReader:
-    """Reads the shards of a store of views.
+    """Reads the shards of a store whose records have three views (groups of words).
 
     indices : for each view, a WordIndex (texts) or an Arrow array (values) that finds its words
     given : columns to read, by default all; in the other columns, each record then has no words
@@ -209,7 +209,7 @@ def sample_rows(
 def column_frequencies(
     column: pa.ChunkedArray, name: str, policy: TokenPolicy | None
 ) -> TermFrequencies:
-    """Count how often each word of a view occurs in a pilot, and in how many records."""
+    """Count how often, and in how many rows, each word of a column of a sample occurs."""
     rows = len(column)
     if policy is not None:
         passages = Passages.of(SpelledTexts.of(text_column(column), policy), None)

@@ -88,7 +88,8 @@ BACKENDS = (
         buckets=True,
         content_type="ContentType",
         parts_at_once="max_concurrency",
-        # allow more than the default of ten connections, because a segment has 70 files
+        # allow more than the default of ten connections, because one segment of a store has 70
+        # files
         connections=("config_kwargs", MappingProxyType({"max_pool_connections": 64})),
         errors=(
             ("botocore.exceptions", "BotoCoreError"),

@@ -219,7 +219,7 @@ class Folder:
         ]
 
     def shard(self, name: str) -> str:
-        """Return the name of a shard that is a file here, as the ledger of a store writes it."""
+        """Return the name that the ledger of a store gives to a shard that is a file here."""
         return shard_name(url_of(self._file_system, self._place(name)))
 
     def clock(self) -> datetime:

@@ -203,7 +203,7 @@ def _value_of(schema: Mapping[str, Any]) -> Any:
 
 
 def _of_documents(call: Call) -> Call:
-    """Adapt a call to a store whose documents are not texts."""
+    """Replace texts by documents of other kinds in the body and the answer of a call."""
     if call.takes is not TextsToRead:
         return call
     return replace(call, takes=DocumentsToRead, gives=DocumentsRead)

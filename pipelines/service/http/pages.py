@@ -60,8 +60,9 @@ _SHOWN = 50  # a page lists at most this many versions, and at most this many sh
 _RUNS = 10  # a page lists at most this many runs of the nightly job
 _GOOD = ("published", "nothing new")
 _WORDS = 8
-# The effective number of documents is small if a few documents have most of the weight. They
-# outweigh all others if there are more than this many documents for each effective one.
+# The effective number of documents is small if a few documents have most of the weight. A few
+# documents outweigh all others if there are more than this many documents for each effective
+# document.
 _DOMINATED = 50
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 

@@ -138,7 +138,7 @@ class Accumulator:
         return compare(self._opened(), inbox, self.run)
 
     def look(self) -> Turn | None:
-        """Run a cycle if any step is due; None if no step is, or another process has the lock."""
+        """Run a cycle if a step is due; None if none is due or another process has the lock."""
         backlog, steps = self.seals.inbox.backlog(), self.steps
         lags = self.lags or is_due(backlog, self.rules) or self._is_asked_again()
         counts = lags and steps.is_due("count")

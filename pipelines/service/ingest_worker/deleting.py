@@ -90,7 +90,7 @@ class Deleting:
         """
         store, folder = self.store(), self._inbox.folder
         version = store.version
-        # leave out shards of an unfinished deletion: when it is resumed, it replaces these shards
+        # leave out shards of an unfinished deletion, because resuming that deletion replaces them
         begun, ledger = self.deletions.begun(), store.ledger()
         paths = {folder.shard(path): path for path in cut_shards(folder) if path not in begun}
         records = [record for name in paths if (record := ledger.find(name)) is not None]
@@ -182,7 +182,7 @@ class Rollbacks:
         return False
 
     def _found_first(self, store: MomentStore) -> bool:
-        """Do the same as `found` for an inbox without a note, as earlier releases left it."""
+        """Return what `found` returns, for an inbox in which an earlier release left no note."""
         if cut_shards(self.inbox.folder):
             return True
         note_honoured(self.inbox, store.version)

@@ -94,7 +94,7 @@ def sample_symbols(
 
 
 def _coded(texts: pa.Array, places: dict[str, int]) -> NDArray[np.int64]:
-    """Return the (symbols,) int64 number of each symbol; -1 if the symbol is missing.
+    """Return the (symbols,) int64 number of each symbol; -1 for a missing symbol (null).
 
     New symbols are added to `places` with the next free numbers.
     """

@@ -52,9 +52,9 @@ _PLACES = np.argsort([(0x03F79D71B4CB0A89 << place) % (1 << 64) >> 58 for place 
 
 @kernel(inline="always")
 def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
-    # Returns the code point of at least two bytes at `at`, and the place of the next one. Indices
-    # here and below are unsigned, because for a signed index Numba first checks whether it is
-    # negative.
+    # Returns the code point at `at`, which has at least two bytes, and the place of the next code
+    # point. Indices here and below are unsigned, because for a signed index Numba first checks
+    # whether it is negative.
     place = np.uint64(at)
     lead = np.uint64(data[place])
     one = np.uint64(data[place + _ONE]) & _LAST
