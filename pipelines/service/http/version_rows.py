@@ -41,7 +41,7 @@ def grouped(commits: Sequence[Commit]) -> list[list[LogLine]]:
     """Group consecutive commits that counted documents while the store was locked once.
 
     So a group has the commits of one run of the nightly job, or of one cycle of an accumulator.
-    Each run or cycle takes the lock anew and gets a new number, the fence. Its commits record this
+    Each run or cycle takes the lock again and gets a new number, the fence. Its commits record this
     number. A commit without a lock repeats the fence of the previous commit. If no writer of a
     store ever held a lock, the fence is 0, and the commits are not grouped.
     """

@@ -84,7 +84,7 @@ class ReadSymbols(ReadBatch[SymbolBatch]):
     """Chunks of consecutive sequences of a shard.
 
     `spans` has the name of the sequence of each chunk, and where in the sequence the chunk begins
-    and ends. It is None for sequences without names.
+    and ends; None for sequences without names.
     """
 
     spans: Spans | None = None
