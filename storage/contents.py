@@ -29,8 +29,8 @@ _DIGEST_BYTES = 16
 class FileContent:
     """Marks of the content of one file.
 
-    `etag` is the storage's own mark of the content, if it has one. Otherwise `digests` holds the
-    digest of each block of `block_bytes` bytes, concatenated.
+    `etag` is the storage's own mark of the content, if the storage has one. Otherwise `digests`
+    holds the digest of each block of `block_bytes` bytes, concatenated.
     """
 
     path: str

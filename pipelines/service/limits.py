@@ -28,10 +28,10 @@ class LimitsSection:
 
     `body` and `document` are the largest numbers of bytes; `body` also bounds the decompressed
     size. `days` bounds the age of the date of a document, because each day is counted separately.
-    `inbox` and `inbox_age` bound the pending documents. `seconds` is how long a body may take to
-    arrive, a client to read an answer, or the storage to write. `requests` bounds concurrent
-    requests, and `connections` open connections. `drain` is how long open requests may take after
-    the signal to end.
+    `inbox` and `inbox_age` bound the pending documents. `seconds` is the time limit for each of
+    three steps: a body arrives, a client reads an answer, the storage writes documents. `requests`
+    bounds concurrent requests, and `connections` open connections. `drain` is how long open
+    requests may take after the signal to end.
     """
 
     body: Size = 16 << 20

@@ -116,8 +116,8 @@ Index = WordIndex | IdIndex | CategoryIndex
 def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
     """Make the index by which `read_indexed` finds words; one index serves many shards.
 
-    Raises InvalidInput if a vocabulary of texts has no policy, or another vocabulary has one.
-    Raises ForeignStatistics if the policy did not make the vocabulary.
+    Raises InvalidInput if `policy` is missing for a vocabulary of texts, or given for another
+    vocabulary. Raises ForeignStatistics if the policy did not make the vocabulary.
     """
     if vocabulary.token_ids is not None:
         refuse_policy(policy)

@@ -91,8 +91,8 @@ class NumberRows:
 class ReadVectors(ReadBatch[VectorBatch]):
     """Consecutive rows of a shard, without those that are not valid vectors.
 
-    A valid row has the right number of numbers, all of them finite. `kept` is the mask of valid
-    rows among all rows that were read, and `outside` the number of invalid rows.
+    A valid row has the right number of entries, and all entries are finite. `kept` is the mask of
+    valid rows among all rows that were read, and `outside` the number of invalid rows.
     """
 
     kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))

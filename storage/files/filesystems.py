@@ -187,7 +187,8 @@ def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
 
 @contextmanager
 def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) -> Iterator[None]:
-    """Convert errors of the operating system, Arrow and object stores in the block to a ShardError.
+    """Convert errors in the block, of the operating system, Arrow or object stores, to a
+    ShardError.
 
     The error names the shard. If the shard has a presigned URL, the error has no cause, because the
     cause would show this URL.

@@ -84,9 +84,9 @@ def fails_alone(
 ) -> ShardError | None:
     """Return why no process can count the content of a shard; None if the shard is readable.
 
-    Fetches the shard, and reads it from the memory of this process, so that no storage can fail
-    during the reading. Raises StoreError if the shard cannot be fetched or was changed after it was
-    sealed, or if this process lacks the tokeniser of the store.
+    Fetches the shard, and reads this copy in the memory of the process, so that no error of the
+    storage can occur during the reading. Raises StoreError if the shard cannot be fetched or was
+    changed after it was sealed, or if this process lacks the tokeniser of the store.
     """
     url, content = inbox.folder.shard(shard.path), inbox.folder.read(shard.path)
     if not is_as_noted(inbox.folder, shard, hashlib.sha256(content).hexdigest()):

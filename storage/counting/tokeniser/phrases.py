@@ -15,8 +15,8 @@ from streaming_moments.storage.counting.tokeniser import token_kernels
 
 Phrase = tuple[str, ...]
 # Separator of the words of a phrase, as in `new_york`. If there are phrases, no single word may
-# contain it. Words of the default tokeniser never do; in words of other tokenisers,
-# `TokenPolicy.splitter` replaces it.
+# contain this separator. Words of the default tokeniser never contain it; in words of other
+# tokenisers, `TokenPolicy.splitter` replaces it.
 BETWEEN = "_"
 LONGEST = 3
 # Words are a phrase only if their normalised pointwise mutual information is at least the first
