@@ -187,8 +187,7 @@ def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
 
 @contextmanager
 def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) -> Iterator[None]:
-    """Convert errors in the block, of the operating system, Arrow or object stores, to a
-    ShardError.
+    """Convert errors of the system, Arrow or object stores, raised in the block, to a ShardError.
 
     The error names the shard. If the shard has a presigned URL, the error has no cause, because the
     cause would show this URL.
