@@ -117,8 +117,8 @@ def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
         at = stop
     if at != len(body):
         raise StoreError(
-            f"{where} is damaged (the sizes in its header do not add up to that of its documents); "
-            "restore it from a copy"
+            f"{where} is damaged (the sizes in its header do not add up to the size of its "
+            "documents); restore it from a copy"
         )
     return tuple(found)
 

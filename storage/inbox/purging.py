@@ -57,7 +57,10 @@ def purge_inboxes(
 def inboxes_of_others(
     names: Iterable[str], owner: Owner, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """Return which inboxes of some shards belong to other stores, each with its store's URL."""
+    """Return which inboxes of the given shards belong to stores other than `owner`.
+
+    Each inbox comes with the URL of the store that it belongs to.
+    """
     found = [
         (log.inbox.folder.url, owner_of(log.inbox.folder))
         for log, _ in _inboxes(names, storage_options)
@@ -98,7 +101,9 @@ def sealed_in_inboxes(
 def left_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files in inboxes that still have traces of some shards, with the kind of trace."""
+    """Yield the files in inboxes that still have traces of the given shards, with the kind of
+    trace.
+    """
     for log, paths in _inboxes(names, storage_options):
         folder = log.inbox.folder
         for path in paths:
@@ -154,14 +159,14 @@ def _receipts(sealed: Seal, path: str) -> list[str]:
 
 
 def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]]:
-    """Yield each receipt whose claim has the hash of documents of a shard, with its claim."""
+    """Yield the claims that have a hash of documents of a shard, each after its receipt."""
     for receipt, claim in log.inbox.claims_of(_receipts(sealed, path)).items():
         if claim is not None and not claim.is_forgotten:
             yield receipt, claim
 
 
 def _forget_content(log: SealLog, path: str) -> None:
-    """Remove a shard from its seal, and its documents from claims and from notes of rejection."""
+    """Remove a shard from its seal, and its traces from claims and notes of rejected documents."""
     sealed, folder = _seal_of(log, path), log.inbox.folder
     if sealed is None:
         return

@@ -1,9 +1,9 @@
 """Sealing: assigns each pending document to exactly one shard, even if processes die.
 
-A seal is a numbered file that lists the submissions of some batches and the shards made of them. It
-is created only if it does not exist, so one of two simultaneous processes wins. The shards are
-written after the seal and depend only on it and the batches, so another process can finish them.
-Batches are deleted last.
+A seal is a numbered file that lists the submissions of some batches and the shards made of these
+submissions. A seal is created only if the file does not exist, so one of two simultaneous processes
+wins. The shards are written after the seal and depend only on the seal and the batches, so another
+process can write missing shards. Batches are deleted last.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
 # file with the number of an existing seal, where the search for the latest seal begins
 _REACHED = "reached.json"
-_HELD, _HELD_SUBMISSIONS = 256, 50_000  # largest number of seals in memory, and of submissions
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # largest numbers of seals and of submissions in memory
 # this many of the latest seals stay in memory; they have nearly all receipts that are looked up
 _NEAR = 256
 _AT_ONCE = 32  # number of seals that are read at the same time
@@ -88,8 +88,8 @@ class SealLog:
         folder = self.inbox.folder
         number = self._noted(_REACHED)
         if number not in self._held and not folder.exists(seal_file(number)):
-            # list all seals: the note of the latest is lost, or a slow process noted the number of
-            # an expired seal
+            # list all seals: the note of the latest seal is lost, or a slow process noted the
+            # number of an expired seal
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
         number = max([number, *self._held])
@@ -114,7 +114,9 @@ class SealLog:
         return self._remembered(*self._read_several([number]))
 
     def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
-        """Yield some seals in turn, with few of them in memory; raises the errors of `read`."""
+        """Yield the given seals in order, with only a few in memory at a time; raises the errors of
+        `read`.
+        """
         for start in range(0, len(numbers), _AT_ONCE):
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 
@@ -135,9 +137,9 @@ class SealLog:
         return self.find_all({receipt: after}, last).get(receipt)
 
     def find_all(self, receipts: Mapping[str, int], last: int) -> dict[str, Seal]:
-        """Find the seals with some receipts, in one pass; raises the errors of `read`.
+        """Find the seals that have the given receipts, in one pass; raises the errors of `read`.
 
-        receipts : for each receipt the number of a seal; the search begins after it
+        receipts : for each receipt the number of a seal, after which the search begins
         last : number of the last seal to search
         """
         found = dict[str, Seal]()
@@ -215,7 +217,9 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal. Pass no `contents` if batches were deleted: then all its shards exist."""
+        """Finish a seal. Pass no `contents` if batches were deleted: then all shards of the seal
+        exist.
+        """
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # write no shards of a seal that is noted as complete: deleted lines must not reappear
@@ -281,7 +285,8 @@ class SealLog:
         sealed = self.find_all(looked_for, number)
         for receipt, after in looked_for.items():
             if receipt in claims and after < number - _NEAR:
-                # write a later number to an old claim, so that later searches begin at a later seal
+                # write the number of a later seal to an old claim, so that the next search begins
+                # there
                 behind = sealed[receipt].number - 1 if receipt in sealed else number
                 self._renew(receipt, replace(claims[receipt], after=behind))
         seen = set(sealed)
