@@ -32,7 +32,8 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
 
-# largest number of shards in a list; to compare them with a ledger takes up to 450 bytes each
+# largest number of shards in a list; comparing the list with a ledger takes up to 450 bytes of
+# memory for each shard
 MOST_SHARDS = 4_000_000
 _SHOWN = 5  # an error lists at most this many problems
 

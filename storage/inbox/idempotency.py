@@ -76,8 +76,9 @@ class Claims:
     folder: Folder
 
     def claim(self, receipt: str, digest: str, after: int) -> Claim:
-        """Bind a key to a content, and return the claim in force, which may be that of an earlier
-        request.
+        """Bind a key to a content, and return the claim in force.
+
+        The claim may be that of an earlier request with the same key.
 
         Raises StoreError if the claim cannot be written or read.
 

@@ -101,9 +101,7 @@ def sealed_in_inboxes(
 def left_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files in inboxes that still have traces of the given shards, with the kind of
-    trace.
-    """
+    """Yield files in inboxes that still have traces of the given shards, with the kind of trace."""
     for log, paths in _inboxes(names, storage_options):
         folder = log.inbox.folder
         for path in paths:

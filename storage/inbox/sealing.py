@@ -114,9 +114,7 @@ class SealLog:
         return self._remembered(*self._read_several([number]))
 
     def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
-        """Yield the given seals in order, with only a few in memory at a time; raises the errors of
-        `read`.
-        """
+        """Yield seals in order, with only a few in memory at a time; raises the errors of `read`."""
         for start in range(0, len(numbers), _AT_ONCE):
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 
@@ -217,8 +215,9 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal. Pass no `contents` if batches were deleted: then all shards of the seal
-        exist.
+        """Finish a seal.
+
+        Pass no `contents` if batches were deleted: then all shards of the seal exist.
         """
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number

@@ -60,10 +60,10 @@ class Lineage(Extensible):
     eras : earlier, smaller vocabularies of the same core and basis matrix, the oldest first
     kind : kind of the statistics; None, also in old stores, means counts
     halves : whether the pair counts of half of the documents are stored separately
-    halves_by_content : whether a record's content decides to which half it belongs; otherwise its
-        place does
-    like : whether the store was created on the foundation of another store, so that both can be
-        merged
+    halves_by_content : whether a record's content decides to which half of the records it belongs;
+        otherwise the record's place decides
+    like : whether the store was created on the foundation of another store, so that the two stores
+        can be merged
     unknown : keys of later versions, preserved
     """
 
@@ -112,8 +112,9 @@ class SegmentReference(Extensible):
     sign : 1 if its statistics are added, -1 if they are subtracted
     dates : days of its documents, if they have dates
     words : vocabulary size of the era in which it was counted; None means all words of the lineage
-    origin : name of the origin that its documents came from. If that store has them from an origin
-        of its own, "/" and the name of that origin follow. None if this store counted them
+    origin : name of the origin, the store that the documents came from. If that store has the
+        documents from an origin of its own, "/" and the name of the second origin follow. None if
+        this store counted the documents
     unknown : keys of later versions, preserved
     """
 
@@ -140,7 +141,8 @@ class Origin(Extensible):
 
     id : transaction of its first commit, which no other store has
     url : URL at which it was read
-    version, time : its version that was pulled, and the time of that commit, ISO 8601 in UTC
+    version, time : the version of that store that was pulled, and the time of the pulled commit,
+        ISO 8601 in UTC
     purged : SHA-256 of the list of shards that were purged in that store; empty without any
     within : identifiers of the stores whose documents that store holds in turn, sorted
     transaction : transaction of the pulled commit, which distinguishes the store from a copy that
@@ -160,14 +162,15 @@ class Origin(Extensible):
 
 @dataclass(frozen=True)
 class SegmentSum(Extensible):
-    """Stored sum of some segments, which is read in their place.
+    """Stored sum of some segments, which is read instead of the segments.
 
-    Its ledger has the records of its segments, which remain in the store. If the sum is missing or
-    damaged, or lacks a ledger, the segments are read instead, with the same result.
+    The ledger of a sum has the records of its segments. The segments remain in the store. If the
+    sum is missing or damaged, or lacks a ledger, the segments are read instead, with the same
+    result.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
-    of : identifiers of its segments, and of earlier sums that are parts of it
+    of : identifiers of the summed segments and earlier sums
     sign : the sign of all these segments and sums
     whole : whether it is the sum of all days except the latest day; the next such sum will replace
         this one
@@ -202,7 +205,7 @@ class ModelSource(Extensible):
     id : transaction of its first commit, which no other store has
     url : URL at which it was read
     name : name of the model in that store
-    version : the version of that store to whose statistics it was fitted
+    version : the version of that store to whose statistics the model was fitted
     unknown : keys of later versions, preserved
     """
 
@@ -221,8 +224,8 @@ class ModelReference(Extensible):
     manifest : SHA-256 of its manifest
     version : the version to whose statistics it was fitted; for a copied model, the latest version
         at the time of the copy
-    labels : names that users gave its topics, by number
-    source : the store that fitted it; None if it is this one
+    labels : names that users gave to the topics, by the number of the topic
+    source : the store in which the model was fitted; None if it is this store
     unknown : keys of later versions, preserved
     """
 
@@ -245,7 +248,7 @@ class Commit(Extensible):
     operation : "create", "append", "model", ..
     message : the user's message
     lineage : definition of the statistics
-    segments : segments whose signed sum is the state
+    segments : segments whose signed sum is the statistics of the version
     models : models by name, the latest last
     tags : for each tag, the name of its model
     skipped : URLs of shards that this commit skipped, each with the reason
@@ -256,7 +259,7 @@ class Commit(Extensible):
     forgotten : shards that must not be counted again
     sums : sums of its segments. Old writers also leave sums of removed segments here, which
         `live_sums` ignores.
-    origins : other stores whose documents it holds, by name
+    origins : other stores whose documents this version holds, by name
     unknown : keys of later versions, preserved
     """
 
@@ -331,7 +334,7 @@ class Commit(Extensible):
         return tuple((end + 1, begin - 1) for end, begin in ranges if end + 1 < begin)
 
     def without(self, versions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-        """Return the ranges of expired versions that result when some more versions expire."""
+        """Return the ranges of expired versions that result when `versions` expire, too."""
         known = {one for first, last in self.expired for one in range(first, last + 1)}
         gone = sorted({*versions, *known})
         if not gone:

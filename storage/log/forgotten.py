@@ -88,9 +88,9 @@ class Forgotten(Extensible):
     def reason(self, url: str, content: tuple[str, int] | None = None) -> str | None:
         """Return why a shard must not be counted; None if it may be counted.
 
-        Documents that a service has sealed are compared by name alone. If another user sends the
-        same text, and the service accepts it, it must be counted. `content` is the fingerprint and
-        size, if known.
+        A shard of documents that were sent to a service is compared by name alone. If another user
+        sends the same text, and the service accepts it, it must be counted. `content` is the
+        fingerprint and size, if known.
         """
         if not self._names.isdisjoint(_names_of(url)) or url.startswith(self._folders):
             return "was forgotten"
@@ -150,7 +150,7 @@ class Forgotten(Extensible):
         return replace(self, withdrawn=tuple(one for one in self.withdrawn if one not in gone))
 
     def without(self, names: Iterable[str]) -> Forgotten:
-        """Return the list without any entry that forbids a shard with one of some names."""
+        """Return the list without any entry that forbids a shard with one of the given names."""
         if not self:
             return self
         spelled = {name for url in names for name in _names_of(url)}
