@@ -114,7 +114,7 @@ class SealLog:
         return self._remembered(*self._read_several([number]))
 
     def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
-        """Yield seals in order, with only a few in memory at a time; raises the errors of `read`."""
+        """Yield seals in order, with only a few in memory; raises the errors of `read`."""
         for start in range(0, len(numbers), _AT_ONCE):
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 

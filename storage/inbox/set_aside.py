@@ -70,7 +70,7 @@ def find_set_aside(folder: Folder, path: str) -> SetAside | None:
 
 
 def all_set_aside(folder: Folder) -> tuple[SetAside, ...]:
-    """Read the notes of all shards set aside, in order of seals; StoreError if a note is damaged."""
+    """Read the notes of all shards set aside, in order of seals; StoreError for a damaged note."""
     found = []
     for name in sorted(folder.names(SET_ASIDE)):
         place = f"{SET_ASIDE}/{name}"

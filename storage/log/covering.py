@@ -39,7 +39,7 @@ def reference_of(part: Part) -> SegmentReference:
 
 
 def segments_in(part: Part) -> tuple[SegmentReference, ...]:
-    """Return the segments of a part: the segment itself, or all segments in a sum and nested sums."""
+    """Return the segments of a part: the part itself, or all segments in a sum and nested sums."""
     if not isinstance(part, Summed):
         return (part,)
     return tuple(segment for one in part.of for segment in segments_in(one))

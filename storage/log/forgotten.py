@@ -264,7 +264,7 @@ def _is_compared(url: str, mark: str) -> bool:
 
 
 def _names_of(url: str) -> Iterator[str]:
-    """Yield the names that forbid to count a shard if they are forgotten or purged.
+    """Yield the names to look for among forgotten and purged names before a shard is counted.
 
     These are the names of the shard, of its file, and of the folders above it.
     """

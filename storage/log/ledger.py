@@ -182,7 +182,7 @@ class Ledger:
         return ShardRecord(**{name: self.table[name][place].as_py() for name in [*COLUMNS]})
 
     def beside(self, urls: Urls, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Return the records of some URLs in order; a row of nulls for each uncounted URL.
+        """Return the records of the given URLs in order; a row of nulls for each uncounted URL.
 
         Examples
         --------
@@ -390,7 +390,7 @@ def read_ledger(
 ) -> Ledger:
     """Read the ledger of some segments; tables in `known` are not read again.
 
-    The records of segments with a sum among `sums` are read from the sum, as one file.
+    If `sums` has a sum of several segments, the records of these segments are read from one file.
     """
     tables = dict(known.tables)
     if any(reference.id not in tables for reference in references):
@@ -407,7 +407,10 @@ def read_ledger(
 
 
 def _read_sums(folder: Folder, parts: Iterable[Part], tables: dict[str, pa.Table]) -> None:
-    """Add to `tables` those of segments that it lacks, from their sums or sums nested in these."""
+    """Add the records of segments that `tables` lacks, if a stored sum of the segments has them.
+
+    If a sum is missing or has no records, this function tries earlier sums that are parts of it.
+    """
     waiting = [part for part in parts if _lacks(part, tables)]
     while waiting:
         found = tables_of_sums(folder, waiting)

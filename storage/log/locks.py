@@ -22,7 +22,8 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
-# this many of the latest notes of a lock are not deleted; a run with an older note has lost it
+# this many of the latest notes of a lock are not deleted; a run with an older note has lost the
+# lock
 _KEPT = 100
 _LOOKS = 0.1, 1.0  # bounds, in seconds, of the random wait between two attempts to get a lock
 _BEATS = 8  # a thread renews a lock this many times before the lock would expire
@@ -105,8 +106,8 @@ class Lock:
                 if not _was_silent_since(folder, number, now, note.expiry):
                     raise LockHeld(
                         f"{folder.url}/{_file(number)} holds the lock {until}. By the storage's "
-                        f"clock, that is later than its expiry of {note.expiry} allows, so a "
-                        "clock was wrong. The lock becomes free if its run does not renew it for "
+                        f"clock, that is later than the lock's expiry of {note.expiry} allows, so "
+                        "a clock was wrong. The lock becomes free if its run does not renew it for "
                         "that long; delete this file if no run is active"
                     )
             elif held and now < note.until:

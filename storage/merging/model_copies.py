@@ -79,8 +79,8 @@ def pull_model(
     ForeignStatistics
         The foundations differ. The error describes the differences.
     InvalidInput
-        The other store is this one, its model has other words than this store, or another model of
-        this store has the name.
+        The other store is this store, the model has other words than this store, or another model
+        of this store has the name.
     StoreError
         There is no such model, or a store cannot be read or written.
 

@@ -92,7 +92,8 @@ def _gone(
     """Return the names in this store of shards that an origin has purged.
 
     In earlier versions, the origin may have had other names. Omits shards that the origin has
-    counted again since, and shards that also came from other stores, which must purge them first.
+    counted again since. Also omits shards that came from further stores, too: these stores must
+    purge the shards first.
     """
     forgotten = source.other.commit.forgotten
     held = {part.id: part for commit in log for part in _parts_of(commit, source.origin.id)}
