@@ -58,9 +58,9 @@ def list_shards(
     `s3://bucket//a` means `s3://bucket/a`, unless the first name exists.
 
     A folder with shard files stands for all shard files in it and below. A folder of texts is one
-    shard; with `apart`, each of its files is a shard if all their names are UTF-8. A folder with
-    both is refused, as the texts may or may not be documents. Files whose name begins with a dot
-    are skipped unless they are named.
+    shard; with `apart`, each file of the folder is a shard if all names of files are UTF-8. A
+    folder with both is refused, as the texts may or may not be documents. Files whose name begins
+    with a dot are skipped unless they are named.
 
     Parameters
     ----------

@@ -203,7 +203,9 @@ class Format(Protocol):
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
-        """Read some columns from a position on, in chunks as `chunks` does; CSV gives only strings.
+        """Read the given columns from a position on, in chunks as `chunks` does.
+
+        CSV gives only strings.
 
         Raises
         ------

@@ -123,7 +123,7 @@ _GONE: TypeAdapter[Gone] = TypeAdapter(Gone)
 
 @dataclass(frozen=True)
 class Deletions:
-    """Deletions of an inbox: they remove lines from its sealed shards."""
+    """Deletions of an inbox, which remove lines from the sealed shards of the inbox."""
 
     seals: SealLog
 

@@ -1,7 +1,7 @@
 """Idempotency: a key stands for the content of one request, so a repeated request adds nothing.
 
-A claim is a file that binds a key to the hash of the first content sent with it. It is created only
-if it does not exist, so one of two simultaneous requests wins.
+A claim is a file that binds a key to the hash of the first content sent with it. A claim is created
+only if the file does not exist, so one of two simultaneous requests wins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Purging: removes all traces of some shards from their inboxes, as the law may require.
+"""Purging: removes all traces of given shards from their inboxes, as the law may require.
 
 Claims lose the hashes of their documents, so documents sent again with the same key are refused.
 """
@@ -32,7 +32,7 @@ def purge_inboxes(
     storage_options: Mapping[str, Any] | None = None,
     owner: Owner | None = None,
 ) -> tuple[str, ...]:
-    """Purge documents of some shards from their inboxes, and return URLs of the deleted files.
+    """Purge documents of the given shards from their inboxes; return URLs of the deleted files.
 
     `names` are names in the ledger; names of shards outside of inboxes are ignored. Pending
     documents are sealed first, as they may be the same documents sent again. An inbox of a store
@@ -164,7 +164,7 @@ def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]
 
 
 def _forget_content(log: SealLog, path: str) -> None:
-    """Remove a shard from its seal, and its traces from claims and notes of rejected documents."""
+    """Remove all traces of a shard from its seal, from claims and notes of rejected documents."""
     sealed, folder = _seal_of(log, path), log.inbox.folder
     if sealed is None:
         return

@@ -81,7 +81,7 @@ class SealLog:
     _held: dict[int, Seal] = field(default_factory=dict, repr=False, compare=False)
 
     def latest(self) -> int:
-        """Return the number of the latest seal; 0 without any.
+        """Return the number of the latest seal; 0 if there are no seals.
 
         Raises StoreError if the storage cannot be read, or the note of the latest seal is damaged.
         """
@@ -110,7 +110,7 @@ class SealLog:
         return self.read_anew(number) if held is None else held
 
     def read_anew(self, number: int) -> Seal:
-        """Read a seal as `read` does, but from its file, as a purge may have changed it."""
+        """Read a seal as `read` does, but always from its file, which a purge may have changed."""
         return self._remembered(*self._read_several([number]))
 
     def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
@@ -247,7 +247,7 @@ class SealLog:
     def _lacks_lines(self, shard: SealedShard) -> bool:
         """Whether the file of a shard still (or again) has lines that a deletion removed."""
         folder = self.inbox.folder
-        # look for the note first: a deletion writes it after it has written the remaining lines
+        # look for the note first: a deletion writes the note after the remaining lines
         noted = folder.exists(gone_file(shard.path))
         content = folder.find(shard.path) if noted else None
         return content is not None and hashlib.sha256(content).hexdigest() == shard.sha256
@@ -300,7 +300,7 @@ class SealLog:
         self.inbox.renew(receipt, claim)
         found = self.find(receipt, claim.after, self.latest())
         if found is not None and self.read_anew(found.number).lacks_some_of(receipt):
-            # a purge removed the hash after this process read the claim, so remove it again
+            # a purge removed the hash after this process read the claim, so remove the hash again
             self.inbox.renew(receipt, claim.forgotten())
 
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:

@@ -150,7 +150,7 @@ def _places(content: bytes, text: bytes) -> Iterator[int]:
 def _contents(
     log: SealLog, numbers: range
 ) -> Iterator[tuple[Seal, list[tuple[SealedShard, bytes | None]]]]:
-    """Yield each seal with its shards and their bytes; None for a missing shard."""
+    """Yield each seal with its shards, each with its bytes; None for a missing shard."""
     waiting, nbytes = list[Seal](), 0
     for sealed in log.each(numbers):
         own = sum(shard.nbytes for shard in sealed.shards)

@@ -57,7 +57,7 @@ class Lineage(Extensible):
     form : JSON of the shard format
     dates : JSON that says where the dates of documents are found
     pilot : JSON that says how the vocabulary and basis were made
-    eras : earlier, smaller vocabularies of the same core and basis matrix, the oldest first
+    eras : earlier, smaller vocabularies with the same core words and basis matrix, the oldest first
     kind : kind of the statistics; None, also in old stores, means counts
     halves : whether the pair counts of half of the documents are stored separately
     halves_by_content : whether a record's content decides to which half of the records it belongs;
@@ -97,7 +97,7 @@ class Lineage(Extensible):
 
 
 def foundation_of(lineage: Lineage) -> tuple[object, ...]:
-    """Return what identifies the foundation of a lineage: its kind, its basis, and its halves."""
+    """Return what identifies the foundation of a lineage: kind, basis, and division into halves."""
     return lineage.kind, lineage.basis, lineage.halves, lineage.halves_by_content
 
 
@@ -143,8 +143,9 @@ class Origin(Extensible):
     url : URL at which it was read
     version, time : the version of that store that was pulled, and the time of the pulled commit,
         ISO 8601 in UTC
-    purged : SHA-256 of the list of shards that were purged in that store; empty without any
-    within : identifiers of the stores whose documents that store holds in turn, sorted
+    purged : SHA-256 of the list of shards that were purged in that store; empty if no shard was
+        purged
+    within : identifiers of further stores whose documents that store holds, sorted
     transaction : transaction of the pulled commit, which distinguishes the store from a copy that
         has diverged; empty in stores of earlier writers
     unknown : keys of later versions, preserved

@@ -88,8 +88,8 @@ class Forgotten(Extensible):
     def reason(self, url: str, content: tuple[str, int] | None = None) -> str | None:
         """Return why a shard must not be counted; None if it may be counted.
 
-        A shard of documents that were sent to a service is compared by name alone. If another user
-        sends the same text, and the service accepts it, it must be counted. `content` is the
+        A shard of documents that were sent to a service is compared by name alone. If the service
+        accepts the same text from another user, the text must be counted. `content` is the
         fingerprint and size, if known.
         """
         if not self._names.isdisjoint(_names_of(url)) or url.startswith(self._folders):
@@ -121,7 +121,7 @@ class Forgotten(Extensible):
         return replace(self, shards=tuple(sorted({*self.shards, *shards})))
 
     def with_purged(self, names: Iterable[str], shards: Iterable[ForgottenShard] = ()) -> Forgotten:
-        """Return the list with some shards purged: keyed hashes replace names and contents."""
+        """Return the list with the given shards purged: keyed hashes replace names and contents."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         wholes = {name: whole_of(name) for name in names}
         hashes = {keyed._hash(name): set[str]() for name in wholes}

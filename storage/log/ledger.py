@@ -155,7 +155,7 @@ class Ledger:
         return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
 
     def of_segments(self, references: Iterable[SegmentReference]) -> Ledger:
-        """Return the ledger of some segments; each is added or subtracted, as its sign says."""
+        """Return the ledger of segments; each segment is added or subtracted, as its sign says."""
         chosen = list(references)
         removed = frozenset(part.id for part in chosen if part.sign < 0)
         return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
@@ -388,7 +388,7 @@ def read_ledger(
     known: Ledger,
     sums: Iterable[SegmentSum] = (),
 ) -> Ledger:
-    """Read the ledger of some segments; tables in `known` are not read again.
+    """Read the ledger of the given segments; tables in `known` are not read again.
 
     If `sums` has a sum of several segments, the records of these segments are read from one file.
     """

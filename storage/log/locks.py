@@ -172,7 +172,7 @@ class Lock:
 def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Iterator[None]:
     """Hold the lock of a store during a `with` block; a thread renews it.
 
-    Raises LockHeld if another run holds it, or took it over before the block ended.
+    Raises LockHeld if another run holds the lock, or took it over before the block ended.
     """
     latest, over = [Lock.acquire(folder, expiry, patience)], Event()
 
@@ -244,7 +244,7 @@ class _Note:
 
 
 def _latest(folder: Folder) -> int:
-    """Return the number of the latest note of the lock; 0 without any."""
+    """Return the number of the latest note of the lock; 0 if there are no notes."""
     listed = [_FILE.fullmatch(name) for name in folder.names(LOCKS)]
     return max((int(found[1]) for found in listed if found), default=0)
 

@@ -94,7 +94,7 @@ def _records(files: _FilesJson) -> dict[str, FileRecord]:
 
 
 def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Read the manifests of some folders, given the committed SHA-256 of each.
+    """Read the manifests of several folders, given the committed SHA-256 of each manifest.
 
     Raises StoreError also for a manifest that differs from the committed one.
     """

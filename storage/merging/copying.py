@@ -35,7 +35,8 @@ def copy_segment(
 
     Every file is read and compared with its hash. If both stores are on one disk, the file then
     gets a hard link instead of a copy: files of a segment never change, and each store deletes only
-    its own names. The manifest stays as it is, so its SHA-256 identifies the segment later.
+    its own names. The manifest is copied unchanged, so the SHA-256 of the manifest identifies the
+    segment later.
 
     A new identifier is needed although the content is known: garbage collection may be deleting the
     files of an earlier copy.
@@ -70,7 +71,7 @@ def copy_segment(
 
 
 def bytes_held(nbytes: float, largest: float) -> float:
-    """Return how many bytes of files are in memory, at most, while some segments are copied.
+    """Return how many bytes of files are in memory, at most, while segments are copied.
 
     `nbytes` is the size of all files of the segments, `largest` the size of the largest file.
 

@@ -26,8 +26,8 @@ class OriginChanged(StoreError):
 class Source:
     """A version of another store that is pulled into this store, and its name as an origin here.
 
-    wanted : segments of that version, except segments that count nothing new. Each origin in them
-        has its name in this store
+    wanted : segments of that version, except segments that count nothing new. The segments name
+        each origin as this store names it
     least : segments with fewer documents than this are refused
     again : whether to count shards that this store has forgotten or purged
     left_out : names of shards that are not pulled, because other segments count them
