@@ -24,7 +24,7 @@ SEARCHES = "deletion-searches.json"
 _ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
 # up to this many ids, a search for each of them is faster than reading the id of each line
 _FEW = 16
-# # at most this many bytes of shards, and this many seals, in memory
+# at most this many bytes of shards, and this many seals, in memory
 _AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64
 _NOTED = 64 << 20  # save the progress each time that this many bytes were searched
 

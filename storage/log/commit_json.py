@@ -115,7 +115,7 @@ def _flat(part: Extensible) -> dict[str, Any]:
     if isinstance(written.get("source"), ModelSource):
         written["source"] = _flat(written["source"])
     for name in _LEFT_OUT:
-        if not written.get(name, True):  # # omit the field, as in commits before the field existed
+        if not written.get(name, True):  # omit the field, as in commits before the field existed
             del written[name]
     if eras := written.pop("eras", ()):
         written["eras"] = [_flat(era) for era in eras]

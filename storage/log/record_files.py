@@ -72,7 +72,7 @@ def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
         raise StoreError(
             f"{where} is not a table of shard records ({error}); restore it"
         ) from error
-    # convert names, as earlier versions of the package kept signatures, and did not convert hosts
+    # convert names: earlier versions of the package neither removed signatures nor converted hosts
     # to lower case
     if _any_of_web(table["url"]):
         names = [shard_name(url) for url in table["url"].to_pylist()]

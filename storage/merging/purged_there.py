@@ -92,7 +92,7 @@ def _gone(
     """Return the names in this store of shards that an origin has purged.
 
     In earlier versions, the origin may have had other names. Omits shards that the origin has
-    counted again since. Also omits shards that came from further stores, too: these stores must
+    counted again since. Also omits shards that came from another store, too: that store must
     purge the shards first.
     """
     forgotten = source.other.commit.forgotten
