@@ -94,7 +94,7 @@ DEFAULT_LIMITS = ReadLimits()
 
 
 class Columns(Protocol):
-    """Names of columns, or of fields of JSON; the properties are those of `ShardFormat`."""
+    """Names of columns, or of fields of JSON; `ShardFormat` explains the properties."""
 
     @property
     def text_column(self) -> str: ...
@@ -238,10 +238,11 @@ class Format(Protocol):
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
     ) -> Iterator[pa.Array] | None:
-        """Return names of documents as arrays of texts, in the order of `chunks`; null if unnamed.
+        """Return the names of documents as arrays of texts; null for a document without a name.
 
-        Names are the values of a column. Without a column, they are the names that the format
-        itself gives to documents; the method returns None if the format gives no names.
+        The names are in the order in which `chunks` reads the documents. Names are the values of a
+        column. Without a column, they are the names that the format itself gives to documents; the
+        method returns None if the format gives no names.
 
         Raises
         ------

@@ -35,8 +35,9 @@ def purge_inboxes(
     """Purge documents of the given shards from their inboxes; return URLs of the deleted files.
 
     `names` are names in the ledger; names of shards outside of inboxes are ignored. Pending
-    documents are sealed first, as they may be the same documents sent again. An inbox of a store
-    other than `owner` is not changed. If a process dies during a purge, a second call finishes it.
+    documents are sealed first, as they may include the same documents, sent again. An inbox of a
+    store other than `owner` is not changed. If a process dies during a purge, a second call
+    finishes it.
     """
     erased = []
     for log, paths in _inboxes(names, storage_options):
@@ -157,7 +158,7 @@ def _receipts(sealed: Seal, path: str) -> list[str]:
 
 
 def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]]:
-    """Yield the claims that have a hash of documents of a shard, each after its receipt."""
+    """Yield (receipt, claim) for each claim that has a hash of documents of a shard."""
     for receipt, claim in log.inbox.claims_of(_receipts(sealed, path)).items():
         if claim is not None and not claim.is_forgotten:
             yield receipt, claim

@@ -58,7 +58,7 @@ class RecordShape:
 
     A document is sent as an object with the `counted` fields, and optionally `id` and `date`.
 
-    counted : the text, or the fields that a store of another kind counts
+    counted : field of the text; for a store that does not count texts, the fields that it counts
     date_column : name under which the reader finds the date; None if each shard holds a single day
     line_bytes : largest size of a line
     days : largest age of a document's date in days. The day after arrival is also accepted. None

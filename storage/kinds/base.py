@@ -35,7 +35,7 @@ def columns_read(store: Snapshot) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class StoredKind:
-    """How the records of a kind are stored in shards, and sent one by one.
+    """How the records of a kind are stored in shards, and how clients send them to the service.
 
     foundation : class of the foundation (the fixed definition of what is counted) of a store of
         this kind

@@ -52,7 +52,7 @@ class Lineage(Extensible):
 
     vocabulary, basis : fingerprints of the vocabulary and basis. For kinds other than counts,
         `basis` is the fingerprint of the foundation, and `vocabulary` is empty.
-    row_blocks : number of row blocks B
+    row_blocks : number of blocks B into which the rows of the statistics are divided
     codocuments : whether co-document counts are stored
     form : JSON of the shard format
     dates : JSON that says where the dates of documents are found
@@ -131,7 +131,7 @@ class SegmentReference(Extensible):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def is_of(self, origin: str) -> bool:
-        """Whether the documents came from an origin, which may have pulled them from elsewhere."""
+        """Whether the documents came from an origin, which may itself have pulled them."""
         return self.origin is not None and self.origin.partition("/")[0] == origin
 
 

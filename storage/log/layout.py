@@ -48,12 +48,12 @@ def segment_folder(segment: str) -> str:
 
 
 def model_folder(name: str, identity: str) -> str:
-    """Return the folder of a model; the identity separates two writers that use the same name."""
+    """Return the folder of a model; `identity` separates models of one name by two writers."""
     return f"{MODELS}/{name}/{identity}"
 
 
 def pass_folder(polishing: str, number: int, part: str) -> str:
-    """Return the folder of the sums of one pass over a part of the documents, during a polish."""
+    """Return the folder of the sums that a pass of a polish makes over a part of the documents."""
     return f"{POLISHING}/{polishing}/{number}-{part}"
 
 

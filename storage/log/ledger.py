@@ -444,7 +444,7 @@ def tables_of_sums(folder: Folder, sums: Sequence[Summed]) -> list[dict[str, pa.
 def _ledger_files(
     folder: Folder, references: Sequence[SegmentReference]
 ) -> Iterator[tuple[SegmentReference, bytes | None, str]]:
-    """Yield for each segment or sum the content of its ledger, or None, and the ledger's place."""
+    """Yield each segment or sum, the content of its ledger file or None, and the file name."""
     manifests = segment_manifests(folder, references)
     names = [f"{segment_folder(one.id)}/{SHARDS}" for one in references]
     there = [name for name, one in zip(names, manifests, strict=True) if SHARDS in one.files]
@@ -457,5 +457,5 @@ def _ledger_files(
 
 
 def outside_of(records: Sequence[ShardRecord]) -> float | None:
-    """Return what share of the tokens of shards is outside the vocabulary; None without tokens."""
+    """Return the share of tokens outside the vocabulary in shards; None if there are no tokens."""
     return outside_share(sum(one.tokens for one in records), sum(one.outside for one in records))

@@ -66,8 +66,8 @@ class Pull:
     left_out : shards that were omitted because of `unique`, as other segments count them
     purged : shards that the origin has purged, and that were now purged from `store`, with the
         versions that had them
-    withdrawn : number of stores that the origin has purged as origins of its own, and that were now
-        purged from `store`
+    withdrawn : number of stores that the origin had merged and has purged, and that were now purged
+        from `store`
     """
 
     store: MomentStore = field(repr=False)

@@ -26,7 +26,7 @@ class Purged:
     """What origins have purged since the last pull, and how to purge it from this store.
 
     shards : names that the purged shards have in this store
-    stores : identifiers of the stores that origins have purged as origins of their own
+    stores : identifiers of stores that an origin of this store had merged, and has purged
     changes : fields of the commit that the purge changes
     """
 
