@@ -117,8 +117,8 @@ def list_shards(
             )
         if url == "-":
             raise InvalidInput(
-                "- means standard input, which only the command `update` counts; write it to "
-                "a file, or give a file of that name as ./-"
+                "- means standard input, which only the command `update` counts; write the "
+                "input to a file, or give a file of that name as ./-"
             )
     tables: list[ShardTable] = []
     problems: list[ShardError] = []

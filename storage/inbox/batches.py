@@ -107,8 +107,8 @@ def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
     body = data[start:]
     if hashlib.sha256(body).hexdigest() != header.body:
         raise StoreError(
-            f"{where} is damaged (the SHA-256 of its documents is not that in its header); restore "
-            "it from a copy, or delete it and lose its documents"
+            f"{where} is damaged (the SHA-256 in its header is not that of its documents); restore "
+            "the file from a copy, or delete the file and lose its documents"
         )
     found, at = [], 0
     for one in header.submissions:

@@ -105,7 +105,7 @@ class StoreFormat(Extensible):
         if self.min_writer > WRITES:
             raise FormatError(
                 f"writing {url} needs a version of streaming-moments that supports store format "
-                f"{self.min_writer}, and this one supports {WRITES}; {_upgrade(self.install)}"
+                f"{self.min_writer}, and this version supports {WRITES}; {_upgrade(self.install)}"
             )
 
 
@@ -170,7 +170,7 @@ def read_format(folder: Folder) -> StoreFormat:
     if isinstance(needed, int) and needed > READS:
         raise FormatError(
             f"{where}: reading the store needs a version of streaming-moments that supports store "
-            f"format {needed}, and this one supports {READS}; {_upgrade(content.get('install'))}"
+            f"format {needed}, and this version supports {READS}; {_upgrade(content.get('install'))}"
             f"{_doubt(data, where)}"
         )
     content = unseal(data, where)

@@ -154,7 +154,7 @@ class Lock:
             if _read(self.folder, mine.number).holder != self.holder:
                 raise LockHeld(
                     f"another run took over the lock of {self.folder.url}; run this again "
-                    "after it has ended, or give the lock a longer expiry"
+                    "after the other run has ended, or give the lock a longer expiry"
                 )
             # an earlier attempt of this run created the note, but the reply was lost
             return mine._next(released)

@@ -66,7 +66,7 @@ def test_every_command_says_which_version_to_install(run, place, key):
         assert code == 2, f"{command}: {told}"
         line = told.strip().splitlines()[-1]
         assert (
-            "supports store format 7, and this one supports 6; upgrade streaming-moments to 9.1.0"
+            "supports store format 7, and this version supports 6; upgrade streaming-moments to 9.1.0"
             in line
         )
         assert files(place / "store") == before, f"{command} has written"
