@@ -170,7 +170,8 @@ def read_format(folder: Folder) -> StoreFormat:
     if isinstance(needed, int) and needed > READS:
         raise FormatError(
             f"{where}: reading the store needs a version of streaming-moments that supports store "
-            f"format {needed}, and this version supports {READS}; {_upgrade(content.get('install'))}"
+            f"format {needed}, and this version supports {READS}; "
+            f"{_upgrade(content.get('install'))}"
             f"{_doubt(data, where)}"
         )
     content = unseal(data, where)

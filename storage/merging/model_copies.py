@@ -96,7 +96,7 @@ def pull_model(
     source_id = Owner.at(other.url, other.folder.storage_options).birth
     if source_id == Owner.at(store.url, store.folder.storage_options).birth:
         raise InvalidInput(
-            f"{other.url} is {store.url} itself, or a copy of it, so the models are there already"
+            f"{other.url} is {store.url} itself, or a copy of it, and both have the same models"
         )
     require_adding_up(store, other)
     asked = model or (PUBLISHED if PUBLISHED in other.commit.tags else None)

@@ -66,7 +66,8 @@ def sources_of(
         twin = next((one.url for one in sources if one.name == name), None)
         if twin is not None:
             raise InvalidInput(
-                f"{twin} and {origin.url} are the same store, or copies of one store; give only one of them"
+                f"{twin} and {origin.url} are the same store, or copies of one store; give only "
+                "one of them"
             )
         _require_separate(store, origins, origin, name)
         if name not in store.commit.origins:
