@@ -229,7 +229,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
 
 
 def finds_number(model: Any, option: str) -> bool:
-    """Whether a refit can choose the value of an option of a model by scores on held-out halves."""
+    """Whether a refit can choose the value of a model's option by scores of held-out records."""
     return bool(model.finds_topics or (option == "topics" and compares_states(model)))
 
 

@@ -61,7 +61,7 @@ class PurgePlan:
     ledger : records of all segments that any version names
     holdings : which segments, versions and models hold data of the shards
     before : shards that an earlier call purged, so that no version holds them
-    read_at : for each name of a shard, the signed URL at which it is read
+    read_at : for each name of a shard, the signed URL from which the shard is read
     """
 
     store: MomentStore
@@ -113,12 +113,12 @@ class PurgedShards:
 
 @dataclass(frozen=True)
 class _Group:
-    """Segments that share a vocabulary, some of them with shards to purge.
+    """Segments (stored parts of the counts) with the same vocabulary, some with shards to purge.
 
     sources : all segments of the group, including those whose counts are subtracted
     dropped : ids of segments that contain only shards to purge
-    `purged`, `kept` : records of the shards in all other segments: of those to subtract, and of
-        those to keep
+    `purged`, `kept` : ledger records of shards in the other segments: shards whose counts are
+        subtracted, and shards that stay
     """
 
     sources: tuple[SegmentReference, ...]
@@ -187,17 +187,18 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
     Shards of an inbox are also deleted in the inbox, with all traces of their documents. An inbox
     of another store does not change, and a message names it.
 
-    If a segment holds other shards, too, the counts of the purged shards are subtracted exactly,
-    so their files are read again. If these files no longer exist, the other shards of the segment
-    are recounted. One commit drops all versions and models with any part of the shards, and then
-    the files are deleted. An error before the commit changes nothing. If the process dies after
-    the commit, or fails with Unfinished, the same call deletes the remaining files.
+    Counts are stored in segments. If a segment also holds other shards, the files of the purged
+    shards are read again, so that exactly what was counted from them is subtracted. If a purged
+    shard no longer exists, the other shards of the segment are recounted instead. One commit drops
+    all versions and models with any part of the shards, and then the files are deleted. An error
+    before the commit changes nothing. If the process dies after the commit, or fails with
+    Unfinished, the same call deletes the remaining files.
 
     `shards` are URLs, patterns or folders that any version counted. `message` must not name a
     shard. Raises InvalidInput in three cases. The first is a shard that no version holds and no
     earlier call purged. The second is a shard whose content is also counted under a name that
     `shards` lacks. The third is a shard that is missing or changed, if other shards of its segment
-    are, too.
+    are missing or changed, too.
     """
     plan = plan_purge(store, shards, run.storage_options)
     names, recounted, done = plan.holdings.names, 0, plan.purge
@@ -228,7 +229,7 @@ def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
 def _committed(
     plan: PurgePlan, replaced: Sequence[Replacement], message: str
 ) -> tuple[MomentStore, Purge]:
-    """Commit the purge; first write a record of its shards, which stays until the purge is done."""
+    """Write a record of the purged shards, which stays until the purge is done, then commit it."""
     names, folder = plan.holdings.names, plan.store.folder
     record = begin_purge(folder, names)
     try:
@@ -241,7 +242,7 @@ def _committed(
 
 
 def _finished(store: MomentStore, names: frozenset[str], run: Run) -> tuple[str, ...]:
-    """Delete the remaining files of purged shards, also those that a dead process left."""
+    """Delete the remaining files of purged shards, including files that a dead process left."""
     sweep(store.folder)
     erased = erase_unnamed(store.folder, names)
     owner = Owner.at(store.url, run.storage_options)
@@ -345,14 +346,14 @@ def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
         raise InvalidInput(
             f"the purge must subtract {', '.join(gone[:_SHOWN])} from a group of shards, but some "
             "of these files are missing or changed, and so are other shards of the group: "
-            f"{'; '.join(missing[:_SHOWN])}. Put back either the shards to purge or the others, "
-            "or `forget` the others as well, then run the same purge again"
+            f"{'; '.join(missing[:_SHOWN])}. Put back either the shards to purge or the other "
+            "shards, or `forget` the other shards as well, then run the same purge again"
         )
     return [shard for shard, _ in found if shard is not None]
 
 
 def _gathered(plan: PurgePlan, shards: Sequence[Shard], run: Run) -> tuple[Segment, ...]:
-    """Count shards again and return their segments; each must give the same counts as before."""
+    """Count shards again and return their segments; each shard must give the same counts."""
     if not shards:
         return ()
     with gathering_on(plan.store, run) as gathering:

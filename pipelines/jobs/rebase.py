@@ -1,4 +1,4 @@
-"""Rebase a store: choose new words and a new basis from a pilot, and count all shards again.
+"""Rebase a store: choose a new vocabulary and basis from sampled shards, and count all again.
 
 Stores of vectors get a new grid and sketch.
 """
@@ -47,6 +47,8 @@ class ShardsMissing(InvalidInput):
 class RebaseResult:
     """Result of a rebase.
 
+    A lineage is the versions of a store with the same vocabulary and basis.
+
     store : the store at the commit that adopted the new lineage
     shards : number of recounted shards
     left_out : URLs of shards that the new lineage lacks, each with the reason
@@ -82,13 +84,14 @@ def rebase(
     allow_missing: bool = False,
     halves: bool | None = None,
 ) -> RebaseResult:
-    """Give a store a new lineage, with vocabulary and basis from a pilot of its counted shards.
+    """Choose a new vocabulary and basis from sampled shards of a store, and count all shards again.
 
     A store of vectors gets a new grid and sketch. Stores of other kinds are refused.
 
-    The counts of the new lineage grow with each group of shards, while readers and writers use the
-    old one. One commit then adopts the new lineage. If a rebase is killed, the next rebase
-    continues it. Earlier versions keep the old lineage.
+    The new counts begin a new lineage, which is the versions of a store with one vocabulary and
+    basis. They grow with each group of shards, while readers and writers use the old lineage. One
+    commit then adopts the new lineage. If a rebase is killed, the next rebase continues it. Earlier
+    versions keep the old lineage.
 
     Parameters
     ----------
@@ -200,8 +203,8 @@ def present_shards(
         raise ShardsMissing(
             f"{len(missing)} of {of_number(len(every), 'counted shard')} "
             f"{'is' if len(missing) == 1 else 'are'} at {', '.join(names)}, and a rebase does not "
-            "read the documents of other stores; give SHARDS to read, or use only those of this "
-            "store with --allow-missing"
+            "read the documents of other stores; give SHARDS to read, or use only the shards of "
+            "this store with --allow-missing"
         )
     records = [one for one in every if one.url not in missing]
     found = looked_for(records, run)
@@ -230,7 +233,7 @@ def present_shards(
 def _gathered(
     store: MomentStore, gathering: Gathering, present: Sequence[Shard]
 ) -> tuple[MomentStore, Ledger, dict[str, str]]:
-    """Count the shards that the new lineage lacks; return store, ledger and bad shards."""
+    """Count the shards that are not yet in the new lineage; return store, ledger and bad shards."""
     known = gathering.store.ledger()
     done = set(known.counted([shard.url for shard in present]))
     lacking = [shard for shard in present if shard.url not in done]

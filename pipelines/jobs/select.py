@@ -96,9 +96,9 @@ def select(
     whitening and the sums of whitened third moments are computed once, for the largest number of
     topics. Models with fewer topics use the leading columns of the whitening and the leading part
     of these sums. Only method "feature" computes the sums for each number of topics. One sweep over
-    the row blocks makes the topics of as many models as fit into memory. It also reads the pair
-    counts for refinement and the co-document counts of all top words. The models equal those of
-    `refit`.
+    the row blocks makes the topics of as many models as fit into memory. The sweep also reads the
+    pair counts for refinement and the co-document counts of all top words. The models equal those
+    of `refit`.
 
     Parameters
     ----------
@@ -108,7 +108,8 @@ def select(
         Numbers of topics.
     alphas : sequence of float or "auto"
         Sums of the Dirichlet parameters. "auto" takes the value with the best held-out
-        log-likelihood at the middle number of topics, because the number hardly affects this value.
+        log-likelihood at the middle number of topics, because the best alpha0 hardly depends on the
+        number of topics.
     run : Run
         Cluster and options.
     method : str
@@ -250,8 +251,8 @@ def whiten_most(
 ) -> tuple[Whitening | None, int]:
     """Return a whitening for the largest possible number of topics among the increasing `topics`.
 
-    Also returns how many eigenvalues are positive: larger numbers are not possible. If all `topics`
-    are larger, returns None in place of the whitening.
+    Also returns how many eigenvalues are positive: more topics than that are not possible. If all
+    numbers in `topics` are too large, returns None in place of the whitening.
     """
     return whiten_most_of(CoreMoments.joined(parts, lengths), basis, topics, form)
 
@@ -305,9 +306,9 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """Return a whitening on a worker, and the number of positive eigenvalues, for each form.
+    """For each form, return a whitening on a worker, and the number of positive eigenvalues.
 
-    Each form belongs to one alpha0.
+    The form of the moments depends on alpha0, so there is one form for each alpha0.
     """
     cores = rows.each("reading row blocks", core_rows)
     spaces: list[tuple[Future[Any], int]] = []
@@ -340,7 +341,7 @@ def _models(
     most = numbers[-1]
     # A method with slices uses the slice of the third moment whose singular values are farthest
     # apart. This slice depends on the number of topics, so each number needs its own sums. Other
-    # methods share the sums of the largest number.
+    # methods use the sums for the largest number of topics for all numbers.
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),
@@ -389,8 +390,8 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan already includes the topics of the largest model twice; what it leaves free of the
-    # memory can hold more models
+    # the planned memory already holds the topics of the largest model twice; further models can use
+    # the memory that the plan leaves free
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:

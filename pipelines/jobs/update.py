@@ -127,8 +127,9 @@ def update(
     plan : UpdatePlan, optional
         How memory is divided; by default from the budget of the cluster.
     old : sequence of Shard, optional
-        Old content of changed shards, which new content replaces in one commit. It is not needed if
-        a segment of any version holds the shard alone. Without it, changed shards are an error.
+        Old content of changed shards, which new content replaces in one commit. This old content is
+        not needed if a segment of any version holds only the counts of this shard. Otherwise a
+        changed shard without old content is an error.
     unique : bool
         Whether to treat a shard as bad if its content is counted under another name.
     include_forgotten : bool
@@ -148,9 +149,9 @@ def update(
         A sum of the store would overflow; the message names the shard. Earlier groups are
         committed.
     ShardError, InvalidInput
-        Shards are unreadable or changed since they were counted. The message names all of these in
-        the group, and gives the number of shards in committed groups. Or a shard lies in a folder
-        that is counted as a shard, or is a folder in which a counted shard lies.
+        Shards are unreadable or changed since they were counted. The message names all such shards
+        of the group, and gives the number of shards in committed groups. Or a shard lies in a
+        folder that is counted as a shard, or is a folder in which a counted shard lies.
     ShardsForgotten
         The new content of a counted shard was forgotten.
     StoreError
@@ -254,8 +255,9 @@ def _commit_group(
     Shards that were forgotten, perhaps meanwhile, are left out, too.
 
     The shards are returned, so that the caller reads them in smaller groups, in two cases: if
-    pieces of sequences overlap in the group, or if its counts would overflow the integer sums of
-    the store. A group of a single such shard cannot be divided, so the shard is bad.
+    pieces of sequences overlap in the group, or if the counts of the group would overflow the
+    integer sums of the store. A group of a single such shard cannot be divided, so the shard is
+    bad.
     """
     from streaming_moments.pipelines.aggregation.group_runner import Gathered, gather_group
 
@@ -349,8 +351,8 @@ def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -
     """Raise an error if another writer has counted some of the shards with other content."""
     records = gathered.segment.shards if gathered.segment else ()
     mine = {record.url: record.fingerprint for record in records}
-    # ignore parts of a growing file: writers may see different parts, and the next update
-    # continues them
+    # ignore parts of a growing file: two writers may see different parts, and the next update
+    # counts what follows
     counted = ((url, store.ledger().find(url)) for url in urls if first_byte(url) is None)
     changed = [
         (record, mine[url])

@@ -159,10 +159,10 @@ class RebaseSection:
 class GrowthSection:
     """When a nightly run adds words to the vocabulary, and how many.
 
-    The share of new tokens outside the vocabulary must exceed `outside_above`. It must also exceed
-    the same share among earlier documents, if there are any, by `outside_rise`. Otherwise a
-    vocabulary that always lacked these words would grow every night. A vocabulary of `most_words`
-    gets no more words.
+    The share of new tokens outside the vocabulary must exceed `outside_above`. If there are earlier
+    documents, it must also exceed the share of tokens outside the vocabulary among these documents
+    by `outside_rise`. Otherwise a vocabulary that always lacked these words would grow every night.
+    A vocabulary of `most_words` gets no more words.
     """
 
     enabled: bool = True
@@ -221,7 +221,7 @@ class NightlyConfig:
     growth : GrowthSection, optional
         When words are added. Without [growth], words are added if the share of tokens outside the
         vocabulary is above 5% and has risen by 2 points, up to twice the requested vocabulary
-        size. They are never added with [merge], or to a store that was created like another,
+        size. Words are never added with [merge], or to a store that was created like another,
         because the statistics of stores with different words cannot be added.
     metrics : MetricsSection, optional
         File for the metrics; without [metrics] no file is written.
@@ -308,7 +308,8 @@ class NightlyConfig:
                 "[refit] compares several topics or alpha0, which needs halves of the records; "
                 "give one of each, or remove halves = false from [create]"
             )
-        # models of rows of numbers need no halves: the spectrum decides their number of components
+        # models of numeric records need no halves, because the spectrum decides the number of
+        # components
         if refit.auto and refit.family.holds_out not in ("", "rows") and not made.halves:
             key, word = next(iter(refit.auto.items()))
             raise ValueError(

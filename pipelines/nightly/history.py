@@ -25,7 +25,7 @@ MOST_NIGHTS = 30
 
 @dataclass(frozen=True)
 class StoreState:
-    """The store at the end of a nightly run; `time` is that of its latest commit, ISO 8601.
+    """The store at the end of a nightly run; `time` is the time of the latest commit, ISO 8601.
 
     A field has the value None if the package version that wrote the report did not record it.
     """
@@ -49,8 +49,8 @@ class Night:
     model : name of the model of this run
     published, published_before : names of the published model after and before this run
     weights : share of each topic in the model of this run, by the number of the topic
-    origins : for each matched topic, by its number in this model, the number that it has in the
-        model published before
+    origins : for each topic that matches a topic of the model published before: the number of the
+        topic in this model, and in that one
     drift, state : None if they were not measured
     until : last day of the documents, if they have days
     names : name of each topic of the model of this run, by the number of the topic

@@ -226,7 +226,7 @@ def write_beside(
 ) -> str:
     """Write a file of a nightly run under the name of its report, and return the file's URL.
 
-    If `latest`, also write it under the name of the latest report.
+    If `latest`, also write the file under the name of the latest report.
 
     Examples
     --------

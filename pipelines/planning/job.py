@@ -49,7 +49,7 @@ class Job:
     pilot_documents : int
         Number of passages that `create` samples.
     room : int
-        Number of documents that the store can hold, if they are like those of the corpus.
+        Number of documents that the store can hold, if all are like those of the corpus.
     model : type
         Model of the refit.
     """

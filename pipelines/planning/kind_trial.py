@@ -74,8 +74,8 @@ def try_out_kind(
     """Do the same as `try_out`, but time a fit on the sample alone.
 
     The time of a fit does not depend on the number of counted records. The timed fit has `n_states`
-    states, or as many as the sample allows. Raises NotIdentifiable if it allows none. Other errors
-    as in `create_kind`.
+    states, or as many as the sample allows. Raises NotIdentifiable if the sample allows no states.
+    Other errors as in `create_kind`.
     """
     corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)

@@ -25,10 +25,10 @@ class MergeCost:
     Parameters
     ----------
     copied_bytes : float
-        Bytes that are read at the store and written at the hub. If both are on one disk, none are
-        written.
+        Bytes that are read at the store and written at the hub. If the store and the hub are on one
+        disk, no bytes are written.
     requests : int
-        Reads and writes of files. If a bucket is far away, they take most of the time.
+        Reads and writes of files. If a bucket is far away, these requests take most of the time.
     seconds : float
         Seconds with a disk like that of this machine, or through the network if that takes longer.
     memory : float

@@ -89,7 +89,7 @@ def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
 def _called(spans: Spans | None, number: int) -> dict[str, pa.Array]:
     """Return columns `name` and `from`: names of sequences, and numbers of their first symbols.
 
-    A column is null where these are unknown.
+    A column is null where the name or the number is unknown.
     """
     names = pa.nulls(number, pa.string()) if spans is None else pa.array(spans.names, pa.string())
     if spans is None or not spans.numbered:

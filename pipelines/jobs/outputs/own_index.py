@@ -53,7 +53,7 @@ class Whole:
         if (found := int(documents.sum())) != len(self.index):
             raise StoreError(
                 f"the files hold {found} documents, but {len(self.index)} were transformed, so "
-                "another transform has replaced them; transform again into a separate folder"
+                "another transform has replaced the files; transform again into a separate folder"
             )
         places = (np.cumsum(documents) - documents)[files] + rows
         same = len(places) == len(self.index) and bool((places == np.arange(len(places))).all())
@@ -80,7 +80,7 @@ class Typed:
 
 
 def _read(texts: pd.Index, dtype: Any) -> pd.Index:
-    """Convert texts to labels of a type; returns the texts if they do not determine the labels."""
+    """Convert texts to labels of a type; return the texts if they cannot be converted back."""
     import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype):

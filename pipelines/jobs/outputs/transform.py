@@ -181,9 +181,10 @@ def transform(
 ) -> TransformResult:
     """Write one Parquet file for each shard, with a row for each document.
 
-    A file that exists with the same content stays. So the same call, made again after a stop,
-    continues where it stopped. The metadata of a file record how it was made. All files of a folder
-    come from one model and the same options, which `.provenance.json` in the folder names.
+    A file that exists with the same content stays. So if a call was interrupted, the same call
+    continues where the first one stopped. The metadata of a file record how the file was made. All
+    files of a folder come from one model and the same options; `.provenance.json` in the folder
+    names both.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def unused_options(config: NightlyConfig) -> Iterator[str]:
 def left_out_topics(config: NightlyConfig, store: MomentStore | None) -> Iterator[str]:
     """Yield a warning that names the numbers of topics that are too large for a store's basis.
 
-    Raises InvalidInput if no number fits, or if one is above the `max_topics` of a new store.
+    Raises InvalidInput if no number fits, or if a number is above the `max_topics` of a new store.
     """
     numbers, made = config.refit.topics, config.create
     if not config.refit.topical:
@@ -109,9 +109,9 @@ def _flag(key: str, value: Any) -> list[str]:
 def _recorded(section: CreateSection, store: MomentStore) -> dict[str, Any]:
     """Return the values that the store records, by key of [create].
 
-    Leaves out languages and phrases if the sample decides them. The store records stop words of the
-    user together with those of the language. So stop words are left out if the store has all those
-    of the section.
+    Leaves out languages and phrases if `create` chose them from a sample. The store records the
+    user's stop words together with the stop words of the language. So stop words are left out if
+    all stop words of the section are in the store.
     """
     lineage = store.commit.lineage
     found = {key: one for key, one in (lineage.pilot or {}).items() if key in _PILOT}
