@@ -306,7 +306,7 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """For each form, return a whitening on a worker, and the number of positive eigenvalues.
+    """For each of `forms`, return a whitening on a worker, and how many eigenvalues are positive.
 
     The form of the moments depends on alpha0, so there is one form for each alpha0.
     """

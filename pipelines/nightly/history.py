@@ -50,7 +50,7 @@ class Night:
     published, published_before : names of the published model after and before this run
     weights : share of each topic in the model of this run, by the number of the topic
     origins : for each topic that matches a topic of the model published before: the number of the
-        topic in this model, and in that one
+        topic in this model, and in that model
     drift, state : None if they were not measured
     until : last day of the documents, if they have days
     names : name of each topic of the model of this run, by the number of the topic

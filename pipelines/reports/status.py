@@ -49,16 +49,16 @@ class Status:
 
     With probability `1 - error_delta` each, the errors of the second moment, M2, and of the third,
     M3, in the Frobenius norm are below their radius (Ruffini et al. 2018, Theorem 2). The radius of
-    M2 needs a document of two words, that of M3 a document of three; otherwise it has the value
-    None. `warning` explains why topics may be poor, with the remedy, or is empty.
+    M2 is None if no document has at least two words, and the radius of M3 is None if no document
+    has at least three. `warning` explains why topics may be poor, with the remedy, or is empty.
 
     `stale_models` are the latest and tagged models that lack counted documents or still contain
     forgotten ones. `forgotten` are the shards that updates skip. `purged` is the number of shards
     that are recorded only by a keyed hash. `segments_read` is the number of segments that a refit
-    reads; it is smaller than `segments` if compaction has replaced many by their sum. `advice` has
-    the remedies if more than a few percent of the tokens are outside the vocabulary. `drift` is
-    measured only on request, because it needs more than this version. `counted_at` is the time of
-    the latest commit that changed the documents.
+    reads; it is smaller than `segments` if compaction has replaced several segments by one with
+    their sum. `advice` has the remedies if more than a few percent of the tokens are outside the
+    vocabulary. `drift` is measured only on request, because it needs more than this version.
+    `counted_at` is the time of the latest commit that changed the documents.
     """
 
     store: str
@@ -277,14 +277,14 @@ def print_warnings(console: Console, lines: Iterable[str]) -> None:
 
 
 def stale_models(store: MomentStore) -> tuple[Staleness, ...]:
-    """Return the latest and the tagged models whose documents are not those counted now."""
+    """Return the latest and tagged models that lack counted documents or contain forgotten ones."""
     names = [*[*store.models][-1:], *store.commit.tags.values()]
     found = (staleness(store, name) for name in dict.fromkeys(names))
     return tuple(one for one in found if one.is_stale)
 
 
 def stale_line(stale: Staleness) -> str:
-    """Describe the documents that a model lacks or still contains; empty if it matches.
+    """Describe counted documents that a model lacks, and forgotten ones that it contains, if any.
 
     Examples
     --------
@@ -436,7 +436,7 @@ def _added_text(added: Iterable[AddedWords]) -> str:
 
 
 def since_text(added: AddedWords) -> str:
-    """Return the version that added some words; documents counted since then include them.
+    """Return the version that added some words: later documents are counted with these words.
 
     Examples
     --------

@@ -122,9 +122,10 @@ class AccumulateSection:
 class KeepSection:
     """How long the inbox keeps data after they were counted; a missing value means for ever.
 
-    `keys` is for idempotency keys and receipts. If a request repeats a key after that time, its
-    documents are counted again. `documents` is for the sealed shards. After that time, their
-    documents cannot be deleted by receipt or id, and `polish` and `rebase` cannot read them.
+    `keys` is for idempotency keys and receipts. If a request repeats a key after that time, the
+    documents of the request are counted again. `documents` is for the shards of the inbox. After
+    that time, no document of these shards can be deleted by receipt or id, and `polish` and
+    `rebase` cannot read the shards.
     """
 
     keys: Kept | None = timedelta(days=90)
@@ -237,7 +238,7 @@ def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
 
 
 def require_first_night(config: ServiceConfig) -> None:
-    """Raise InvalidInput if a nightly run must first create the store; name the command to run."""
+    """Raise InvalidInput, with the command to run, if a nightly run must first create the store."""
     night, folder = night_of(config), Folder.at(config.store, config.storage_options or None)
     if night is None or night.create is None or CommitLog(folder).latest_version() is not None:
         return
@@ -250,7 +251,7 @@ def require_first_night(config: ServiceConfig) -> None:
 def night_of(config: ServiceConfig) -> NightlyConfig | None:
     """Return the configuration of the nightly run that fits models for a service, or None.
 
-    Raises InvalidInput if its store is not that of the service.
+    Raises InvalidInput if the nightly run has another store than the service.
     """
     path = config.accumulate.night
     if path is None:

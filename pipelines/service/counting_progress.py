@@ -18,11 +18,15 @@ _COUNTING = (START, "look", "count")  # if one of these steps fails, no document
 class Counting:
     """State of counting at some time.
 
+    The accumulator seals pending documents, that is, turns them into shards, and counts the shards.
+    Seals are numbered.
+
     lag : number of seals whose documents are not counted yet
     failing : why the accumulator's last cycle failed; None if it did not fail
     set_aside : shards that the store cannot count now
     reached : number of the latest seal up to which all documents are counted
-    since : when counting stopped or began to fail, on the clock of this process; None if it works
+    since : when counting stopped or began to fail, on the clock of this process; None while
+        documents are counted
     """
 
     lag: int = 0

@@ -212,8 +212,8 @@ class _Logged:
             await send(message)
 
         try:
-            # refuse a request that gives its length in two ways, because a proxy may have used the
-            # other one
+            # refuse a request that gives its length in two ways, because a proxy may have used a
+            # different length than the service
             if {b"content-length", b"transfer-encoding"} <= {key for key, _ in scope["headers"]}:
                 await failed(self.service, _TWO_LENGTHS, scope)(scope, receive, sent)
             else:

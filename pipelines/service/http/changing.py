@@ -101,8 +101,8 @@ async def _changed(
 ) -> Response:
     """Change the latest version under the lock, and redirect to a page that shows the result.
 
-    `then` is the URL of that page. It is relative to the URL of the form, as all links of pages
-    are.
+    `then` is the URL of that page. This URL is relative to the URL of the form, as all links of
+    pages are.
     """
     config = service.config
 
