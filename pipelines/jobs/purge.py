@@ -271,8 +271,8 @@ def _require_known(
         )
     more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
     raise InvalidInput(
-        f"no version of {store.url} holds {', '.join(unknown[:_SHOWN])}{more}, and it has purged "
-        "no such shard; check the URLs and the store"
+        f"no version of {store.url} holds {', '.join(unknown[:_SHOWN])}{more}, and the store has "
+        "purged no such shard; check the URLs and the store"
     )
 
 
@@ -300,7 +300,7 @@ def _groups_of(plan: PurgePlan) -> list[_Group]:
 
 
 def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list[Replacement], int]:
-    """Make the segments that replace each group; also return the number of recounted shards."""
+    """Make the segments that replace each group's own; also return how many shards were recounted."""
     wanted = [record for group in groups if group.kept for record in group.purged]
     there = _there(plan, wanted, run)
     replaced, recounted = [], 0
@@ -318,7 +318,7 @@ def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list
 
 
 def _there(plan: PurgePlan, records: Sequence[ShardRecord], run: Run) -> dict[str, Shard]:
-    """Find the counted shards that exist unchanged, by name."""
+    """Find the counted shards that still exist unchanged; return them by name."""
     if not records:
         return {}
     looked = [(record, plan.read_at.get(record.url, "")) for record in records]

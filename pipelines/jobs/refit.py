@@ -174,7 +174,7 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
 def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
-    """Return the row blocks of the statistics for a refit, which is planned to fit into memory.
+    """Plan a refit that fits into memory, and return the row blocks of its statistics.
 
     Arguments and errors as in `refit_by`.
     """

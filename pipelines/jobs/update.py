@@ -337,7 +337,7 @@ def _without_room(
 def _stopped(
     error: ShardError | InvalidInput | SumExceeded, counted: int
 ) -> ShardError | InvalidInput | SumExceeded:
-    """Return the error, with the number of shards that were committed before it."""
+    """Return the error, with the number of shards that were committed before the error."""
     are = "is" if counted == 1 else "are"
     done = f"{of_number(counted, 'shard')} before it {are} counted and committed; "
     done += "the same command counts the rest"
@@ -352,7 +352,7 @@ def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -
     records = gathered.segment.shards if gathered.segment else ()
     mine = {record.url: record.fingerprint for record in records}
     # ignore parts of a growing file: two writers may see different parts, and the next update
-    # counts what follows
+    # counts the following parts
     counted = ((url, store.ledger().find(url)) for url in urls if first_byte(url) is None)
     changed = [
         (record, mine[url])

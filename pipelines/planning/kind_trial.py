@@ -145,7 +145,7 @@ def _block_costs(
 
 
 def _fit_seconds(job: Job, statistics: Any) -> float:
-    """Time a fit of as many states as the sample allows, after an untimed fit that compiles."""
+    """Time a fit of as many states as the sample allows; first compile its code by another fit."""
     k, rows = job.n_topics, InMemory((statistics,))
 
     def fitted() -> Any:

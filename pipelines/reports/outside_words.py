@@ -38,7 +38,10 @@ def share_line(share: float | None) -> str:
 
 
 def pilot_line(store: MomentStore) -> str:
-    """Say how many tokens of the pilot are outside the vocabulary, and why; empty if unrecorded."""
+    """Say how many tokens of the pilot are outside the vocabulary, and why; empty if unrecorded.
+
+    The pilot is the sample from which the vocabulary was chosen.
+    """
     drawn = drawn_of(store)
     if "outside_share" not in drawn:
         return ""

@@ -49,8 +49,8 @@ class Status:
 
     With probability `1 - error_delta` each, the errors of the second moment, M2, and of the third,
     M3, in the Frobenius norm are below their radius (Ruffini et al. 2018, Theorem 2). The radius of
-    M2 is None if no document has at least two words, and the radius of M3 is None if no document
-    has at least three. `warning` explains why topics may be poor, with the remedy, or is empty.
+    M2 has the value None if no document has at least two words, that of M3 if no document has at
+    least three. `warning` explains why topics may be poor, with the remedy, or is empty.
 
     `stale_models` are the latest and tagged models that lack counted documents or still contain
     forgotten ones. `forgotten` are the shards that updates skip. `purged` is the number of shards

@@ -175,8 +175,8 @@ class ServiceConfig:
             )
         if _is_within(self.inbox_url, self.store):
             raise ValueError(
-                f"the inbox {self.inbox_url} is in the folder of the store, where its files would "
-                f"mix with those of the store; give another folder, such as "
+                f"the inbox {self.inbox_url} is in the folder of the store, where the files of "
+                f"both would mix; give another folder, such as "
                 f"{self.store.rstrip('/')}-inbox"
             )
         if self.tokens is None and self.listen.origins:

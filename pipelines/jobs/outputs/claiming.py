@@ -36,7 +36,7 @@ _PATIENCE = timedelta(minutes=10)
 
 
 def claim_output(job: OutputJob, content: Sequence[str] = ()) -> OutputFolder:
-    """Claim the folder into which a job writes a file for each shard; errors as in `claimed`.
+    """Reserve the folder into which a job writes a file for each shard; errors as in `claimed`.
 
     `content` names the options of the job on which the content of the files depends. Raises
     InvalidInput if two shards would write the same file.

@@ -1,4 +1,4 @@
-"""The step of the nightly run that finds its shards, and names patterns that match nothing."""
+"""The step of the nightly run that finds its shards, and reports patterns that match nothing."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Rows = list[tuple[str, str]]
 
 
 def words_of(foundation: Any) -> dict[str, Any]:
-    """Return the number of counted words, by view."""
+    """Return the number of words in the vocabulary of each view, by view."""
     return {"words": {name: words.n_words for name, words in foundation.words.items()}}
 
 

@@ -1,4 +1,4 @@
-"""Arrow bodies: read documents from streams of record batches; refuse streams that would expand."""
+"""Arrow bodies: read documents from streams of record batches; refuse any that would expand."""
 
 from __future__ import annotations
 
