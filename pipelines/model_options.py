@@ -147,7 +147,7 @@ def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option `--model` and the options of every model to a command.
 
-    The command receives them as one argument, `asked`, which is a FitRequest.
+    The command receives the options as one argument, `asked`, which is a FitRequest.
     """
     known = _every_option()
 

@@ -44,7 +44,7 @@ _SUM = "sum"
 # make at least about this many groups of shards, so that workers can share the work
 _FEWEST_GROUPS = 16
 _SUMS_AT_A_TIME = 16  # a task adds up the sums of at most this many groups
-# a group is full when its shards take this many times the bytes of the sum that is stored for it
+# shards are added to a group until they take this many times the bytes of the sum of the group
 _BYTES_A_SUM = 4
 
 T = TypeVar("T", bound=Model)
@@ -125,8 +125,8 @@ def polish(
 
     In some families, the first polish begins either with the fitted model or with another start,
     which is made from 8,000 records drawn from the shards. The job compares the two starts by the
-    likelihood of these records, or of a held-out half of them. Attribute `start` of the model
-    names the chosen start.
+    likelihood of all these records, or of a held-out half of the records. Attribute `start` of the
+    model names the chosen start.
 
     Parameters
     ----------

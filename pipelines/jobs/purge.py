@@ -300,7 +300,7 @@ def _groups_of(plan: PurgePlan) -> list[_Group]:
 
 
 def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list[Replacement], int]:
-    """Make the segments that replace each group's own; also return how many shards were recounted."""
+    """Make the segments that replace each group, and return the number of recounted shards, too."""
     wanted = [record for group in groups if group.kept for record in group.purged]
     there = _there(plan, wanted, run)
     replaced, recounted = [], 0

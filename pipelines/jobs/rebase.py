@@ -89,9 +89,9 @@ def rebase(
     A store of vectors gets a new grid and sketch. Stores of other kinds are refused.
 
     The new counts begin a new lineage, which is the versions of a store with one vocabulary and
-    basis. They grow with each group of shards, while readers and writers use the old lineage. One
-    commit then adopts the new lineage. If a rebase is killed, the next rebase continues it. Earlier
-    versions keep the old lineage.
+    basis. These counts grow with each group of shards, while readers and writers use the old
+    lineage. One commit then adopts the new lineage. If a rebase is killed, the next rebase
+    continues it. Earlier versions keep the old lineage.
 
     Parameters
     ----------

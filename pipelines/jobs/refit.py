@@ -305,7 +305,7 @@ def coherence(
 
 
 def with_coherence(store: StatisticsSource, model: M, run: Run, rows: OnCluster | None = None) -> M:
-    """Return the model with the coherence of its topics, if it can be computed; see `coherence`."""
+    """Return the model, with the coherence of its topics if the store allows; see `coherence`."""
     topical: Any = model
     scores = None if model.scored is None else coherence(store, topical, run, rows)
     scored: M = topical.with_coherence(**scores.by_key) if scores is not None else model

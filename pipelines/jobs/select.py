@@ -133,7 +133,7 @@ def select(
         No candidate can be fitted.
     InvalidInput
         A number of topics or an alpha0 is missing or out of range, rounds are below 0, or "auto" is
-        given for a store without halves.
+        given for a store that does not count halves of the documents.
     """
     started = time.perf_counter()
     decomposition_called(method, seed)
@@ -232,7 +232,7 @@ class _Refining:
 
 
 def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = TopicModel) -> None:
-    """Raise InvalidInput, with a remedy, if options are "auto" but the store has no halves."""
+    """Raise InvalidInput if options are "auto" but the store does not count halves of the records."""
     if not auto or store.halves:
         return
     named = remedy(" and ".join(f"{{option.{name}}}" for name in auto))

@@ -55,7 +55,7 @@ class UpdateResult:
     """Result of an update.
 
     store : the store at the last commit of the update
-    counted, already : numbers of shards that this update counted, and that were counted before it
+    counted, already : numbers of shards that this update counted, and that were counted earlier
     documents, tokens, outside : numbers of documents, vocabulary tokens and other tokens that this
         update read
     bad : shards left out because they are unreadable
@@ -123,7 +123,7 @@ def update(
     skip_bad_shards : bool
         Leave out and record bad shards, and commit the others; otherwise stop. A shard is bad if it
         is unreadable, would make a sum overflow, or has pieces of sequences that overlap counted
-        ones.
+        pieces.
     plan : UpdatePlan, optional
         How memory is divided; by default from the budget of the cluster.
     old : sequence of Shard, optional
@@ -133,10 +133,11 @@ def update(
     unique : bool
         Whether to treat a shard as bad if its content is counted under another name.
     include_forgotten : bool
-        Count forgotten and purged shards as well, and remove them from the list of forgotten ones.
+        Count forgotten and purged shards as well, and remove them from the list of forgotten
+        shards.
     others_again : bool
         Whether to recount all other shards of a segment if there is no other way to find old
-        content; otherwise that is an error.
+        content; otherwise the lack of old content is an error.
     include_moved : bool
         Count moved shards again. By default such a shard is bad: it has the file name and content
         of a counted shard whose file no longer exists. See `rename`.
@@ -220,9 +221,9 @@ def _updated(
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
-    # Split a group into groups of half its size if pieces of sequences overlap in it, or if its
-    # counts would overflow the integer sums of the store. Read the smaller groups before the next
-    # group.
+    # Divide a group into two halves if pieces of sequences overlap in the group, or if the counts
+    # of the group would overflow the integer sums of the store. Read the smaller groups before the
+    # next group.
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]

@@ -160,9 +160,9 @@ class GrowthSection:
     """When a nightly run adds words to the vocabulary, and how many.
 
     The share of new tokens outside the vocabulary must exceed `outside_above`. If there are earlier
-    documents, it must also exceed the share of tokens outside the vocabulary among these documents
-    by `outside_rise`. Otherwise a vocabulary that always lacked these words would grow every night.
-    A vocabulary of `most_words` gets no more words.
+    documents, the share must also exceed that of the earlier documents by `outside_rise`. Otherwise
+    a vocabulary that always lacked these words would grow every night. A vocabulary of `most_words`
+    gets no more words.
     """
 
     enabled: bool = True

@@ -89,7 +89,7 @@ class Night:
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the run failed, its model was rejected, or it has warnings."""
+        """Whether the run failed, has warnings, or has a rejected model."""
         return self.outcome not in ("published", "nothing new") or bool(self.warnings)
 
     @property

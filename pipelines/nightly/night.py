@@ -430,7 +430,7 @@ def _matched(
     config: NightlyConfig,
     journal: Journal,
 ) -> tuple[Any, TopicMatching | None]:
-    """Renumber the topics or states of the model so that they match those of the published model.
+    """Number the topics or states of the model like the matching ones of the published model.
 
     A topic gets the number of the topic that it matches in the published model. If the two models
     cannot be compared, the model stays unchanged.

@@ -26,7 +26,7 @@ def write_night(
     """Write all files of a run, and return the URL of its report.
 
     The metrics are written even if the other files fail, with the exit code of that failure.
-    If `latest`, `report` and its page also become the latest ones.
+    If `latest`, `report` also becomes the latest report, and its page the latest page.
     """
     code: int = ExitCode.INPUT
     try:

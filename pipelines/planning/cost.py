@@ -206,7 +206,7 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     if not job.of_documents:
         # Each block is read several times: for pair counts, for third moments, and for steps that
         # only some models have. Each time, the sums of all records are read, and the sums of each
-        # half.
+        # half of the records.
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
         tasks = 3 * _SWEEPS * job.row_blocks

@@ -133,8 +133,8 @@ class _Close:
     def of(cls, job: Job, costs: StepCosts, workers: int, network: float) -> _Close:
         layout = job.layout
         # Each worker adds up the same number of blocks, `whole`. The number of remaining blocks is
-        # `rest`. They are cut into pieces, which several workers add up; the worker that writes
-        # such a block collects its pieces.
+        # `rest`. These blocks are cut into pieces, which several workers add up; the worker that
+        # writes a block collects its pieces.
         whole, rest = divmod(job.row_blocks, workers)
         pieces = pieces_of(job.row_blocks - 1, job.row_blocks, workers)
         most = ceil(rest * pieces / workers)  # largest number of pieces that a worker adds up

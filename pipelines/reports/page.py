@@ -244,8 +244,8 @@ class ShareOverTime:
 class RunPoint:
     """One run, with the drift of the corpus at that time, if it was measured.
 
-    `until` is the last day of the documents that were counted before the run ended, if they have
-    days.
+    `until` is the last day of the documents that were counted before the run ended, if the
+    documents have days.
     """
 
     date: str

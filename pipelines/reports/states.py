@@ -91,7 +91,7 @@ def visible(word: str) -> str:
 
 
 def no_bars(model: Any, halves: bool) -> str:
-    """Say why a model has no error bars; empty if it has some or its family never has any.
+    """Say why error bars are missing; empty if the model has some, or if its family never has any.
 
     `halves` says whether the statistics have halves of the records, which error bars need.
 

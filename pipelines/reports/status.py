@@ -57,7 +57,7 @@ class Status:
     that are recorded only by a keyed hash. `segments_read` is the number of segments that a refit
     reads; it is smaller than `segments` if compaction has replaced several segments by one with
     their sum. `advice` has the remedies if more than a few percent of the tokens are outside the
-    vocabulary. `drift` is measured only on request, because it needs more than this version.
+    vocabulary. `drift` is measured only on request, because drift needs more than this version.
     `counted_at` is the time of the latest commit that changed the documents.
     """
 
@@ -136,8 +136,8 @@ def status_of(store: MomentStore) -> Status:
     )
 
 
-# A fact that all kinds share is written in three places: one of the next functions computes it,
-# another one makes its row in the table of `status`, and `Status` has a field for it.
+# A fact that all kinds share is in three places: a function below computes the fact, a second one
+# makes the row in the table of `status`, and `Status` has a field for the fact.
 
 
 def shard_facts(store: MomentStore) -> dict[str, Any]:
@@ -325,7 +325,7 @@ def stale_line(stale: Staleness) -> str:
 
 
 def stale_as_json(stale: Staleness) -> dict[str, object]:
-    """Return the version of a model, and the numbers of documents counted and forgotten since.
+    """Return the version of a model, and how many documents were counted and forgotten since then.
 
     A number is null if it is unknown.
     """

@@ -238,7 +238,7 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection, detailed: bool = False) -> None:
-    """Print a table of candidates; its last column marks some of them.
+    """Print a table of candidates, whose last column marks some candidates.
 
     The marks are "chosen" for the best held-out score, "noise" for scores within the noise of this
     best score, "separable", and "best" for the highest mean NPMI. With `detailed`, the table also

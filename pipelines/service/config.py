@@ -139,8 +139,8 @@ class ServiceConfig:
     store : URL of the store
     inbox : URL of the inbox, created if it is missing; by default beside the store, with "-inbox"
         after its name
-    tokens : file of tokens, made by `streaming-moments token`; without it, only this machine can
-        reach the service, and any caller may do everything
+    tokens : file of tokens, made by `streaming-moments token`; without tokens, only this machine
+        can reach the service, and any caller may do everything
     tag : tag of the model that answers requests; if no model has the tag, the latest one answers
     window : how long the first request of a batch waits for further requests
     refresh : how often the service looks for new versions, models and tokens
@@ -228,7 +228,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 
 
 def unused_options(config: ServiceConfig, shards: Iterable[str]) -> str:
-    """Return why [storage_options] has no effect; empty if it has no keys, or if a URL uses it.
+    """Return why [storage_options] has no effect; empty if it lacks keys, or a URL uses some.
 
     `shards` are the counted shards; pages may show documents of these.
     """

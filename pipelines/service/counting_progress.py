@@ -41,13 +41,13 @@ class Counting:
         return sum(note.documents for note in self.set_aside)
 
     def stalled(self) -> float:
-        """Return the seconds since counting stopped; 0 while it works."""
+        """Return the seconds since counting stopped; 0 while documents are counted."""
         return 0.0 if self.since is None else monotonic() - self.since
 
     def problem(self, patience: float) -> str | None:
         """Return why no documents are counted, or None.
 
-        Counting may go on for `patience` seconds without result before this is a problem.
+        That counting has no result is a problem only after `patience` seconds.
         """
         if self.failing is not None:
             return f"no documents are counted, because each cycle fails: {self.failing}"

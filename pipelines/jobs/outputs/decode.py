@@ -22,8 +22,8 @@ from streaming_moments.storage.shards import Shard
 
 DECODINGS = ("viterbi", "posterior")
 # A task holds this many arrays for a piece of a shard: posteriors, back pointers of the Viterbi
-# algorithm, and start distributions. Each can have as many rows as the piece has symbols. Start
-# distributions need one row for each sequence, but every sequence may have only one symbol.
+# algorithm, and start distributions. Each array can have as many rows as the piece has symbols.
+# Start distributions need one row for each sequence, but every sequence may have only one symbol.
 _PIECE_ARRAYS = 3
 
 

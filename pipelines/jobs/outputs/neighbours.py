@@ -66,7 +66,7 @@ def neighbours(
     Writes the edges of each node to intermediate files beside the output, and deletes these at the
     end. Each task gathers a part of the nodes, so memory does not grow with the graph. If a call is
     killed, the next call deletes its intermediate files: at once on the same machine, after a week
-    on another one. A lock allows one call at a time for each folder. To create a store from the
+    on another machine. A lock allows one call at a time for each folder. To create a store from the
     lists, read them as token ids with `--ids-column neighbours`. Raises LockHeld if another call
     groups edges into the folder, or took over the lock. Raises InvalidInput if there are no shards,
     `parts` is out of range, or no edge joins two nodes. Raises ShardError if an edge has only one

@@ -64,7 +64,7 @@ class Whole:
 class Typed:
     """Type and name of the caller's index, for an index whose labels only the workers have.
 
-    Files store the labels as texts, and this type converts them back.
+    The files store the labels as texts; `dtype` converts the texts back to labels.
 
     dtype : type of the index in pandas
     name : name of the index

@@ -55,8 +55,8 @@ class TransformResult:
     tokens, unknown : int
         Number of words that are in the vocabulary, and of other words.
     foreign, empty : int
-        Number of documents with too few known words, and of documents without any. Both have no
-        topic.
+        Number of documents with too few known words, and of documents with no known word. Such
+        documents have no topic.
     kept : int
         Number of files that existed already with the same content.
     representatives : Representatives
@@ -105,11 +105,10 @@ class TransformResult:
     def to_frame(self) -> pd.DataFrame:
         """Return all rows as one pandas frame, indexed by the ids of the documents.
 
-        If a frame or series was transformed, the result has its index, with the same types. So
-        `frame.merge(result.to_frame(), left_index=True, right_index=True,
-        suffixes=("", "_topic"))` adds topics to each row; a column that both have, such as `label`,
-        gets the suffix. Otherwise, the index holds the ids of the documents. Ids that come from
-        files are texts.
+        If a frame or series was transformed, the result has the same index, with the same types. So
+        `frame.merge(result.to_frame(), left_index=True, right_index=True, suffixes=("", "_topic"))`
+        adds topics to each row; a column that both frames have, such as `label`, gets the suffix.
+        Otherwise, the index holds the ids of the documents. Ids that come from files are texts.
 
         Raises
         ------
@@ -209,8 +208,9 @@ def transform(
         Write a row for each passage. Otherwise passages of a document are added up, weighted by
         their tokens.
     top_documents : int
-        For each topic, list this many documents that show it most clearly, at most 100. They are
-        also written to `_top_documents.json` in the output, with the first 200 characters of each.
+        For each topic, list this many documents that show it most clearly, at most 100. These
+        documents are also written to `_top_documents.json` in the output, with the first 200
+        characters of each.
     foreign_below : float
         A text with a smaller share of known words is marked, and has no topic.
     name, labels : str, mapping

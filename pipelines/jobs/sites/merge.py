@@ -99,8 +99,8 @@ def in_turn(
     """Merge the other stores by `take`, in an order that allows for shards moved between stores.
 
     If `take` refuses a store, or leaves out some of its shards, the store is tried again after the
-    others. If `take` refuses all remaining stores, shards may have moved in both directions, so
-    `take` gets several stores in one call. Raises the first error if this fails, too.
+    other stores. If `take` refuses all remaining stores, shards may have moved in both directions,
+    so `take` gets several stores in one call. Raises the first error if this fails, too.
     """
     waiting = list(dict.fromkeys(others))
     while waiting:

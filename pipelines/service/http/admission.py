@@ -21,8 +21,8 @@ from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
-# Wait for a handler this many seconds longer than the handler itself may take, so that it can
-# report its own timeout first.
+# Wait for a handler this many seconds longer than the handler itself may take, so that the handler
+# can report its own timeout first.
 _GRACE = 1.0
 _SOON, _AGAIN, _LATER = 1, 5, 30  # seconds after which a client should try again
 
