@@ -132,7 +132,7 @@ def plan_purge(
     shards: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> PurgePlan:
-    """Find all data of some shards in all versions of a store.
+    """Find all data of the given shards in all versions of a store.
 
     `shards` are URLs, patterns or folders, which need not exist any more. Raises InvalidInput for a
     URL that no version holds and no earlier call purged, or if `shards` names a shard, but not
@@ -159,7 +159,7 @@ def look_for_purged(
     shards: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> PurgedShards:
-    """Search the folder of a store for all traces of some shards, by name and content."""
+    """Search the folder of a store for all traces of the given shards, by name and content."""
     log = store.log()
     known = _known_names(log, ledger_of_all(store.folder, log))
     names, marks, unread = set[str](), set[tuple[str, int]](), list[str]()
@@ -182,7 +182,7 @@ def look_for_purged(
 
 
 def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = "") -> PurgeResult:
-    """Remove some shards from a store: their counts, models, versions and files.
+    """Remove the given shards, and all counts, models, versions and files with their data.
 
     Shards of an inbox are also deleted in the inbox, with all traces of their documents. An inbox
     of another store does not change, and a message names it.

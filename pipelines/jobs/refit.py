@@ -56,7 +56,7 @@ class TopicCoherences:
 
 @dataclass(frozen=True, eq=False)
 class WordPairs:
-    """Numbers of documents that contain some words, alone and in pairs.
+    """Numbers of documents that contain each of some core words, or both words of a pair.
 
     words : (m,) int64 core words, increasing
     frequencies : (m,) float64, documents with the word

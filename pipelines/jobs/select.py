@@ -75,7 +75,7 @@ from streaming_moments.statistics.counts.whitening import (
 )
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-# copies of the topics in memory: parts from the row blocks, the joined parts, and the topics
+# hold this many copies of the topics in memory: parts by row block, joined parts, and topics
 _ROW_COPIES = 3
 
 
@@ -196,9 +196,9 @@ def select(
 def _known_alphas(
     rows: OnCluster, given: Sequence[TopicOptions], numbers: Sequence[int], run: Run
 ) -> list[float]:
-    """Find alpha0 for each of the given options.
+    """Return alpha0 for each of the given options; if it is "auto", search for the best alpha0.
 
-    Uses the largest number of topics among `numbers` that the statistics identify.
+    The search uses the largest number of topics among `numbers` that the statistics identify.
     """
     refused: NotIdentifiable | None = None
     for topics in reversed(numbers):
@@ -232,7 +232,7 @@ class _Refining:
 
 
 def require_halves(store: StatisticsSource, auto: Sequence[str], model: Any = TopicModel) -> None:
-    """Raise InvalidInput if options are "auto" but the store does not count halves of the records."""
+    """Raise InvalidInput if options are "auto" but the store counts no halves of the records."""
     if not auto or store.halves:
         return
     named = remedy(" and ".join(f"{{option.{name}}}" for name in auto))

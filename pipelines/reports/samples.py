@@ -77,7 +77,7 @@ def sample_documents(
 def _read(
     store: MomentStore, storage_options: Mapping[str, object] | None
 ) -> Iterator[tuple[ShardRecord, pa.Array]]:
-    """Yield the first chunk of texts of some shards."""
+    """Yield the first chunk of texts of each sampled shard."""
     # never read shards that other stores counted before a merge, even if they can be read here
     own = store.ledger().of_segments(part for part in store.commit.segments if not part.origin)
     records = [one for one in own if not one.url.startswith(PARTITIONS)]

@@ -47,7 +47,8 @@ class Counting:
     def problem(self, patience: float) -> str | None:
         """Return why no documents are counted, or None.
 
-        That counting has no result is a problem only after `patience` seconds.
+        The reason is that each cycle of the accumulator fails, or that no documents were counted
+        for `patience` seconds although some are pending.
         """
         if self.failing is not None:
             return f"no documents are counted, because each cycle fails: {self.failing}"

@@ -1,4 +1,4 @@
-"""Transform: write the topic proportions of every document of some shards as Parquet."""
+"""Transform: write the topic proportions of every document of the given shards as Parquet."""
 
 from __future__ import annotations
 
@@ -205,8 +205,8 @@ def transform(
         file in a folder is the name of the file. The id of any other document is the name of its
         shard, and its number in the shard.
     passages : bool
-        Write a row for each passage. Otherwise passages of a document are added up, weighted by
-        their tokens.
+        Write a row for each passage. Otherwise write a row for each document: the mean proportions
+        of its passages, weighted by their tokens.
     top_documents : int
         For each topic, list this many documents that show it most clearly, at most 100. These
         documents are also written to `_top_documents.json` in the output, with the first 200
@@ -282,8 +282,8 @@ def write_proportions(job: OutputJob) -> TransformResult:
     best = Representatives(number)
     with closing(written) as finished:
         for place, (url, summary, there) in finished:
-            # Keep only a few numbers of a finished shard: merge its representatives into `best`,
-            # and drop them from its summary.
+            # Keep only a few numbers of a finished shard: merge its representative documents into
+            # `best`, and drop these documents from its summary.
             best = best.joined(summary.representatives)
             results[place] = url, replace(summary, representatives=Representatives(0)), there
     if number:
