@@ -122,7 +122,7 @@ class CostTable:
     "--shards",
     "only_shards",
     metavar="FOLDER",
-    help="Only write the texts into this new folder, one Parquet shard for each decade.",
+    help="Only write the addresses into this new folder, one Parquet shard for each decade.",
 )
 @click.option("--no-open", is_flag=True, help="Do not open the page in a browser at the end.")
 @cluster_options

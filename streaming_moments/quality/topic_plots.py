@@ -12,7 +12,7 @@ from streaming_moments.quality.topic_map import classical_scaling, topic_distanc
 
 
 def plot_topic_map(model: TopicModel, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Draw a map of the topics by their distances, each labelled with its number and name."""
+    """Draw a map of the topics: similar ones are close, each labelled with its number and name."""
     places = classical_scaling(topic_distances(model.topics))
     titles = [f"{topic} {name}".strip() for topic, name in enumerate(names)]
     return plot_map(places, np.asarray(model.weights), titles, ax)

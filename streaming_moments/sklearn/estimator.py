@@ -37,8 +37,8 @@ from streaming_moments.statistics.halves import odd_by_place
 
 RandomSeed: TypeAlias = int | np.random.RandomState | None
 
-_CALLER = 3  # number of stack frames between a warning in `fit` and its caller
-# attributes that only counting needs, so that a pickle can leave them out
+_CALLER = 3  # number of stack frames between a warning in `fit` and the caller of `fit`
+# attributes that are needed only to count more records, so that a pickle can leave them out
 _COUNTED_BY = ("statistics_", "_basis", "_foundation")
 _SHAPE = ("n_features_in_", "feature_names_in_")
 
@@ -49,8 +49,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     A subclass reads records (`_records`), chooses from the first ones how to count (`_begin`),
     counts (`_counted`) and fits a model (`_fitted`). `_begun` names the attributes that define how
-    it counts; two estimators can only be added if these are equal. `_seen` is the noun for records
-    in its messages.
+    it counts; two estimators can only be added if these are equal. `_seen` is the word for records
+    in the messages of the subclass, such as "rows".
 
     Unless `keep_statistics` is True, a pickle or copy after `fit` has the model without the
     statistics, which can be hundreds of times larger. After `partial_fit`, `like` and `+`, a pickle
@@ -64,9 +64,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     _seen: ClassVar[str] = "rows"
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
     _repeated = False  # whether most of the first records are copies of one another
-    # if `like` of another estimator made this one: number of records that the other had counted
+    # if `like` of another estimator made this one: number of records that the other one had counted
     _passed = 0
-    _added = False  # whether the statistics came by `partial_fit`, `like` or `+`
+    _added = False  # whether the statistics come from `partial_fit`, `like` or `+`, not from `fit`
     number_search_: NumberSearch
     # defaults for pickles of earlier versions, which lack these parameters
     keep_statistics: bool = False
@@ -156,9 +156,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def __add__(self, other: Self) -> Self:
         """Return an estimator fitted to the records of both, as if one had counted all of them.
 
-        For categories, sets and views, the position of a row decides to which half it belongs. For
-        these kinds, the result is exactly that of one estimator only if `like` of the first
-        estimator made the second.
+        Error bars compare two halves of the rows. For categories, sets and views, the position of
+        a row decides to which half it belongs. For these kinds, the result is exactly that of one
+        estimator only if `like` of the first estimator made the second.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _number(self, statistics: Any, model: Any, **options: Any) -> int:
         """Return `n_components`, or the number that a search for "auto" or "predict" chooses.
 
-        options : the other options of the model
+        options : options of the fit other than the number of components
         """
         asked: int | str = cast("Any", self).n_components
         self.__dict__.pop("number_search_", None)
@@ -234,7 +234,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _records(self, X: Any, first: bool = False) -> Any:
         """Return X in the form that `_counted` takes.
 
-        If these are the `first` records, they determine the number of columns.
+        `first` means that no records were read before. X then determines the number of columns.
         """
         raise NotImplementedError
 
@@ -246,10 +246,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _halves(self, first: int, number: int) -> NDArray[np.bool_] | None:
-        """Return whether each of `number` records is in the odd half, by its position, or None.
+        """Return a mask of those of `number` records that are in the odd half of the data, or None.
 
-        Positions decide if most of the first records are copies of one another. Otherwise return
-        None, because the content of each record decides.
+        None means that the content of a record decides to which half it belongs. But if most
+        records are copies of one another, the mask assigns them by their positions instead.
         """
         return odd_by_place(first, number) if self._repeated else None
 
@@ -269,7 +269,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def _started(self, model: Any, batch: Any) -> Any:
-        """Return the model from which passes start: the fitted model, or one from a pilot."""
+        """Return the model from which the passes of `polish` start.
+
+        It is the fitted model, or for some models one that is fitted to a sample of the records.
+        """
         second = passes_of(type(model)).second
         if second is None:
             return model
@@ -344,7 +347,7 @@ class MomentSampler(MomentEstimator):
         Raises
         ------
         InvalidInput
-            The number is below 1.
+            `n_samples` is below 1.
         """
         check_is_fitted(self, "model_")
         if n_samples < 1:

@@ -83,7 +83,8 @@ class MomentTopics(SparseInput, MomentTransformer):
     weights_ : (k,) float64
         Share of each topic, decreasing.
     number_search_ : NumberSearch
-        Numbers tried, if `n_components` was "auto" or "predict".
+        Held-out scores of the numbers of topics that were tried, if `n_components` was "auto"
+        or "predict".
     statistics_ : MomentStatistics
         Statistics of all documents.
     scale_ : int
@@ -194,7 +195,9 @@ class MomentTopics(SparseInput, MomentTransformer):
     def to_frame(
         self, number: int = 10, names: Sequence[str] | NDArray[Any] | None = None
     ) -> DataFrame:
-        """Return a pandas frame with a row for each topic: share, bar, coherences and top words.
+        """Return a pandas frame with a row for each topic.
+
+        Its columns are the share of the topic, the error of the share, coherences and top words.
 
         Parameters
         ----------
@@ -290,7 +293,10 @@ class MomentTopics(SparseInput, MomentTransformer):
         return plot_topic_map(self.model_, words, ax)
 
     def _called(self, names: Sequence[str] | NDArray[Any] | None, before: str = "") -> list[str]:
-        """Return the names of the columns of X; without names, `before` and the column's number."""
+        """Return the names of the columns of X.
+
+        Without names, the name of a column is `before` followed by the number of the column.
+        """
         check_is_fitted(self)
         if names is None:
             names = getattr(

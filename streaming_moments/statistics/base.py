@@ -51,7 +51,10 @@ def subtract_by_adding(
 
 
 class Totals(Protocol):
-    """Sums over all records, which are the same for every row block; `+` and `-` are exact."""
+    """Totals over all records, such as their number; `+` and `-` are exact.
+
+    All row blocks of the same records have the same totals.
+    """
 
     @property
     def n_documents(self) -> int:
@@ -59,13 +62,13 @@ class Totals(Protocol):
 
     @property
     def n_tokens(self) -> int:
-        """Number of tokens, or of similar units, in the records."""
+        """Number of tokens in the records, or of similar units, such as symbols."""
 
     @property
     def bound(self) -> int:
-        """Upper bound of the entries of the sums.
+        """Upper bound of the entries of the row arrays.
 
-        It need not cover sums whose entries are checked themselves.
+        It need not hold for arrays whose entries are checked one by one.
         """
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
@@ -78,7 +81,7 @@ class Totals(Protocol):
 @adds_own
 @dataclass(frozen=True)
 class IntegerTotals:
-    """Base class of `Totals` with whole numbers as fields, which are stored as one array.
+    """Base class for `Totals` whose fields are whole numbers, which are stored as one array.
 
     table : name of the array
     """
@@ -124,14 +127,14 @@ class Prepared(Protocol):
 
     @property
     def bound(self) -> float:
-        """Largest amount that the batch adds to an entry of a sum."""
+        """Largest amount that the batch adds to any entry of the row arrays."""
 
 
 class Sums(Protocol):
     """Sums of a block of rows to which one thread at a time adds records.
 
-    The caller ensures that the current bound plus the bounds of all batches, including subtracted
-    ones, stays below 2^62.
+    The caller ensures that the entries stay below 2^62: it adds up the bounds of all batches, also
+    of those that are subtracted.
     """
 
     def add(self, batches: Iterable[Any]) -> None:
@@ -171,17 +174,27 @@ class Foundation(Protocol):
     A kind is a class with this interface and a line in `registry.KINDS`. The layout, the blocks,
     the verification and the memory plans of a store use nothing else of a kind.
 
-    drawn : names of the parts that are chosen from a pilot
-    can_rebase : whether a store of the kind can get another foundation and count its shards again
-    one_place : whether one process fits models to the sums of all rows, instead of block by block
-    told_halves : whether segments and lineages must note that halves are stored, because the
-        fingerprint does not say so
-    halves_by_content : whether segments and lineages must note that the content of a record
-        decides to which half it belongs
-    since_first : features that the first format of stores lacks
-    by_length : whether records are weighted by length and maybe by age, and models are fitted by
-        sweeps over a basis
-    adds_words : whether words can be added to counted statistics
+    Attributes
+    ----------
+    drawn : str
+        Names of the parts that are chosen from a pilot.
+    can_rebase : bool
+        Whether a store of the kind can get another foundation and count its shards again.
+    one_place : bool
+        Whether one process fits models to the sums of all rows, instead of block by block.
+    told_halves : bool
+        Whether segments and lineages must note that sums of half of the records are stored,
+        because the fingerprint does not say so.
+    halves_by_content : bool
+        Whether segments and lineages must note that the content of a record decides to which half
+        it belongs.
+    since_first : frozenset of str
+        Features of this foundation that the first format of stores lacks.
+    by_length : bool
+        Whether records are weighted by length and maybe by age, and models are fitted by sweeps
+        over a basis.
+    adds_words : bool
+        Whether words can be added to counted statistics.
     """
 
     kind: ClassVar[str]
@@ -200,11 +213,11 @@ class Foundation(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all content, as 64 hexadecimal digits."""
+        """Hash of all content of the foundation, as 64 hexadecimal digits."""
 
     @property
     def rows(self) -> int:
-        """Number of rows, which are divided into row blocks."""
+        """Number of rows of the statistics, which are divided into row blocks."""
 
     @property
     def joins(self) -> bool:
@@ -216,7 +229,7 @@ class Foundation(Protocol):
 
     @property
     def joined_bytes(self) -> int:
-        """Upper bound of the bytes that `joined` needs for arrays that do not grow with batches."""
+        """Upper bound of the bytes that `joined` needs besides the batches that it joins."""
 
     def parts(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
         """Return arrays and JSON attributes from which `from_parts` restores the foundation."""

@@ -1,4 +1,7 @@
-"""ExpectedSums: sums of a pass over records, in integers, so that they are exact in any order."""
+"""ExpectedSums: expected counts of a pass over records, as integers.
+
+Integer sums are exact in any order. Passes of expectation maximisation need such counts.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ fit can give a rare word probability 0 in a state that has the word, and passes 
 
 
 class ExpectedSums(Protocol):
-    """Expected sums of a pass over records, in integers, so that they are exact in any order."""
+    """Expected counts, such as words of each state, that a pass over records adds up.
+
+    They are integers, so the sums are exact in any order.
+    """
 
     @property
     def documents(self) -> int:
@@ -52,7 +58,7 @@ class ExpectedSums(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class IntegerSums:
-    """Base class of `ExpectedSums`, whose subclasses have arrays of int64 as fields.
+    """Base class for `ExpectedSums`; subclasses have arrays of int64 as fields.
 
     documents, tokens : number of records read, and of tokens, or similar units, in these records
 
@@ -102,8 +108,9 @@ class IntegerSums:
         return found
 
     def counting(self, documents: int, tokens: int) -> Self:
-        """Return the same arrays, with these numbers of records and tokens added to the counts.
+        """Return sums with the same arrays, but with larger numbers of records and tokens.
 
+        `documents` and `tokens` are added to these numbers.
         Raises BoundExceeded if a number is so large, usually above 2^42, that a sum could exceed
         2^62.
         """
@@ -120,7 +127,7 @@ class IntegerSums:
 
 
 def mixed_columns(columns: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mix the share `MIXED` of the mean into each column.
+    """Mix the share `MIXED` of the vector `mean` into each column.
 
     Examples
     --------

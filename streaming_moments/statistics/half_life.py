@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 
-LONGEST_HALF_LIFE = 3_652_059  # largest half-life in days, up to the last day of the year 9999
+LONGEST_HALF_LIFE = 3_652_059  # largest half-life in days: from the year 1 to the year 9999
 
 
 def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:

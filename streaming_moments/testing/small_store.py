@@ -122,7 +122,10 @@ def sum_beside(
     gone: frozenset[str] = frozenset(),
     whole: bool = False,
 ) -> MomentStore:
-    """Write the sum of some segments or sums of a version, and commit it to the latest version."""
+    """Write the sum of `parts`, which are segments or earlier sums, and commit it.
+
+    The version of `store` has the parts. The sum is committed to the latest version.
+    """
     writer = store_of_era(store, reference_of(parts[0]).words).new_segment()
     files = write_sums(writer, read_for(store.commit, parts, gone), range(store.row_blocks))
     return commit_sum(store, writer, files, parts, gone, whole)

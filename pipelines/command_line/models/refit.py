@@ -46,7 +46,7 @@ from streaming_moments.storage.store.store import MomentStore
 @model_options
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
 @click.option(
-    "--name", type=StoreName(), help="Name of the model [made from its options and version]."
+    "--name", type=StoreName(), help="Name of the new model [made from its options and version]."
 )
 @window_options
 @words_option

@@ -41,12 +41,12 @@ _SHOWN = 5
     "--as",
     "name",
     type=StoreName(),
-    help="Name of the origin [its earlier name, or one from the URL].",
+    help="Name of the origin OTHER in STORE [its earlier name, or one from its URL].",
 )
 @click.option(
     "--unique",
     is_flag=True,
-    help="Leave out a segment of OTHER if STORE counts the contents of all its shards already.",
+    help="Leave out a segment of OTHER if STORE already counts the contents of all shards in it.",
 )
 @click.option(
     "--least-documents",
@@ -66,7 +66,7 @@ _SHOWN = 5
     show_default=True,
     help="Merge segments once this many have about the same size; 0: never.",
 )
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--message", default="", help="Message for the log of STORE.")
 @cluster_options
 @storage_option
 @json_option

@@ -33,12 +33,12 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--model",
     type=StoreName(),
-    help="Name or tag at HUB [the tag published, or else the latest model].",
+    help="Name or tag of the model at HUB [the tag published, or else the latest model].",
 )
 @click.option(
     "--as", "name", type=StoreName(), help="Name of the model in STORE [its name at HUB]."
 )
-@click.option("--message", default="", help="Message for the log.")
+@click.option("--message", default="", help="Message for the log of STORE.")
 @storage_option
 @json_option
 def pull_model(

@@ -45,7 +45,9 @@ from streaming_moments.storage.store.store import MomentStore
     help="Erase all that `merge` ever copied from this origin, instead of SHARDS.",
 )
 @dry_run_option
-@click.option("--message", default="", help="Message for the log; it must not name a shard.")
+@click.option(
+    "--message", default="", help="Message for the log of the store; it must not name a shard."
+)
 @job_options
 def purge(
     store: str,

@@ -119,7 +119,8 @@ array([3], dtype=int32), array([1.], dtype=float32))
         even, whole = _even(statistics), cls.of(statistics, leading=leading)
         largest = max(held.max(initial=0) for held in (whole.dense, whole.counts))
         if even.dtype.kind == "f" or largest > _LARGEST_EXACT:
-            # the counts were rounded, so `whole` minus `even` is not exactly the odd half
+            # Counts in `whole` were rounded, so `whole` minus the even half would not be exactly
+            # the odd half. Build both halves from the exact counts.
             even_rows = cls.of(statistics, half=0, leading=leading)
             return whole, even_rows, cls.of(statistics, half=1, leading=leading)
         size, rows = whole.words.size + 1, whole.sparse_places.size
@@ -154,8 +155,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """Return the (r, k) product `R right`, where `R = P / (left right')`.
 
-        R is 0 where P is 0, and is not stored. `left` and `right` are divided by the expected
-        frequencies of the words before they are rounded, so that all likelihoods are near 1.
+        P are the pair counts. R is 0 where P is 0, and is not stored. `left` and `right` are
+        divided by the expected frequencies of the words before they are rounded, so that all
+        likelihoods are near 1.
 
         left : (r, k) float64, rows of the words of the block; trailing columns of zeros can be
             missing
@@ -179,14 +181,14 @@ array([3], dtype=int32), array([1.], dtype=float32))
         return quotients(sums, own)
 
     def products(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the (r, k) product `P right`, with `right` as for `ratios`."""
+        """Return the (r, k) product of the pair counts and `right`, which is as for `ratios`."""
         lefts = np.zeros((self.scales.size, 0), dtype=self.counts.dtype)
         return self._summed(lefts, 0, right, 1.0)
 
     def _summed(
         self, lefts: NDArray[Any], topics: int, right: NDArray[np.float64], least: float
     ) -> NDArray[np.float64]:
-        """Return (r, k) `ratios`, for left and right sides that are divided and padded already."""
+        """Return (r, k) `ratios`, where the caller has already divided and padded both factors."""
         rights, columns, wide = *self._both_ways(right), right.shape[1]
         sums = np.zeros((len(lefts), wide))
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)
@@ -217,6 +219,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """Return sums of `P log((1 - s) left right' + s means means')` over each row.
 
+        P are the pair counts, and the logarithm is of their likelihood under a topic model.
         The result, (r, shares + 1), has a column for each share s; the last column is the sum of P.
         Other arguments are as for `ratios`.
 
@@ -265,20 +268,23 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _dense_rows(
         self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return the left side of dense rows, padded to whole groups, and zeros to add sums to."""
+        """Return those rows of `lefts` that are dense, and zeros to which sums can be added.
+
+        Both are padded to whole groups of rows.
+        """
         number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
         dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
         dense[:number] = lefts[self.dense_places, :k]
         return dense, np.zeros((len(dense), columns))
 
     def _both_ways(self, right: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the right side, padded to registers, and its transpose."""
+        """Return `right` with columns padded to whole registers, and its padded transpose."""
         rights = self._filled(right)
         columns = rights[:, : _filled_up(right.shape[1], _TOPICS)]
         return rights, np.ascontiguousarray(columns.T)
 
     def _filled(self, side: NDArray[np.float64]) -> NDArray[Any]:
-        """Convert a side to the type of the counts, with columns padded to whole registers."""
+        """Convert a matrix to the type of the counts, with columns padded to whole registers."""
         filled = np.zeros((len(side), _filled_up(side.shape[1], _LANES)), self.counts.dtype)
         filled[:, : side.shape[1]] = side
         return filled

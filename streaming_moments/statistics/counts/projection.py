@@ -30,13 +30,14 @@ _LARGEST_PACKED = 2**16
 
 @dataclass(frozen=True, eq=False)
 class ProjectedBatch:
-    """Batch prepared for the kernels: entries by word, and `y = Q' x_core`.
+    """Documents prepared for the kernels: their counts by word, and their projections.
 
+    The projection of a document is `y = Q' x`, where x are the counts of its core words.
     It is made once for a batch, and all row blocks use it. To save memory and transfer between
     workers, it only stores arrays that the kernels read.
 
-    basis : Q
-    lengths : (documents,) int64, in vocabulary tokens
+    basis : the basis, with the matrix Q
+    lengths : (documents,) int64, length of each document in vocabulary tokens
     word_counts, weighted_counts : (n,) int64, number of tokens of each word, without and with the
         weights of the documents
     starts : (n + 1,) int64, start of each word's entries
@@ -168,7 +169,7 @@ class ProjectedBatch:
 
     @property
     def bound(self) -> float:
-        """Largest amount that the batch adds to an entry of a sum.
+        """Largest amount that the batch adds to any entry of the row arrays.
 
         It is the larger one of two bounds: that of the triples, and C2 for the pairs. C2 is larger
         if terms of y cancel.
@@ -237,7 +238,7 @@ class ProjectedBatch:
             )
 
     def largest_products(self, block: RowBlock) -> NDArray[np.int64]:
-        """Return (r,) upper bounds of summed products of two words, for the rows of a block."""
+        """Return (r,) upper bounds of summed products of two words' counts, for rows of a block."""
         return self.weighted_counts[block.rows] * self.largest
 
 

@@ -100,7 +100,7 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """False: stores need not note that the ends of an edge decide its half; they always do."""
+        """False, because stores need not note it: the ends of an edge always decide its half."""
         return False
 
     @property

@@ -91,7 +91,7 @@ class Pieces:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows, including subtracted ones."""
+        """Bytes of all rows of pieces, including rows that subtract a piece."""
         return sum(chunk.nbytes for chunk in self.chunks)
 
     def __add__(self, other: Self) -> Self:
@@ -114,7 +114,7 @@ class Pieces:
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
-        """Sum of the chunks: (pieces, 16) int64 rows, each once, ordered by sequence and place."""
+        """All chunks added up: (pieces, 16) int64, a row for each piece, by sequence and place."""
         if not self.chunks:
             return np.empty((0, 16), dtype=np.int64)
         rows = np.concatenate(self.chunks)

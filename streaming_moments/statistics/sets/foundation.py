@@ -102,7 +102,7 @@ class SetsFoundation:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and the content of a row decides its half."""
+        """Whether sums of one half are stored, and the features of a row decide its half."""
         return self.halves and self.by_content
 
     @property

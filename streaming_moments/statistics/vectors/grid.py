@@ -59,7 +59,7 @@ class Grid:
         if len(shape) != 1 or not shape[0] or kind != np.float64:
             raise InvalidInput(f"an offset is (d,) numbers of float64, got {shape} of {kind}")
         if not np.isfinite(self.offset).all():
-            raise InvalidInput("the offset has NaN or infinite numbers; leave such rows out")
+            raise InvalidInput("the offset has NaN or infinite numbers; give only finite numbers")
         if not 0 < self.step < np.inf or not 1 <= self.radius <= LARGEST_RADIUS:
             raise InvalidInput(
                 f"step {self.step} and radius {self.radius}: the step must be above 0, and the "

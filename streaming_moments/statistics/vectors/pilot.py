@@ -19,8 +19,8 @@ from streaming_moments.statistics.views.statistics import LARGEST_SUM
 _STEPS = 16
 # Whole numbers get a grid with step 1, which is exact, if their standard deviation is at most this.
 _MOST_WHOLE_STEPS = 64
-# Rows are clipped to this multiple of the median norm of the pilot. It was chosen by measurements
-# with 1% outliers. The second number is for fourth moments.
+# Rows are clipped to the multiple _RADIUS of the median norm of the pilot, which was chosen by
+# measurements with 1% outliers. If fourth moments are counted, _FAR is the multiple instead.
 _RADIUS = 1.3
 _FAR = 4.0
 # Rows of the pilot beyond this multiple of the median norm are ignored when the spread is measured.
@@ -28,7 +28,7 @@ _STRANGE = 10.0
 _SMALLEST = 1e-90  # smallest size of the numbers of a pilot; its square is still a normal float
 _WITHIN = 0.99
 _MOST = 0.95  # at least this share of rows is not clipped, as a larger tail is data, not outliers
-# A row of up to this many numbers is its own sketch; the second limit is for fourth moments.
+# A row of up to WHOLE numbers is its own sketch; with fourth moments, of up to _WHOLE_OF_FOURTH.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # Number of components for which the default sketch has enough columns, and its number of random
 # columns.
@@ -36,15 +36,15 @@ _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
 # The standard deviation of a column of the sketch is 2^3 to 2^4, or down to 2^1 if sums would
-# become too large. Measured: a larger one is no better. With this one, sums are exact in float32.
+# become too large. Larger ones were no better when measured. With these, float32 sums are exact.
 _BITS, _FEWEST_BITS = 3, 1
-# Bits of a number whose cube, or fourth power, is below 2^53.
+# Largest bits of a number whose cube is below 2^53, and of one whose fourth power is below 2^53.
 _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
 # Number of vectors that a store should be able to hold before a sum could exceed 2^62.
 _VECTORS = 2 * 10**9
 _PASSES, _TOLERANCE = 15, 1e-2
-# smallest noise of a coordinate, as a share of the median variance; without noise, a coordinate
-# would dominate the directions
+# Smallest variance of the noise of a coordinate in the factor model of the pilot, as a share of the
+# median variance. A coordinate without noise would dominate the directions.
 _LEAST_NOISE = 1e-3
 _DRAWS = 10
 # Number of (d, d) arrays in memory while directions are computed. Measured: 7.
@@ -141,7 +141,7 @@ def _shift(
 ) -> NDArray[np.uint8]:
     """Return (s,) shifts after which Q'x has standard deviations of `2^bits` to `2^(bits + 1)`.
 
-    The standard deviations are smaller if the longest possible row would not fit otherwise.
+    If powers of the largest possible Q'x would then exceed 2^53, the shifts are larger.
     """
     most = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=0)) * reach_of(grid)
     room = np.frexp(most)[1] - (_LARGEST_BITS_OF_FOURTH if fourth else _LARGEST_BITS)
@@ -154,7 +154,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
     """Choose the grid for a pilot; arguments and errors are those of `foundation_of`."""
     values = np.asarray(rows, dtype=np.float64)
     if not np.isfinite(values).all():
-        raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
+        raise InvalidInput("the pilot has NaN or infinite numbers; leave out rows that have some")
     if len(values) and not (values.min(axis=0) < values.max(axis=0)).any():
         raise InvalidInput(
             f"all {len(values)} rows of the pilot are equal; give other rows, or more rows"
@@ -188,9 +188,9 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
 
 
 def _middle(sizes: NDArray[np.float64]) -> float:
-    """Return the median of sizes, or that of the positive sizes if it is 0.
+    """Return the median of the sizes of rows, or that of the positive sizes if the median is 0.
 
-    It can be 0 because half of the rows of sparse data can be at the offset.
+    The median can be 0, because in sparse data half of the rows can be at the offset of the grid.
     """
     return float(np.median(sizes)) or float(np.median(sizes[sizes > 0]))
 

@@ -95,7 +95,8 @@ def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
     for part in _chunks(rows, chunk):
         if single:
             wide: NDArray[Any] = part.astype(np.float32)
-            # sums of squares only grow, so a float32 sum below the limit was exact all the time
+            # Partial sums of squares never decrease. So if the last one is below the limit of
+            # float32, all of them were exact.
             squares = np.einsum("ni,ni->i", wide, wide)
             single = bool(squares.max(initial=0) < _LARGEST_SINGLE)
         if not single:

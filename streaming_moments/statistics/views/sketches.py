@@ -37,7 +37,9 @@ def sketch_of(
     seed: int = 0,
     most_blocks: int = _MOST_BLOCKS,
 ) -> Basis:
-    """Make the basis of one view: leading singular vectors of its pairs, and random columns.
+    """Make the basis of one view from its co-occurrences with the other views in a pilot.
+
+    The basis has the leading singular vectors of the co-occurrences, and random columns.
 
     The vectors are the left singular vectors of `D C E`. C is `together`, `D = (row sums +
     30)^-1/2`, and E is the same for columns. The vectors are scaled by D once more, clipped at 4

@@ -44,12 +44,12 @@ class ThreeViews:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are stored, and the content of a record decides its half."""
+        """Whether sums of one half are stored, and the content of a record decides its half."""
         return self.halves and self.by_content
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all content, as 64 hexadecimal digits."""
+        """Hash of all content of the foundation, as 64 hexadecimal digits."""
         raise NotImplementedError
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
@@ -61,7 +61,7 @@ class ThreeViews:
         return {"basis": self.fingerprint, "vocabulary": ""}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each row array of a block by name, with those of the even half."""
+        """Return the shape of each row array of a block by name, also of those of the even half."""
         whole = self.whole_shapes(block)
         even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
         return {**whole, **even}

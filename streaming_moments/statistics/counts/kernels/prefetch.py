@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_LINE = 64  # bytes in a line of the cache
+_LINE = 64  # number of bytes in a line of the cache
 
 
 def prefetching(lines: int) -> Any:

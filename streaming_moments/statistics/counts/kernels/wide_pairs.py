@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# A document is prefetched this many entries before its use. Without prefetching, kernels waited for
-# memory for a third of the time.
+# Kernels read the documents of a word one after another, and prefetch the document that is this
+# many steps ahead. Without prefetching, they waited for memory for a third of the time.
 _AHEAD = 4
 _prefetch = prefetching(lines=4)
 
@@ -64,7 +64,10 @@ def add_codocuments(
     words: NDArray[np.int32],
     codocuments: NDArray[np.int64],
 ) -> None:
-    """`D += (X > 0)' (X > 0)` inside the core, (core rows, core) int64."""
+    """`D += (X > 0)' (X > 0)` for pairs of core words, (core rows, core) int64.
+
+    D counts the documents with both words.
+    """
     core = codocuments.shape[1]
     for row in range(codocuments.shape[0]):
         word = first + row * step

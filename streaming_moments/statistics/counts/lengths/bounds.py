@@ -35,8 +35,9 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 
 
 def concentration(lengths: LengthHistogram, order: int = 3) -> float:
-    """Return `W = sum a_d^2` of a moment; `1 / W` is its effective number of documents.
+    """Return the sum W of the squared weights of documents in a moment; the weights have sum 1.
 
+    `1 / W` is the effective number of documents, which is N if all documents have equal weights.
     The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has that many words.
 
     Examples
@@ -57,7 +58,7 @@ def concentration(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
-    """Return `sqrt W`, which bounds the mean Frobenius error of the pooled moment.
+    """Return the root of `concentration`, which bounds the mean Frobenius error of a moment.
 
     Examples
     --------

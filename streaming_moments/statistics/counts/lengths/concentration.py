@@ -1,4 +1,4 @@
-"""Effective number of documents from which tokens come: errors of topic shares depend on it."""
+"""Effective number of documents in a corpus, on which the errors of topic shares depend."""
 
 from __future__ import annotations
 

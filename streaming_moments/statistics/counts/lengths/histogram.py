@@ -132,7 +132,7 @@ class LengthHistogram:
 
     @property
     def aged_documents(self) -> float:
-        """Number of documents N, because no document is weighted by age."""
+        """Number of documents N, because in this class no document is weighted by age."""
         return float(self.n_documents)
 
     @property
@@ -181,7 +181,7 @@ class LengthHistogram:
         return int(self.lengths[-1]) if self.lengths.size else 0
 
     def falling(self, order: int, power: int = 1) -> int:
-        """Return exactly `sum (w c(c-1)...)^power`, with `order` factors after w."""
+        """Return the exact sum over documents of `(w c(c-1)...)^power`: w and `order` factors."""
         total = 0
         weights = self.weights.at(self.lengths).tolist()
         for length, documents, weight in zip(
@@ -259,7 +259,7 @@ class WeightedLengths:
 
     @property
     def effective_documents(self) -> float:
-        """Effective number of documents; 0 without triples.
+        """Effective number of documents for M3; 0 if no document has three words.
 
         It is `C3^2 / sum (v w c(c-1)(c-2))^2`, where v is the weight of a part.
         """
