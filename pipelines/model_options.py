@@ -137,7 +137,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option of the rounds of refinement, which may be `auto`, to a command."""
+    """Add option `--refine` to a command: the number of rounds of refinement, or `auto`."""
     [one] = (one for one in fields(TopicOptions) if one.name == "refine")
     words = one.metadata[AUTO]
     shown = field_option(one, TopicOptions, words, default=one.default, show_default=True)

@@ -58,7 +58,7 @@ class PurgePlan:
     """Shards of a purge, and where a store holds them.
 
     store : the store at its latest version
-    ledger : records of all segments that any version names
+    ledger : records of the shards in all segments of all versions
     holdings : which segments, versions and models hold data of the shards
     before : shards that an earlier call purged, so that no version holds them
     read_at : for each name of a shard, the signed URL from which the shard is read
@@ -85,8 +85,8 @@ class PurgeResult:
     store : the store at its latest version
     recounted : number of other shards that were recounted, because files of purged shards no longer
         existed
-    erased : deleted files with traces of the shards: in inboxes, and files in the store's folder
-        that do not belong to the store
+    erased : files that were deleted because of traces of the shards: files in inboxes, and files in
+        the store's folder that do not belong to the store
     before : shards that an earlier call purged; this call deleted their remaining files
     """
 

@@ -1,6 +1,6 @@
 """Rebase a store: choose a new vocabulary and basis from sampled shards, and count all again.
 
-Stores of vectors get a new grid and sketch.
+Stores of vectors get a new grid, the integers to which vectors are rounded, and a new sketch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from streaming_moments.storage.shards import PARTITIONS, Shard, files_of, finger
 from streaming_moments.storage.store.store import MomentStore
 
 _SHOWN = 5
-# Number of attempts to rebase; each further attempt follows a commit of another writer.
+# Try a rebase at most this many times. A further attempt is needed if another writer committed
+# meanwhile.
 _ROUNDS = 20
 
 

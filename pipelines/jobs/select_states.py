@@ -65,8 +65,8 @@ def select_states(
 ) -> Selection:
     """Score each half of the records under models fitted to the other half; store no model.
 
-    Each of `tried` is a candidate: `Options` of a model with `compares_states`. A candidate that
-    cannot be fitted contains the reason, in which `spell` writes the options.
+    Each of `tried` is a candidate: `Options` of a model whose `compares_states` is true. A
+    candidate that cannot be fitted contains the reason, in which `spell` writes the options.
 
     Raises InvalidInput if there are no candidates, or if the numbers of states of the model cannot
     be compared. Raises InvalidInput also if the store is of another kind, has only sketches, or

@@ -88,7 +88,7 @@ class UpdateResult:
         None for the default tokeniser, or if the time was not measured.
         """
         cutting, reading = self.seconds
-        if not cutting:  # a store of another kind has no tokeniser
+        if not cutting:  # only a store of documents has a tokeniser
             return None
         policy = self.store.policy
         return None if policy is None or policy.is_compiled else round(cutting / reading, 3)

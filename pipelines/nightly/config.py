@@ -172,8 +172,8 @@ class GrowthSection:
     most_words: Count | None = None
 
 
-# Rule for a configuration without [growth]. It is strict, because then no one watches the size of
-# the vocabulary.
+# Rule for a configuration without [growth]. The rule is strict, because without [growth] no user
+# watches the size of the vocabulary.
 _GROWTH = GrowthSection(outside_rise=0.02)
 # Without [growth], the vocabulary grows at most to this multiple of the requested size.
 MOST_TIMES = 2

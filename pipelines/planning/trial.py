@@ -108,7 +108,7 @@ def try_out(
     codocuments: bool = True,
     halves: bool = True,
 ) -> tuple[Job, StepCosts]:
-    """Run every step of create, update and refit on a small part of the corpus, and time it.
+    """Run and time every step of create, update and refit on a small part of the corpus.
 
     Reads and counts some batches of shards that are spread over the corpus. On each thread, adds up
     one row block, writes it to a temporary folder, reads it back and runs the steps of a fit.
@@ -200,7 +200,7 @@ def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:
 def _pilot(
     sampled: Sequence[Shard], corpus: CorpusSize, reading: Reading, options: PilotOptions
 ) -> tuple[Pilot, PilotCosts]:
-    """Make a pilot from the first chunk of each shard, and measure what it costs."""
+    """Sample a pilot of passages from the first chunk of each shard, and measure the costs."""
     chunk = replace(LIMITS, batch_bytes=BATCH_BYTES // _PIECES_PER_THREAD)
     quota = max(1, options.pilot_documents // len(sampled))
 

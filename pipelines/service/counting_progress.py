@@ -70,7 +70,7 @@ def counting_now(
 ) -> Counting:
     """Return the current state of counting.
 
-    sealed : number of the latest seal
+    sealed : number of the latest seal, the note that lists new shards of accepted documents
     steps : failing steps of the accumulator
     before : state of counting at the last check
     unusable : why the inbox cannot be used, if the service has noticed this itself; on a full disk,

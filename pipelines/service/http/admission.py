@@ -29,7 +29,7 @@ _SOON, _AGAIN, _LATER = 1, 5, 30  # seconds after which a client should try agai
 
 @dataclass
 class Door:
-    """Admits calls of the right role, up to the largest number of calls in progress.
+    """Admits calls of the right role, as long as fewer calls than the limit are in progress.
 
     within : number of calls in progress, except those whose body is still arriving
     shares : bodies that are arriving, by caller
