@@ -189,11 +189,11 @@ def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | N
 def present_shards(
     source: StatisticsSource, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Return the counted shards that exist unchanged, and what is wrong with each other shard.
+    """Return the counted shards that exist unchanged, and the problem of every other counted shard.
 
-    Shards that were counted by other stores (origins) are never read, even if they could be. Raises
-    ShardsMissing if a shard is missing or changed and `allow_missing` is False. Raises InvalidInput
-    if no shard exists.
+    Shards that were counted by other stores (origins) are never read, even if they can be read.
+    Raises ShardsMissing if a shard is missing or changed and `allow_missing` is False. Raises
+    InvalidInput if no shard exists.
     """
     every = source.ledger()
     parts = source.segments if isinstance(source, WindowedStore) else source.commit.segments

@@ -124,7 +124,7 @@ def _files(place: str, run: Run) -> Set[str]:
 
 
 def _holds(files: Set[str], url: str) -> bool:
-    """Whether files contain a shard, or the file of which the shard is a part."""
+    """Whether `files` contain the file of a shard, also if the shard is only a part of the file."""
     if url.endswith("/"):
         return any(file.startswith(url) for file in files)
     return whole_of(url) in files

@@ -318,7 +318,7 @@ def _whitened(
             whitening, positive = whiten_most_of(core, rows.basis, numbers, form)
             spaces.append((rows.shared(whitening), positive))
         return spaces
-    # compute the whitenings one after another, because each holds the core moments twice
+    # compute one whitening after another, because each computation holds the core moments twice
     for form in forms:
         most = rows.once(
             "whitening", whiten_most, cores, rows.lengths.whole, rows.basis, numbers, form

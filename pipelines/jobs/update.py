@@ -1,4 +1,4 @@
-"""Update a store: count each new shard once, commit group by group."""
+"""Update a store: count each new shard once, and commit the shards group by group."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class UpdateSection:
 
     @property
     def limits(self) -> ReadLimits:
-        """Bounds on documents."""
+        """Limits for reading shards, with the largest document that is allowed."""
         return ReadLimits(self.max_document_bytes)
 
 

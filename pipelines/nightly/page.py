@@ -225,7 +225,7 @@ def _with_changes(
         pair = kept.get(topic.topic)
         before = None if pair is None else weights.get(pair.before)
         if pair is not None and before is None:
-            continue  # the earlier weight is unknown, because the report of that run was deleted
+            continue  # the weight is unknown, because the report of the earlier run was deleted
         distance = None if pair is None else pair.distance
         note = page.notes.get(topic.topic, "")
         bar = None if pair is None or not bars else bars[topic.topic]

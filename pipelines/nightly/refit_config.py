@@ -31,7 +31,7 @@ from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of, wit
 from streaming_moments.quality.matching import MatchingRule
 from streaming_moments.statistics.registry import KINDS
 
-_TOPICS = TopicOptions(topics=1)  # provides the defaults of the section
+_TOPICS = TopicOptions(topics=1)  # its fields have the defaults of the section
 # keys whose value a fit can find itself, each with the words that request this
 _FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
 # keys that are fields of `RefitSection`; its field `further` holds all other options of a model

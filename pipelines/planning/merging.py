@@ -15,7 +15,7 @@ from streaming_moments.storage.merging.copying import bytes_held
 
 # number of files of a segment beside its arrays: manifest, ledger, metadata, and two for totals
 _FILES = 5
-_REQUESTS = 20  # number of requests to open both stores and to commit
+_REQUESTS = 20  # number of requests to open the two stores and to commit
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ def drawn_of(store: MomentStore) -> Mapping[str, Any]:
 
 
 def _asked(store: MomentStore) -> PilotOptions:
-    """Return the options by which the vocabulary was chosen; defaults if unrecorded."""
+    """Return the options by which the vocabulary was chosen; defaults if the store lacks them."""
     # imported here because it loads the code that reads shards, which some pages do not need
     from streaming_moments.pipelines.counting_options import PilotOptions
 

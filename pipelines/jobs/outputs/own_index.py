@@ -86,7 +86,7 @@ def _read(texts: pd.Index, dtype: Any) -> pd.Index:
     if isinstance(dtype, pd.CategoricalDtype):
         known = dtype.categories
         codes = pd.Index(known.map(str)).get_indexer(texts)
-        if (codes < 0).any():  # the type that Dask gave lacks some of the categories
+        if (codes < 0).any():  # the type in Dask's metadata lacks some categories
             return pd.CategoricalIndex(_read(texts, known.dtype))
         return pd.CategoricalIndex(pd.Categorical.from_codes(codes, dtype=dtype))
     if isinstance(dtype, pd.PeriodDtype):

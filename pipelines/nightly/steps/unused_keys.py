@@ -116,7 +116,7 @@ def _recorded(section: CreateSection, store: MomentStore) -> dict[str, Any]:
     lineage = store.commit.lineage
     found = {key: one for key, one in (lineage.pilot or {}).items() if key in _PILOT}
     if not lineage.vocabulary:
-        return found  # a store of another kind than documents
+        return found  # only stores of documents record more
     form, dates = store.form, lineage.dates
     found |= {
         "format": form.kind,
