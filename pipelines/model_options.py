@@ -71,7 +71,7 @@ class FitRequest:
         if idle:
             raise click.UsageError(
                 f"{_flag(idle[0])} is not an option of model {self.model.name} for kind {kind}; "
-                f"it has {', '.join(map(_flag, sorted(own)))}."
+                f"this model has {', '.join(map(_flag, sorted(own)))}."
             )
         options = other.Options(**{name: told[name] for name in told.keys() & own})
         return FitRequest(other, options, self.auto)
@@ -201,7 +201,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     for name in given:
         if name not in own:
             raise click.UsageError(
-                f"{_flag(name)} is not an option of model {model}; it has "
+                f"{_flag(name)} is not an option of model {model}; this model has "
                 f"{', '.join(map(_flag, own))}."
             )
     for name, one in own.items():

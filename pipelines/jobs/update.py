@@ -277,7 +277,7 @@ def _commit_group(
         return _without_room(result, gathering, gathered.shards, gathered.bad, full)
     except PiecesOverlap as overlap:
         if not gathering.keep_going:
-            left_out = remedy("{update.skip_bad_shards} leaves out those that overlap")
+            left_out = remedy("{update.skip_bad_shards} leaves out overlapping shards")
             raise InvalidInput(remedy("{overlap}", overlap=overlap), left_out) from overlap
         bad, apart = gathered.bad, gathered.shards
         if len(apart) == 1:

@@ -407,11 +407,12 @@ def few_documents(store: MomentStore, spell: Spell) -> str:
         elif is_long:
             remedy = f"create a new store with {cut}"
         return (
-            f"{found}, because a few long ones among {number:,} dominate the third moment; {remedy}"
+            f"{found}, because a few long documents among {number:,} dominate the third moment; "
+            f"{remedy}"
         )
     else:
         remedy = "count more documents"
-        remedy += f", or cut long ones by a new store with {cut}" if is_long else ""
+        remedy += f", or cut long documents by a new store with {cut}" if is_long else ""
     return f"{found}, so topics from them are rough; {remedy}"
 
 

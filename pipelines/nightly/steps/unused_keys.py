@@ -84,8 +84,8 @@ def changed_keys(section: CreateSection | None, store: MomentStore) -> Iterator[
         for key, was in changed.items()
     )
     yield (
-        f"[create] has no effect on a store that exists, and these keys differ from it: {shown}; "
-        f"{'; '.join(_remedies(section, store, [*changed]))}"
+        f"[create] has no effect on a store that exists, and these keys differ from the store: "
+        f"{shown}; {'; '.join(_remedies(section, store, [*changed]))}"
     )
 
 
