@@ -85,8 +85,8 @@ class PurgeResult:
     store : the store at its latest version
     recounted : number of other shards that were recounted, because files of purged shards no longer
         existed
-    erased : files that were deleted because of traces of the shards: files in inboxes, and files in
-        the store's folder that do not belong to the store
+    erased : deleted files that had traces of the shards. These are files in inboxes, and files that
+        are in the store's folder but do not belong to the store
     before : shards that an earlier call purged; this call deleted their remaining files
     """
 
@@ -135,8 +135,8 @@ def plan_purge(
     """Find all data of the given shards in all versions of a store.
 
     `shards` are URLs, patterns or folders, which need not exist any more. Raises InvalidInput for a
-    URL that no version holds and no earlier call purged, or if `shards` names a shard, but not
-    another counted shard with the same content.
+    URL that no version holds and no earlier call purged. Also raises InvalidInput if `shards` lacks
+    a counted shard that has the same content as a named one.
     """
     store = store.latest()
     log, forgotten = store.log(), store.commit.forgotten

@@ -255,10 +255,9 @@ def _commit_group(
 
     Shards that were forgotten, perhaps meanwhile, are left out, too.
 
-    The shards are returned, so that the caller reads them in smaller groups, in two cases: if
-    pieces of sequences overlap in the group, or if the counts of the group would overflow the
-    integer sums of the store. A group of a single such shard cannot be divided, so the shard is
-    bad.
+    Returns the shards in two cases, so that the caller reads them in smaller groups: if pieces of
+    sequences overlap in the group, or if its counts would overflow the integer sums of the store. A
+    group of a single such shard cannot be divided, so the shard is bad.
     """
     from streaming_moments.pipelines.aggregation.group_runner import Gathered, gather_group
 

@@ -219,10 +219,10 @@ class NightlyConfig:
     update, rebase, gates, cluster : sections
         Options of the other steps; without [rebase] no nightly run rebases.
     growth : GrowthSection, optional
-        When words are added. Without [growth], words are added if the share of tokens outside the
-        vocabulary is above 5% and has risen by 2 points, up to twice the requested vocabulary
-        size. Words are never added with [merge], or to a store that was created like another,
-        because the statistics of stores with different words cannot be added.
+        When words are added. Without [growth], words are added up to twice the requested vocabulary
+        size, if the share of tokens outside the vocabulary is above 5% and has risen by 2 points.
+        Words are never added with [merge], or to a store that was created like another, because the
+        statistics of stores with different words cannot be added.
     metrics : MetricsSection, optional
         File for the metrics; without [metrics] no file is written.
     tag : str

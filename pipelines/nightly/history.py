@@ -53,7 +53,7 @@ class Night:
         topic in this model, and in that model
     drift, state : None if they were not measured
     until : last day of the documents, if they have days
-    names : name of each topic of the model of this run, by the number of the topic
+    names : names of the topics in the model of this run, by the number of the topic
     samples : a document about each topic, by the number of the topic
     page : name of the run's page, in the same folder; empty without one
     words_added : number of words added to the vocabulary

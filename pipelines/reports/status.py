@@ -47,10 +47,11 @@ _TRIPLE = 3  # a document adds to the third moment if it has at least this many 
 class Status:
     """A version of a store in numbers.
 
-    With probability `1 - error_delta` each, the errors of the second moment, M2, and of the third,
-    M3, in the Frobenius norm are below their radius (Ruffini et al. 2018, Theorem 2). The radius of
-    M2 has the value None if no document has at least two words, that of M3 if no document has at
-    least three. `warning` explains why topics may be poor, with the remedy, or is empty.
+    The errors of the second moment, M2, and of the third moment, M3, are in the Frobenius norm.
+    Each error is below its radius with probability `1 - error_delta` (Ruffini et al. 2018, Theorem
+    2). The radius of M2 has the value None if no document has at least two words, that of M3 if no
+    document has at least three. `warning` explains why topics may be poor, with the remedy, or is
+    empty.
 
     `stale_models` are the latest and tagged models that lack counted documents or still contain
     forgotten ones. `forgotten` are the shards that updates skip. `purged` is the number of shards
