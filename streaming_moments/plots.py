@@ -1,6 +1,6 @@
-"""Plots: words of topics, the choice of their number, shares over time and maps, by matplotlib.
+"""Plots by matplotlib: words of topics, scores by number of topics, shares over time, and maps.
 
-matplotlib is imported by the first plot. A caller may give axes and figures of any back end. If it
+matplotlib is imported by the first plot. A caller may give axes or a figure of any back end. If it
 gives none, pyplot makes a figure, which a notebook shows.
 """
 
@@ -23,18 +23,21 @@ else:
     Axes = Figure = Any
 
 LOG_LIKELIHOOD = "held-out log-likelihood"
-_ACROSS = 3  # number of panels in a row
+_ACROSS = 3  # number of panels side by side
 _WIDTH = 9.6  # width of a figure, in inches
 _SMALL = 8  # size of small text, in points
-_MOST_BARS = 48  # periods up to which each has its own error bar; more have a band instead
-_MOST_NUMBERS = 8  # transitions between at most this many states are also written as numbers
-# widths of a map to try, in multiples of the width that the centres of the circles take
+_MOST_BARS = 48  # with more periods than this, error bars are drawn as a band
+_MOST_NUMBERS = 8  # if there are at most this many states, transitions are also written as numbers
+# widths of a map to try, as multiples of the width that the centres of its circles take
 _ZOOMS = (1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 
 
 def names_for(names: Sequence[str] | None, number: int, noun: str) -> list[str]:
-    """Return the given names, or by default the noun with a number; InvalidInput if some lack."""
+    """Return the given names as texts, or by default `noun` with a number each.
+
+    Raises InvalidInput if the number of names is not `number`.
+    """
     if names is None:
         return [f"{noun} {place}" for place in range(number)]
     if len(names) != number:
@@ -70,7 +73,7 @@ def plot_means(
     deviations: NDArray[np.float64],
     figure: Figure | None = None,
 ) -> list[Axes]:
-    """Draw a panel for each component: the mean of each feature and how far its rows spread.
+    """Draw a panel for each component: mean and standard deviation of each feature.
 
     means, deviations : (k, d), in the unit of the rows
     """
@@ -154,9 +157,9 @@ def plot_numbers(
 ) -> Axes:
     """Draw a measure for each number of topics or states, and mark some of these numbers.
 
-    lines : for the label of each line, the measure of each number
-    marks : for each label, the number to mark
-    noise : a difference from the best value counts only if it is larger than this; drawn as a band
+    lines : by the label of each line, the measure for each number of topics or states
+    marks : by label, the number of topics or states that it marks
+    noise : drawn as a band; a difference from the best value counts only if it is larger
     """
     axis = _axis(ax)
     for label, line in lines.items():
@@ -184,7 +187,8 @@ def plot_shares(
 ) -> list[Axes]:
     """Draw a panel for each topic: its share of the tokens in each period, and its error bar.
 
-    Many periods have a band in place of their error bars. No panel shows more than 100%.
+    If there are many periods, a band replaces the error bars. No panel shows more than
+    100%.
 
     days : first day of each period
     shares, bars : (periods, k), from 0 to 1
@@ -207,7 +211,8 @@ def plot_shares(
         axis.xaxis.set_major_locator(ticks)
         axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(ticks))
         axis.tick_params(labelsize=_SMALL - 1, labelbottom=topic + _ACROSS >= len(panels))
-    # only now, because the panels have one vertical axis, and setting it ends its growth
+    # set the limits last: the panels share a vertical axis, which no longer adapts to data
+    # afterwards
     highest = float(np.nanmax(percent + errors, initial=0.0))
     panels[0].set_ylim(0, min(1.05 * highest, 100.0) or None)
     panels[0].figure.supylabel("share of the tokens, %", fontsize=_SMALL)
@@ -241,7 +246,8 @@ def plot_map(
         labels[-1].set_parse_math(False)
         # give letters a white outline, because edges of circles can cross them
         labels[-1].set_path_effects([withStroke(linewidth=2.5, foreground="white")])
-        labels[-1].set_in_layout(False)  # otherwise a later layout would move circles below labels
+        # otherwise a later layout of the figure could move circles below labels
+        labels[-1].set_in_layout(False)
     axis.set_aspect("equal", adjustable="datalim")
     axis.set(
         xticks=[],
@@ -251,8 +257,8 @@ def plot_map(
     middle, widths = (places.max(axis=0) + places.min(axis=0)) / 2, np.ptp(places, axis=0)
     widths = np.maximum(widths, widths.max() / 10 or 1.0)
     for zoom in _ZOOMS:
-        # Set margins as limits of the data, because an equal aspect would reduce margins of the
-        # axes.
+        # Make room around the circles by limits of the data. Margins of the axes would shrink,
+        # because both axes have an equal scale.
         axis.update_datalim([middle - zoom * widths / 2, middle + zoom * widths / 2])
         axis.autoscale_view()
         _move_apart(labels, above)
@@ -262,7 +268,7 @@ def plot_map(
 
 
 def _all_within(axis: Axes, circles: Any, labels: Sequence[Any]) -> bool:
-    """Whether the frame of the axes contains all circles and labels, as they were laid out."""
+    """Whether all circles and labels lie within the frame of the axes, in the present layout."""
     from matplotlib.text import Text
 
     frame, points = axis.get_window_extent(), axis.figure.dpi / 72
@@ -302,14 +308,14 @@ def _move_apart(labels: Sequence[Any], above: NDArray[np.float64]) -> None:
 
 
 def _title(axis: Axes, title: str) -> None:
-    # without `parse_math=False`, matplotlib would read text between two $ as a formula
+    # with `parse_math=False`, matplotlib does not read text between two $ as a formula
     axis.set_title(title, fontsize=_SMALL, parse_math=False)
 
 
 def _panels(
     number: int, figure: Figure | None, height: float, sharex: bool = False, sharey: bool = False
 ) -> list[Axes]:
-    """Make `number` panels of this height, in inches, in rows of a new or given figure."""
+    """Make `number` panels, each `height` inches high, in rows of a new or given figure."""
     across = min(_ACROSS, number)
     rows = -(-number // across)
     if figure is None:

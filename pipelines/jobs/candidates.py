@@ -193,7 +193,7 @@ class Selection:
         label = "predict best" if self.likely else "most coherent"
         if self.taken is None:
             return {}
-        edge = ", the most tried" * (self.taken.n_topics == self.edge)
+        edge = ", the largest number tried" * (self.taken.n_topics == self.edge)
         return {f"{self.taken.n_topics} {label}{edge}": self.taken.n_topics}
 
     @property
@@ -309,7 +309,7 @@ class Selection:
         >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
         >>> print(Selection(tuple(candidates), 0.0).why_separable)
         3 topics are separable: one more gains less than a quarter of the mean gain in held-out \
-likelihood; 5 predict best, the most tried (try 5 to 10)
+likelihood; 5 predict best, the largest number tried (try 5 to 10)
         """
         if (number := self.search.separable) is None:
             return ""
@@ -336,7 +336,7 @@ likelihood; 5 predict best, the most tried (try 5 to 10)
         >>> two = Candidate(8, 0.1, held_out=HeldOut(-8.5, -7.75))
         >>> print(Selection((one, two), 0.0).why)
         Chose 8 topics: best held-out log-likelihood of 2 candidates (-8.1250 per pair; no other \
-is within the noise of 0.062). It is the most tried: try 8 to 16
+is within the noise of 0.062). It is the largest number tried: try 8 to 16
         >>> print(Selection((one, Candidate(9, 0.1, refusal="too many")), 0.0).why)
         Chose 5 topics: the only one of 2 candidates that can be scored (held-out log-likelihood \
 -8.5000 per pair)
@@ -363,7 +363,11 @@ is within the noise of 0.062). It is the most tried: try 8 to 16
         most = first.n_topics
         edge = ""
         if most == self.edge:
-            edge = f". It is the most tried: {self.more}" if self.more else ". More do not fit"
+            edge = (
+                f". It is the largest number tried: {self.more}"
+                if self.more
+                else ". More do not fit"
+            )
         return (
             f"{chose}: {reason} ({held_out:.4f} per {per}; {rest} within the noise of "
             f"{self.noise:.2g}){edge}"

@@ -162,7 +162,10 @@ def test_a_search_draws_its_curve_its_noise_and_the_numbers_to_choose():
     assert [*curve.get_xdata()] == [*CURVE]
     assert np.allclose(curve.get_ydata(), [mean - 0.005 for mean in CURVE.values()])
     assert [line.get_xdata()[0] for line in marks] == [3, 5]
-    assert [line.get_label() for line in marks] == ["3 separable", "5 predict best, the most tried"]
+    assert [line.get_label() for line in marks] == [
+        "3 separable",
+        "5 predict best, the largest number tried",
+    ]
     assert axis.get_xlabel() == "number of topics"
     assert axis.get_ylabel() == "held-out log-likelihood"
     assert axis.get_legend().get_texts()[0].get_text() == "within the noise"

@@ -16,7 +16,10 @@ def add_rows(
     first: NDArray[np.int64],
     products: NDArray[np.int64],
 ) -> None:
-    """Add (n, k) values to the sums of `FactorSums`; `places` (n, k) has their intervals."""
+    """Add the (n, k) `values` of factors to the sums `rows`, `first` and `products`.
+
+    These are the arrays of `FactorSums`. `places` (n, k) has the interval of each value.
+    """
     k = values.shape[1]
     for row in range(values.shape[0]):
         for j in range(k):

@@ -1,4 +1,4 @@
-"""Sweeps over the rows of a table: pairs and triples of its columns."""
+"""Sweeps: read the counts of pairs and triples of the columns of a table from statistics."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from streaming_moments.statistics.row_block import RowBlock
 
 
 def pair_rows(statistics: Statistics, n_words: int) -> NDArray[np.float64]:
-    """Return (categories in this block, n + 1): pair counts, then the number of rows with each.
+    """Return pair counts of the categories in this block, and the number of rows with each.
 
-    `n_words` is the number n of categories in the tree; words beyond it are left out.
+    The result is (categories in this block, n + 1); the number of rows is the last column.
+    `n_words` is the number n of categories in the tree; words that were added to the vocabulary
+    later are left out.
     """
     rows = statistics.block.size(n_words)
     pairs = statistics.pair_counts[:rows, :n_words].astype(np.float64)
@@ -25,12 +27,12 @@ def pair_rows(statistics: Statistics, n_words: int) -> NDArray[np.float64]:
 
 
 def even_pairs(statistics: Statistics) -> tuple[RowBlock, NDArray[Any] | None]:
-    """Return the row block, and its pair counts of the even half."""
+    """Return the row block, and its pair counts in the even half of the rows of the table."""
     return statistics.block, statistics.even_pair_counts
 
 
 def even_rows(half: tuple[RowBlock, NDArray[Any]], n_words: int) -> NDArray[np.float64]:
-    """Return the pair counts of the even half, only for the `n_words` categories in the tree."""
+    """Select the pair counts of the first `n_words` words, which are the categories of the tree."""
     block, pairs = half
     return np.asarray(pairs[: block.size(n_words), :n_words], dtype=np.float64)
 
@@ -38,9 +40,10 @@ def even_rows(half: tuple[RowBlock, NDArray[Any]], n_words: int) -> NDArray[np.f
 def triple_rows(
     statistics: Statistics, table: TableColumns, wanted: Sequence[Triple]
 ) -> dict[Triple, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Return counts of each triple, for those categories of its first column that this block has.
+    """Return the counts that this block has of each of the triples of columns in `wanted`.
 
-    The indices of these categories come first.
+    These are the counts for the categories of the first column whose rows are in the block. For
+    each triple, the indices of these categories are returned before the counts.
     """
     block: RowBlock = statistics.block
     words = np.arange(table.n_words)[block.rows]

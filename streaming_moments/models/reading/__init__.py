@@ -1,4 +1,4 @@
-"""Reading of documents with given topics: their proportions, and expected counts for passes."""
+"""Reading of documents with given topics: infers their proportions and expected counts."""
 
 from streaming_moments.lazy_imports import attach
 

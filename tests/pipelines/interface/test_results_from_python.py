@@ -118,12 +118,12 @@ def test_a_selection_says_what_is_refused_and_that_its_best_is_the_most_tried(st
     assert "`create --" not in refusal
     known = [Candidate(k, 0.1, held_out=HeldOut(-9.0 + k, -8.0 + k)) for k in (2, 4, 8)]
     edge = Selection((*known, Candidate(99, 0.1, refusal="too many")), 0.0)
-    assert repr(edge).endswith("8 predict best, the most tried; 99 refused)")
-    assert "8 predict best, the most tried" in edge.search.marks
-    assert edge.why.endswith(". It is the most tried: try 8 to 16")
+    assert repr(edge).endswith("8 predict best, the largest number tried; 99 refused)")
+    assert "8 predict best, the largest number tried" in edge.search.marks
+    assert edge.why.endswith(". It is the largest number tried: try 8 to 16")
     beside = Selection((*known, Candidate(9, 0.1, refusal="too many")), 0.0)
     assert beside.why.endswith(". More do not fit")
-    assert "they also predict best, the most tried;" in beside.search.sentence()
+    assert "they also predict best, the largest number tried;" in beside.search.sentence()
     limits = {12: "try 8 to 12", 20: "try 8 to 16"}
     assert {one: Selection((*known,), 0.0, limit=one).more for one in limits} == limits
     assert Selection((*known,), 0.0, limit=8).why.endswith(". More do not fit")
@@ -131,7 +131,7 @@ def test_a_selection_says_what_is_refused_and_that_its_best_is_the_most_tried(st
     for core, told in rebased.items():
         assert Selection((*known,), 0.0, limit=8, core=core).why.endswith(told)
     inside = Selection((*known, Candidate(16, 0.1, held_out=HeldOut(-9.0, -8.0))), 0.0)
-    assert "most tried" not in repr(inside) + inside.why
+    assert "number tried" not in repr(inside) + inside.why
 
 
 def test_topics_are_a_table_and_plots(store, planted):
