@@ -220,7 +220,7 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
 
 
 def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
-    """Return the names of all shards in any version."""
+    """Return the names of all shards that versions list as counted, left out or forgotten."""
     counted = {url for table in ledger.tables.values() for url in table["url"].to_pylist()}
     left_out = {url for commit in log for url, _ in commit.skipped}
     return counted | left_out | {one.url for commit in log for one in commit.forgotten.shards}
@@ -353,7 +353,7 @@ def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
 
 
 def _gathered(plan: PurgePlan, shards: Sequence[Shard], run: Run) -> tuple[Segment, ...]:
-    """Count shards again and return their segments; each shard must give the same counts."""
+    """Count shards again and return their segments; each shard must give its earlier counts."""
     if not shards:
         return ()
     with gathering_on(plan.store, run) as gathering:

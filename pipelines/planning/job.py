@@ -27,7 +27,7 @@ class CorpusSize:
 
     @classmethod
     def of(cls, shards: Sequence[Shard]) -> CorpusSize:
-        """Measure shards of `list_shards`."""
+        """Return the size of a corpus that consists of the shards of `list_shards`."""
         sizes = [shard.size for shard in shards]
         return cls(sum(sizes), len(sizes), max(sizes))
 

@@ -48,8 +48,8 @@ def write_page(
     name : name or tag of the model; by default the latest
     documents : whether to show a document about each topic
     top_documents : URL of a folder to which `transform` wrote documents of topics, or rows nearest
-        to means; the page shows the first of each topic or cluster. By default, documents come from
-        some of the shards; see `sample_documents`.
+        to means; the page shows the first ones of each topic or cluster. By default, documents come
+        from some of the shards; see `sample_documents`.
     storage_options : options of fsspec for the shards and the file
     """
     place, _, file = output.rpartition("/")

@@ -37,7 +37,7 @@ class Counting:
 
     @property
     def documents_set_aside(self) -> int:
-        """Documents in the shards that are set aside."""
+        """Number of documents in the shards that are set aside."""
         return sum(note.documents for note in self.set_aside)
 
     def stalled(self) -> float:
