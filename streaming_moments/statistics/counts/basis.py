@@ -123,8 +123,8 @@ class Basis:
     def fingerprint(self) -> str:
         """SHA-256, as 64 hexadecimal digits, of all that defines the basis.
 
-        These are the matrix, n, the vocabulary, weights unless all are 1, and the table if there is
-        one.
+        The hash covers the matrix, n and the vocabulary, weights unless all are 1, and the table if
+        the basis has one.
         """
         head = f"{self.matrix.shape} {self.n_words} {self.vocabulary} "
         more = b"" if self.weights.is_pooled else b" " + self.weights.table.tobytes()
@@ -142,7 +142,7 @@ class Basis:
 
     @classmethod
     def of_table(cls, table: TableColumns, vocabulary: str = "") -> Basis:
-        """Return the identity as the basis of a table, so that no pair or triple is projected.
+        """Return the identity matrix as the basis of a table: pairs and triples are not projected.
 
         Examples
         --------

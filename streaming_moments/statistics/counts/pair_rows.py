@@ -270,7 +270,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Return those rows of `lefts` that are dense, and zeros to which sums can be added.
 
-        Both are padded to whole groups of rows.
+        Both arrays are padded to whole groups of rows.
         """
         number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
         dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)

@@ -301,7 +301,7 @@ def positive(values: NDArray[np.float64]) -> int:
 
 
 def seen_through(core: AnyCoreMoments, basis: Basis, form: Form) -> SeenMoments:
-    """Project the moments inside the core on a basis; of the form, only C1, C2 and C3 matter.
+    """Project the moments of the core words on a basis, scaled by C1, C2 and C3 of the form.
 
     Raises NotIdentifiable if no document has three words.
     """

@@ -27,9 +27,9 @@ def add_records(
 
     x_i is the count of word i in record d, and left_d and right_d are the record's sketches.
     Records of the even half are also added to `even_sums`, unless that has no rows. Entries are
-    ordered by row: those of row i are at `starts[i]:starts[i + 1]`, and those of the odd half begin
-    at `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in which all sums of
-    the batch are exact.
+    ordered by row: the entries of row i are at `starts[i]:starts[i + 1]`, and its entries of the
+    odd half begin at `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in
+    which all sums of the batch are exact.
     """
     height, width = left.shape[1], right.shape[1]
     held = np.zeros((height, width), left.dtype)
@@ -72,7 +72,7 @@ def add_sketches(
 ) -> None:
     """Add `sum_d x_i other_d` to every row i of a block, as `add_records` does.
 
-    `other` has the sketch of one other view of each record d.
+    `other` has the sketches of one other view, a row for each record d.
     """
     halves = even_sums.shape[0] > 0
     for place in range(sums.shape[0]):

@@ -33,8 +33,9 @@ _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) els
 # Number of documents whose projections y are copied into a panel at a time. The panel and the sums
 # then stay in the L1 cache for s up to 64.
 _GATHER = 48
-# Projections y are prefetched this many documents before their use. Those of a large batch do not
-# fit in the L2 cache. Without prefetching, kernels waited for them for up to a third of the time.
+# Projections y are prefetched this many documents before their use. The projections of a large
+# batch do not fit in the L2 cache. Without prefetching, kernels waited for memory for up to a third
+# of the time.
 _AHEAD = 24
 
 

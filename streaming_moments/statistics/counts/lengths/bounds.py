@@ -38,7 +38,8 @@ def concentration(lengths: LengthHistogram, order: int = 3) -> float:
     """Return the sum W of the squared weights of documents in a moment; the weights have sum 1.
 
     `1 / W` is the effective number of documents, which is N if all documents have equal weights.
-    The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has that many words.
+    The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has as many words as
+    the order.
 
     Examples
     --------

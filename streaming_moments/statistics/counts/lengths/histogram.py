@@ -181,7 +181,10 @@ class LengthHistogram:
         return int(self.lengths[-1]) if self.lengths.size else 0
 
     def falling(self, order: int, power: int = 1) -> int:
-        """Return the exact sum over documents of `(w c(c-1)...)^power`: w and `order` factors."""
+        """Return the exact sum over documents of `(w c(c-1)...)^power`.
+
+        Each term has `order` factors after w.
+        """
         total = 0
         weights = self.weights.at(self.lengths).tolist()
         for length, documents, weight in zip(
@@ -261,7 +264,7 @@ class WeightedLengths:
     def effective_documents(self) -> float:
         """Effective number of documents for M3; 0 if no document has three words.
 
-        It is `C3^2 / sum (v w c(c-1)(c-2))^2`, where v is the weight of a part.
+        The number is `C3^2 / sum (v w c(c-1)(c-2))^2`, where v is the weight in `parts`.
         """
         squares = sum(weight**2 * part.falling(3, power=2) for weight, part in self.parts)
         return self.C3**2 / squares if squares else 0.0

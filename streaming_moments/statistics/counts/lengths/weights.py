@@ -28,7 +28,7 @@ class LengthWeights:
     Parameters
     ----------
     table : (m,) int64
-        w(0), w(1), ..., at least 1; the last one is for all longer documents.
+        w(0), w(1), ..., at least 1; the last weight is also that of all longer documents.
 
     Raises
     ------
