@@ -156,14 +156,15 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def __add__(self, other: Self) -> Self:
         """Return an estimator fitted to the records of both, as if one estimator had counted all.
 
-        Error bars compare two halves of the rows. For categories, sets and views, the position of
-        a row decides to which half it belongs. For these kinds, the result is exactly that of one
-        estimator only if `like` of the first estimator made the second.
+        Error bars compare two halves of the rows. For categories, sets and views, the position of a
+        row decides to which half it belongs. For these kinds, the second estimator has to be made
+        by `like` of the first one. Otherwise, the result is not exactly that of one estimator that
+        counted all rows.
 
         Raises
         ------
         ForeignStatistics
-            The two estimators count differently; make one by `like` of the other.
+            The two estimators count differently; make one of them by calling `like()` on the other.
         InvalidInput
             An estimator has `polish`, which reads all records again, or was pickled without its
             statistics.

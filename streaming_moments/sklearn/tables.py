@@ -45,9 +45,9 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     `model_.shape` names its shape, and `model_.shape_scores` has the scores of all shapes.
 
     `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing values. Later
-    rows can have values that the first rows lacked, for which the tree has no probability. They
-    count as missing, with a warning, and `transform` replaces them by known values. A column with
-    only one value is refused, and too many categories raise `BoundExceeded`.
+    rows can have values that the first rows lacked, for which the tree has no probability. Such
+    values count as missing, with a warning, and `transform` replaces them by known values. A column
+    with only one value is refused, and too many categories raise `BoundExceeded`.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         In each column, the values that the two estimators counted must have the same types.
         """
         known = [getattr(one, "categories_", None) for one in (self, other)]
-        # statistics identify values by their text, so they do not see a difference of types
+        # statistics identify values by their text, so their sum would mix 1 and '1'
         if None not in known and _types(known[0]) != _types(known[1]):
             raise ForeignStatistics(
                 "columns of the two trees have values of different types, such as 1 and '1'; give "

@@ -52,7 +52,7 @@ def check_records(
     order: Sequence[int],
     cuts: Sequence[int],
 ) -> None:
-    """Check that what a record adds to the sums, and its half, do not depend on other records.
+    """Check that what a record adds, and the half it belongs to, do not depend on other records.
 
     `take` selects records of a sample by index. The records are reordered by `order`, a
     permutation, and the sample is cut before the indices `cuts`. Statistics must be equal bit for

@@ -144,7 +144,7 @@ def purge(
     if names - holdings.known:
         sweep(store.folder)
         erase_unnamed(store.folder, names)
-        raise InvalidInput(f"no version holds all of {sorted(names)}; name others")
+        raise InvalidInput(f"no version holds all of {sorted(names)}; name other shards")
     replaced = []
     for group in linked_groups(store.commit.segments, store.ledger()):
         if any(part.id in holdings.segments for part in group):

@@ -29,8 +29,8 @@ class BlockSums:
     of the memory of three arrays. Before a sum in a cell of a row could overflow, the cells of the
     row are split into the three arrays. Later documents are added to the arrays.
 
-    `arrays` are the int64 row arrays of the block by name, as in `MomentStatistics`. They are all
-    zeros at first, and belong to this object.
+    `arrays` are the int64 row arrays of the block by name, as in `MomentStatistics`. All their
+    entries are 0 at first, and this object may change them.
 
     Examples
     --------

@@ -21,7 +21,8 @@ from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
-# iterations stop when one more block increases the eigenvalues by a smaller share than this
+# the eigensolver stops when one more block of vectors raises the eigenvalues by less than this
+# share
 _TOLERANCE = 1e-7
 _MOST_BLOCKS = 24
 # number of rows that are converted to float64 at a time; with 32,768 core words they take 64 MB

@@ -178,8 +178,8 @@ class Pieces:
             more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             raise PiecesOverlap(
                 f"pieces of a sequence overlap: {'; '.join(found[:_SHOWN])}{more}: none of them is "
-                "counted; leave out shards whose content is already counted, `forget` the counted "
-                "ones, or give different sequences different names"
+                "counted; leave out shards whose content is already counted, `forget` the shards "
+                "counted earlier, or give different sequences different names"
             )
 
     def _seam(self, place: int) -> str:

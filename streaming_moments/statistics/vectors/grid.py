@@ -13,7 +13,8 @@ from streaming_moments.numerics.read_only import read_only
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.vectors import kernels
 
-# Largest radius of a grid, in steps, so that coordinates and their products fit in their integers.
+# Largest radius of a grid, in steps, so that coordinates and products of coordinates fit in their
+# integer types.
 LARGEST_RADIUS = 1 << 14
 SUM_BITS = 50
 """Sums of products with rows of the grid have at most this many bits, so that float64 is exact."""

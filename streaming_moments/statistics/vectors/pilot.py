@@ -20,16 +20,18 @@ _STEPS = 16
 # Whole numbers with a standard deviation of at most this number get a grid with step 1, which is
 # exact.
 _MOST_WHOLE_STEPS = 64
-# Rows are clipped to the multiple _RADIUS of the median norm of the pilot, which was chosen by
-# measurements with 1% outliers. If fourth moments are counted, _FAR is the multiple instead.
+# Rows are clipped to the multiple _RADIUS of the median norm of the pilot. This multiple was chosen
+# by measurements with 1% outliers. If fourth moments are counted, _FAR is the multiple instead.
 _RADIUS = 1.3
 _FAR = 4.0
 # Rows of the pilot beyond this multiple of the median norm are ignored when the spread is measured.
 _STRANGE = 10.0
 _SMALLEST = 1e-90  # smallest size of the numbers of a pilot; its square is still a normal float
 _WITHIN = 0.99
-_MOST = 0.95  # at least this share of rows is not clipped, as a larger tail is data, not outliers
-# A row of up to WHOLE numbers is its own sketch; with fourth moments, of up to _WHOLE_OF_FOURTH.
+# At least this share of rows is not clipped: if more rows are far out, they are data, not outliers.
+_MOST = 0.95
+# A row of up to WHOLE numbers is its own sketch. If fourth moments are counted, _WHOLE_OF_FOURTH is
+# the limit instead.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # _COMPONENTS: number of components for which the default sketch has enough columns. _RANDOM: number
 # of random columns of a sketch.

@@ -1,8 +1,9 @@
 """Sums of products of rows of the grid, by exact matrix products in floating point.
 
 All numbers are whole. A float32 holds whole numbers up to 2^24 exactly, and a float64 up to 2^53. A
-partial sum of products of two columns is at most the larger one of the sums of their squares. So a
-matrix product whose diagonal stays below this limit is exact, in whatever order BLAS adds.
+partial sum of products of two columns is at most the larger one of the two sums of squares of the
+columns. So a product of a matrix and its transpose is exact if its diagonal stays below this limit,
+in whatever order BLAS adds.
 """
 
 from __future__ import annotations

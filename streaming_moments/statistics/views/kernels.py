@@ -100,10 +100,10 @@ def add_windows(
 ) -> None:
     """Add `sum left right'` of the windows with middle symbol i, for every row i of a block.
 
-    Here left and right are the sketches of the first and of the last symbol of a window.
-    `cells` are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count. The
-    cells of one middle symbol and one half are a group. `groups` has the start of each group, and
-    then the number of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the
+    Here left and right are the sketches of the first and of the last symbol of a window. `cells`
+    are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count. The cells of
+    one middle symbol and one half are a group. `groups` has the start of each group; its last entry
+    is the number of cells. A row of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, and the
     last row is for all symbols outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1

@@ -118,7 +118,7 @@ class AdditiveStatistics:
         return type(self)(alone, self.block, self.totals.half(odd), sums)
 
     def impossible(self) -> Iterator[str]:
-        """Yield the names of arrays with impossible values, each with the problem."""
+        """Yield the names of arrays with impossible values, each with what is wrong with them."""
         raise NotImplementedError
 
     def require_non_negative(self) -> None:

@@ -101,7 +101,7 @@ def add_pairs_together(
     The kernel adds the sums of `add_pairs` and `add_codocuments` to the chosen rows, (rows,) bool.
     If `even_pairs` or `codocuments` has no rows, its sums are not added. The documents of the even
     half come first: their sums are copied before the odd half is added, so no document is added
-    twice. The high bits of a 64-bit cell count documents, and the others sum products, so one
+    twice. The high bits of a 64-bit cell count documents, and the low bits sum products, so one
     addition into a row that stays in the cache does both. The caller ensures that the products of a
     word in the batch do not overflow. Indices are unsigned, because checks for negative ones are a
     third of the instructions of the inner loops.
