@@ -269,7 +269,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def _dense_rows(
         self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return those rows of `lefts` that are dense, and zeros to which sums can be added.
+        """Return the rows of `lefts` for words with dense rows of counts, and zeros to add sums to.
 
         Both arrays are padded to whole groups of rows.
         """
@@ -303,7 +303,7 @@ def _kept(
 
 
 def _filled_up(number: int, size: int) -> int:
-    """Round a number up to a multiple of a size."""
+    """Round `number` up to a multiple of `size`."""
     return -(-number // size) * size
 
 

@@ -286,7 +286,7 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     long = np.zeros(bounds.size, dtype=np.bool_)
-    # compare the rounded sum with half of the limit, because the exact sum is below twice as much
+    # the exact sum is below twice the rounded sum, so compare with half of the limit
     if bounds.sum() < LARGEST_FLOAT_SUM / 2:
         return long
     order = np.argsort(bounds, kind="stable")

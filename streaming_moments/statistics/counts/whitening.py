@@ -70,9 +70,10 @@ class CoreMomentsByRows:
 
 @dataclass(frozen=True, eq=False)
 class PairsByRows:
-    """Pair counts `P / divisor` as a matrix that is not stored, but can be multiplied by others.
+    """Pair counts `P / divisor` as a matrix that is not stored in one piece, but can be multiplied.
 
-    `product` multiplies (core, m) float64 by `P / divisor`. The divisor is C2.
+    `product` returns the product of `P / divisor` and a (core, m) float64 matrix. The divisor is
+    C2.
     """
 
     product: Callable[[NDArray[np.float64], float], NDArray[np.float64]]

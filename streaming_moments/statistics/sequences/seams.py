@@ -1,4 +1,4 @@
-"""Seams: corrections of separately counted pieces for the windows that span several pieces."""
+"""Seams: windows of symbols that span several separately counted pieces of a sequence."""
 
 from __future__ import annotations
 

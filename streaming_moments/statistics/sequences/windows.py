@@ -145,7 +145,9 @@ class SymbolBatch:
 
     @property
     def windows(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Symbols of the windows, (windows, 3), and whether each window is in the odd half."""
+        """The three symbols of each window, (windows, 3), and whether the window is in the odd
+        half.
+        """
         sizes = np.diff(self.offsets)
         last = np.arange(self.symbols.size)
         inside = last - np.repeat(self.offsets[:-1], sizes) >= 2

@@ -123,8 +123,8 @@ class PreparedVectors:
         if batch.values.shape[1] != foundation.dimension:
             raise ForeignStatistics(
                 f"rows have {batch.values.shape[1]} numbers, but the foundation has "
-                f"{foundation.dimension}; give rows with as many numbers as the foundation, or make "
-                "a foundation from these rows"
+                f"{foundation.dimension}; give rows with as many numbers as the foundation, or "
+                "make a foundation from these rows"
             )
         rows, norms, clipped = foundation.grid.quantised(batch.values)
         sketches = foundation.sketched(rows)

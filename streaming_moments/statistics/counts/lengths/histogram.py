@@ -147,17 +147,17 @@ class LengthHistogram:
 
     @property
     def C1(self) -> int:
-        """Weighted tokens: `sum w c`."""
+        """Weighted number of tokens: `sum w c`."""
         return self.falling(1)
 
     @property
     def C2(self) -> int:
-        """Ordered pairs of positions: `sum w c(c-1)`."""
+        """Weighted number of ordered pairs of positions in a document: `sum w c(c-1)`."""
         return self.falling(2)
 
     @property
     def C3(self) -> int:
-        """Ordered triples of positions: `sum w c(c-1)(c-2)`."""
+        """Weighted number of ordered triples of positions: `sum w c(c-1)(c-2)`."""
         return self.falling(3)
 
     @property
@@ -252,12 +252,12 @@ class WeightedLengths:
 
     @property
     def C2(self) -> float:
-        """Weighted ordered pairs of positions."""
+        """Weighted number of ordered pairs of positions in a document."""
         return self._falling(2)
 
     @property
     def C3(self) -> float:
-        """Weighted ordered triples of positions."""
+        """Weighted number of ordered triples of positions in a document."""
         return self._falling(3)
 
     @property
