@@ -131,7 +131,7 @@ class Prepared(Protocol):
 
 
 class Sums(Protocol):
-    """Sums of a block of rows to which one thread at a time adds records.
+    """Sums of a block of rows; one thread at a time can add records to the sums.
 
     The caller ensures that the entries stay below 2^62: it adds up the bounds of all batches,
     including subtracted batches.

@@ -1,6 +1,6 @@
 """ExpectedSums: expected counts of a pass over records, as integers.
 
-Integer sums are exact in any order. Passes of expectation maximisation need such counts.
+Integer sums are exact in any order. Passes of expectation maximisation add up such counts.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class BlockSums:
         return found
 
     def opened(self) -> Arrays:
-        """Split all cells into their three sums, and return the arrays, not copies."""
+        """Split all cells into their three sums; return the arrays of this object, not copies."""
         self._open(self._closed)
         return self.arrays
 

@@ -1,4 +1,4 @@
-"""Batches of different edges, and the same batches prepared for addition."""
+"""Batches of distinct edges, and the same batches prepared for addition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class EdgeTotals(ViewTotals):
 
 @dataclass(frozen=True, eq=False)
 class EdgeBatch:
-    """Different edges of a graph, without loops.
+    """Distinct edges of a graph, without loops.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def halves_by_content(self) -> bool:
-        """False, because the ends of an edge always decide the half, so no store must note it."""
+        """False: the ends of an edge always decide its half, so stores need not note anything."""
         return False
 
     @property

@@ -145,9 +145,7 @@ class SymbolBatch:
 
     @property
     def windows(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """The three symbols of each window, (windows, 3), and whether the window is in the odd
-        half.
-        """
+        """The (windows, 3) symbols of the windows, and whether each window is in the odd half."""
         sizes = np.diff(self.offsets)
         last = np.arange(self.symbols.size)
         inside = last - np.repeat(self.offsets[:-1], sizes) >= 2

@@ -26,9 +26,9 @@ def add_records(
     """Add `sum_d x_i left_d right_d'` to every row i of a block.
 
     x_i is the count of word i in record d, and left_d and right_d are the record's sketches.
-    Records of the even half are also added to `even_sums`, unless that has no rows. Entries are
-    ordered by row: the entries of row i are at `starts[i]:starts[i + 1]`, and its entries of the
-    odd half begin at `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in
+    Records of the even half are also added to `even_sums`, unless `even_sums` has no rows. Entries
+    are ordered by row: the entries of row i are at `starts[i]:starts[i + 1]`, and its entries of
+    the odd half begin at `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in
     which all sums of the batch are exact.
     """
     height, width = left.shape[1], right.shape[1]

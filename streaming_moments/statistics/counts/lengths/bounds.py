@@ -12,10 +12,10 @@ independent Y_d of mean M3: Y_d is the mean of `e_i (x) e_h (x) e_l` over the tr
 positions. It is a tensor of non-negative entries with sum 1, so `|Y_d| <= 1` in the Frobenius norm.
 The proof is the same for the moments of order 1 and 2.
 
-- Mean: `E |M3^ - M3|^2 = sum_d a_d^2 (E |Y_d|^2 - |M3|^2) <= W3`, so `E |M3^ - M3| <= sqrt W3`. -
-Deviation: to replace document d by another document changes the norm by at most `a_d |Y_d - Y_d'|`,
-and `|Y - Y'|^2 = |Y|^2 + |Y'|^2 - 2 <Y, Y'> <= 2`. McDiarmid's inequality with the differences
-`sqrt 2 a_d` gives `P(|M3^ - M3| >= sqrt W3 + t) <= exp(-t^2 / W3)`.
+- Mean: `E |M3^ - M3|^2 = sum_d a_d^2 (E |Y_d|^2 - |M3|^2) <= W3`, so `E |M3^ - M3| <= sqrt W3`.
+- Deviation: replacing document d by another document moves the norm by at most `a_d |Y_d - Y_d'|`,
+  and `|Y - Y'|^2 = |Y|^2 + |Y'|^2 - 2 <Y, Y'> <= 2`. McDiarmid's inequality with the differences
+  `sqrt 2 a_d` gives `P(|M3^ - M3| >= sqrt W3 + t) <= exp(-t^2 / W3)`.
 
 With probability at least `1 - delta`, therefore,
 
